@@ -13,7 +13,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"kctl/apiserver/internal/webhookclient"
+	"kctl/apiserver/internal/registry"
 )
 
 // converter converts objects between versions of a definition.
@@ -21,15 +21,18 @@ type converter struct {
 	versions map[string]*compiledVersion // by apiVersion
 	webhook  *webhook                    // nil if only the version's name changes
 	ctx      context.Context
+	// bound is the server's, but a webhook has one of its own: who waits for a slow one
+	// keeps no place from the lists of others.
+	bound registry.Conversions
 }
 
-func newConverter(d *definition, versions map[string]*compiledVersion, services webhookclient.Services) *converter {
-	c := &converter{versions: map[string]*compiledVersion{}, ctx: context.Background()}
+func newConverter(d *definition, versions map[string]*compiledVersion, o Options) *converter {
+	c := &converter{versions: map[string]*compiledVersion{}, ctx: context.Background(), bound: o.Registry.Conversions}
 	for _, f := range versions {
 		c.versions[f.apiVersion()] = f
 	}
 	if conversion := d.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		c.webhook = newWebhook(d, services)
+		c.webhook, c.bound = newWebhook(d, o.Services), registry.NewConversions()
 	}
 	return c
 }
@@ -59,8 +62,7 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 		}
 		if c.webhook == nil {
 			out[i] = o.DeepCopy()
-			out[i].SetAPIVersion(to.apiVersion())
-			to.prune(out[i].Object, false)
+			to.rename(out[i])
 			continue
 		}
 		asked, places = append(asked, o), append(places, i)
@@ -82,6 +84,12 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 		out[i] = converted[j]
 	}
 	return out, nil
+}
+
+// rename makes an object one of version f, where only the version's name differs.
+func (f *compiledVersion) rename(o *object) {
+	o.SetAPIVersion(f.apiVersion())
+	f.prune(o.Object, false)
 }
 
 // conversionTime is how long a conversion may take; upstream's.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,40 +107,93 @@ func (v *convertedStore) convertOne(ctx context.Context, e registry.Encoded) (re
 }
 
 // convertAll converts objects to the view's version. The bytes of those that have it
-// are reused; the others are converted together.
+// are reused.
 func (v *convertedStore) convertAll(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
-	var objects []*object
+	var others []registry.Encoded
 	var places []int
-	out := items
 	for i, item := range items {
-		if bytes.HasPrefix(item.JSON, []byte(v.version.prefix)) {
-			continue
+		if !bytes.HasPrefix(item.JSON, []byte(v.version.prefix)) {
+			others, places = append(others, item), append(places, i)
 		}
-		o, err := unmarshal(item.JSON)
-		if err != nil {
-			return nil, apierrors.NewInternalError(err)
-		}
-		if from := v.converter.versionOf(o); from != nil {
-			from.normalize(o)
-		}
-		objects, places = append(objects, o), append(places, i)
 	}
-	if len(objects) == 0 {
+	if len(others) == 0 {
 		return items, nil
 	}
-	converted, err := v.converter.convertAll(ctx, v.version, objects)
+	leave, err := v.converter.bound.Enter(ctx, others)
 	if err != nil {
 		return nil, err
 	}
-	out = append([]registry.Encoded(nil), items...)
+	defer leave()
+	if v.converter.webhook == nil {
+		err = v.renameEach(others)
+	} else {
+		err = v.convertTogether(ctx, others)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(items)
 	for j, i := range places {
-		value, err := marshal(converted[j])
-		if err != nil {
-			return nil, apierrors.NewInternalError(err)
-		}
-		out[i] = registry.Encoded{JSON: value, Revision: items[i].Revision}
+		out[i] = others[j]
 	}
 	return out, nil
+}
+
+// renameEach converts objects in place, where only the version's name changes: one after
+// another, because a decoded object takes many times its size.
+func (v *convertedStore) renameEach(items []registry.Encoded) error {
+	for i := range items {
+		o, err := v.decode(items[i])
+		if err != nil {
+			return err
+		}
+		v.version.rename(o)
+		if items[i], err = encoded(o, items[i].Revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// convertTogether converts objects in place, in one call of the webhook.
+func (v *convertedStore) convertTogether(ctx context.Context, items []registry.Encoded) error {
+	objects := make([]*object, len(items))
+	var err error
+	for i, item := range items {
+		if objects[i], err = v.decode(item); err != nil {
+			return err
+		}
+	}
+	converted, err := v.converter.convertAll(ctx, v.version, objects)
+	if err != nil {
+		return err
+	}
+	for i, o := range converted {
+		if items[i], err = encoded(o, items[i].Revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads an object as one of the version in which it is stored.
+func (v *convertedStore) decode(item registry.Encoded) (*object, error) {
+	o, err := unmarshal(item.JSON)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if from := v.converter.versionOf(o); from != nil {
+		from.normalize(o)
+	}
+	return o, nil
+}
+
+func encoded(o *object, revision int64) (registry.Encoded, error) {
+	value, err := marshal(o)
+	if err != nil {
+		return registry.Encoded{}, apierrors.NewInternalError(err)
+	}
+	return registry.Encoded{JSON: value, Revision: revision}, nil
 }
 
 // Watch implements registry.Resource.

@@ -35,9 +35,11 @@ type Definitions struct {
 	options Options
 	logger  *zap.Logger
 	ctx     context.Context
-	stop    context.CancelFunc
-	// running are the stores of objects.
-	running sync.WaitGroup
+	// running are the stores of objects; start and stop go through runningMu, because
+	// nothing may begin once Run waits for them.
+	runningMu sync.Mutex
+	running   sync.WaitGroup
+	cancel    context.CancelFunc
 
 	listenersMu sync.Mutex
 	listeners   map[*func()]bool
@@ -57,7 +59,7 @@ type snapshot struct {
 // their status.
 func New(o Options) *Definitions {
 	d := &Definitions{options: o, listeners: map[*func()]bool{}, logger: o.Registry.Logger.Named("customresources")}
-	d.ctx, d.stop = context.WithCancel(context.Background())
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.current.Store(&snapshot{changed: -1})
 	return d
 }
@@ -168,6 +170,17 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 // as far as is known without waiting.
 func (d *Definitions) Serves(gvr schema.GroupVersionResource) bool {
 	return d.snapshot().served[gvr] != nil
+}
+
+// Measure returns how many objects a namespace, or all ("") of them, has of what is served
+// under a group, version and plural name, and how many bytes, up to the bounds. It
+// returns 0 as long as nobody has asked for the objects.
+func (d *Definitions) Measure(gvr schema.GroupVersionResource, namespace string, mostObjects, mostBytes int) (objects, bytes int) {
+	e := d.snapshot().served[gvr]
+	if e == nil {
+		return 0, 0
+	}
+	return e.store.measure(namespace, mostObjects, mostBytes)
 }
 
 // GroupVersions are those in which anything is served, in no particular order.

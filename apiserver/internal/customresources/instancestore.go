@@ -28,6 +28,7 @@ type instanceStore struct {
 	err  error
 	// base stores the objects, by the rules of the storage version.
 	base      *registry.Store[*object]
+	built     atomic.Bool
 	versions  map[string]*compiledVersion
 	converter *converter
 	resources map[string]registry.Served
@@ -81,7 +82,7 @@ func (s *instanceStore) build(e *entry) error {
 		}
 		s.versions[f.name] = f
 	}
-	c := newConverter(d, s.versions, s.definitions.options.Services)
+	c := newConverter(d, s.versions, s.definitions.options)
 	s.converter = c
 	storage := s.versions[e.storageVersion()]
 	s.base = registry.NewStore(c.strategy(e, storage, storage, s.definitions.options.Registry.Clock), s.definitions.options.Registry)
@@ -101,16 +102,21 @@ func (s *instanceStore) build(e *entry) error {
 		s.resources[name] = served
 	}
 	s.runCache()
+	s.built.Store(true)
 	return nil
+}
+
+// measure is that of the stored objects; nothing, as long as nobody has asked for them.
+func (s *instanceStore) measure(namespace string, mostObjects, mostBytes int) (objects, bytes int) {
+	if !s.built.Load() {
+		return 0, 0
+	}
+	return s.base.Measure(namespace, mostObjects, mostBytes)
 }
 
 // runCache keeps the cache in step until the definition ends.
 func (s *instanceStore) runCache() {
-	s.definitions.running.Add(1)
-	go func() {
-		defer s.definitions.running.Done()
-		_ = s.base.Run(s.ctx) // ends with its context, and with nothing else
-	}()
+	s.definitions.start(func() { _ = s.base.Run(s.ctx) }) // ends with its context, and with nothing else
 }
 
 func compileVersion(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*compiledVersion, error) {

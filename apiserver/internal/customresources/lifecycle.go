@@ -37,6 +37,22 @@ func (d *Definitions) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// start runs a store until it ends, or not at all if the server has ended.
+func (d *Definitions) start(run func()) {
+	d.runningMu.Lock()
+	defer d.runningMu.Unlock()
+	if d.ctx.Err() == nil {
+		d.running.Go(run)
+	}
+}
+
+// stop ends all stores, and lets none begin afterwards.
+func (d *Definitions) stop() {
+	d.runningMu.Lock()
+	defer d.runningMu.Unlock()
+	d.cancel()
+}
+
 // follow processes all definitions at each change.
 func (d *Definitions) follow(ctx context.Context) error {
 	if err := d.options.Store.WaitReady(ctx); err != nil {

@@ -91,9 +91,10 @@ func patience(ctx context.Context, wait time.Duration) time.Duration {
 }
 
 // seats is what a request costs; for lists it depends on the number of objects and
-// on their size.
+// on their size, as for watches that stand for a list (KEP-3157).
 func (o *FairnessOptions) seats(c *gin.Context, info *request.Info) int {
-	if info.Verb != "list" || info.Name != "" {
+	lists := info.Verb == "list" || info.Verb == "watch" && request.Flag(c.Request.URL.Query(), "sendInitialEvents")
+	if !lists || info.Name != "" {
 		return 1
 	}
 	most := math.MaxInt

@@ -44,8 +44,10 @@ type Options struct {
 	// and half of the longest; defaultWatchTime if 0.
 	WatchTime time.Duration
 	Watches   *WatchMeter // nil where nobody measures
-	Clock     clock.WithTicker
-	Logger    *zap.Logger
+	// Conversions bounds those of lists.
+	Conversions registry.Conversions
+	Clock       clock.WithTicker
+	Logger      *zap.Logger
 }
 
 // Install serves the resources at upstream's paths.
@@ -61,17 +63,14 @@ func Install(router gin.IRouter, o Options) {
 	}
 }
 
-type handlers struct {
-	Options
-	conversions conversions
-}
+type handlers struct{ Options }
 
 func newHandlers(o Options) *handlers {
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
 	if o.Admission == nil {
 		o.Admission = admission.NewChain()
 	}
-	return &handlers{Options: o, conversions: newConversions()}
+	return &handlers{o}
 }
 
 // methods are the handlers of one path.

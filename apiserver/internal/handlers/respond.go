@@ -154,7 +154,7 @@ func (c *call) respondList(list registry.List) error {
 
 // convertList is a list in another form than that in which it is stored.
 func (c *call) convertList(f form, list registry.List) ([]byte, error) {
-	leave, err := c.conversions.enter(c.ctx, list.Items)
+	leave, err := c.Conversions.Enter(c.ctx, list.Items)
 	if err != nil {
 		return nil, err
 	}

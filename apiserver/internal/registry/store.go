@@ -39,8 +39,10 @@ type Options struct {
 	// ReceivedEvents, if not nil, counts the changes reported by storage, by group and
 	// resource.
 	ReceivedEvents *prometheus.CounterVec
-	Clock          clock.WithTicker
-	Logger         *zap.Logger
+	// Conversions bounds those of lists to other versions.
+	Conversions Conversions
+	Clock       clock.WithTicker
+	Logger      *zap.Logger
 }
 
 // Complete fills in defaults.
@@ -68,8 +70,9 @@ type Store[T core.Object] struct {
 	logger   *zap.Logger
 	prefix   string // of the keys, with a slash at the end
 	// selectable are the field names that selectors may use.
-	selectable map[string]bool
-	tracker    *managedfields.Tracker
+	selectable  map[string]bool
+	tracker     *managedfields.Tracker
+	conversions Conversions
 }
 
 var _ Resource = (*Store[*core.Pod])(nil)
@@ -92,6 +95,8 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		logger:     o.Logger.With(zap.String("resource", strategy.Resource.Name)),
 		prefix:     o.Prefix + "/" + strategy.StoragePrefix + "/",
 		selectable: selectableOf(&strategy),
+
+		conversions: o.Conversions,
 	}
 	s.tracker = s.newTracker()
 	var fieldsOf func([]byte) (fields.Set, error)
@@ -306,6 +311,9 @@ func (s *Store[T]) Count() int { return s.cache.Count() }
 func (s *Store[T]) Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int) {
 	return s.cache.Measure(s.key(namespace, ""), mostObjects, mostBytes)
 }
+
+// boundConversions implements shownStore.
+func (s *Store[T]) boundConversions() Conversions { return s.conversions }
 
 func (s *Store[T]) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}

@@ -66,11 +66,15 @@ func (v *View) Info() Info {
 	return info
 }
 
+// shownStore is what a view needs to know of the Store behind it, besides the Resource.
+type shownStore interface {
+	Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int)
+	boundConversions() Conversions
+}
+
 // Measure is that of the store where the objects are; nothing, if it can't tell.
 func (v *View) Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int) {
-	if stored, ok := v.Stored.(interface {
-		Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int)
-	}); ok {
+	if stored, ok := v.Stored.(shownStore); ok {
 		return stored.Measure(namespace, mostObjects, mostBytes)
 	}
 	return 0, 0
@@ -134,7 +138,7 @@ func (v *View) List(ctx context.Context, namespace string, o ListOptions) (List,
 	if err != nil {
 		return List{}, err
 	}
-	return v.list(list)
+	return v.list(ctx, list)
 }
 
 // Watch implements Resource.
@@ -234,7 +238,7 @@ func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Adm
 	if err != nil {
 		return List{}, err
 	}
-	return v.list(deleted)
+	return v.list(ctx, deleted)
 }
 
 // writtenBack returns the stored object with the client's change to the shown one
@@ -319,7 +323,14 @@ func (v *View) encoded(e Encoded) (Encoded, error) {
 	return Encoded{JSON: text, Revision: e.Revision, Object: shown}, nil
 }
 
-func (v *View) list(list List) (List, error) {
+func (v *View) list(ctx context.Context, list List) (List, error) {
+	if stored, ok := v.Stored.(shownStore); ok {
+		leave, err := stored.boundConversions().Enter(ctx, list.Items)
+		if err != nil {
+			return List{}, err
+		}
+		defer leave()
+	}
 	for i, item := range list.Items {
 		shown, err := v.encoded(item)
 		if err != nil {

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/fairness"
 	"kctl/apiserver/internal/filters"
@@ -37,8 +38,7 @@ func (s *Server) limit() gin.HandlerFunc {
 	})
 }
 
-// measure finds the size of a list, by which its cost is estimated. Custom
-// resources are not measured: they may not have been read yet.
+// measure finds the size of a list, by which its cost is estimated.
 func (s *Server) measure() func(info *request.Info, mostObjects, mostBytes int) (objects, bytes int) {
 	type measured interface {
 		Measure(namespace string, mostObjects, mostBytes int) (objects, bytes int)
@@ -53,7 +53,8 @@ func (s *Server) measure() func(info *request.Info, mostObjects, mostBytes int) 
 	return func(info *request.Info, mostObjects, mostBytes int) (objects, bytes int) {
 		store, ok := stores[[2]string{info.APIGroup, info.ResourceName}]
 		if !ok {
-			return 0, 0
+			return s.definitions.Measure(
+				schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}, info.Namespace, mostObjects, mostBytes)
 		}
 		return store.Measure(info.Namespace, mostObjects, mostBytes)
 	}

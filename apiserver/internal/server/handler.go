@@ -215,7 +215,8 @@ func openAPIRelease() string {
 func (s *Server) handling() handlers.Options {
 	return handlers.Options{
 		Admission: s.admission.Chain, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
-		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Watches: s.watches, Clock: s.clock, Logger: s.logger,
+		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Watches: s.watches,
+		Conversions: s.resources.Options().Conversions, Clock: s.clock, Logger: s.logger,
 	}
 }
 

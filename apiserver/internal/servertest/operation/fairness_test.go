@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,28 @@ func TestPriorityAndFairness(t *testing.T) {
 			c.untilMetric(`apiserver_flowcontrol_current_executing_requests{flow_schema="watch",priority_level="watch"} 0`)
 		}
 	})
+	t.Run("lists cost by their size", func(t *testing.T) {
+		_, level := c.own("size", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
+		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType, []byte(`{"spec":{"limited":{"nominalConcurrencyShares":30}}}`), nil))
+		c.Must(c.Root().Resource(definitions, "").Create(t.Context(), parcels(), nil))
+		path := "/apis/size.test/v1/namespaces/default/parcels"
+		parcel := `{"apiVersion":"size.test/v1","kind":"Parcel","metadata":{"name":"a"},"text":"` + strings.Repeat("x", 250_000) + `"}`
+		c.Until("the parcel is there", func(context.Context) bool {
+			answer, _ := c.Request("POST", path, servertest.AsMaster(), parcel)
+			return answer.StatusCode == http.StatusCreated
+		})
+		c.Request("GET", path+"/a", servertest.AsMaster(), "") // the cache has it
+		// The new limit of the level is in force once a list costs more than one seat.
+		c.Until("a list costs three seats", func(context.Context) bool { return c.cost("size", path) == 3 })
+		for query, want := range map[string]int{
+			"?limit=1": 3, "?fieldSelector=metadata.name%3Da": 1, "?watch=1&timeoutSeconds=1": 1,
+			"?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1": 3,
+		} {
+			if got := c.cost("size", path+query); got != want {
+				t.Errorf("%s costs %d seats, want %d", query, got, want)
+			}
+		}
+	})
 	t.Run("what every cluster has is kept", func(t *testing.T) {
 		stores := c.Server.Resources()
 		keep := func(ctx context.Context) {
@@ -238,4 +261,42 @@ func (c *cluster) watchAs(token, path string) {
 	if answer.StatusCode != http.StatusOK {
 		c.T.Errorf("watch: %s", answer.Status)
 	}
+}
+
+// definitions define custom resources.
+var definitions = core.Resource{Group: "apiextensions.k8s.io", Version: "v1", Name: "customresourcedefinitions", Kind: "CustomResourceDefinition"}
+
+// parcels defines parcels.size.test.
+func parcels() map[string]any {
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "parcels.size.test"},
+		"spec": map[string]any{
+			"group": "size.test", "scope": "Namespaced", "names": map[string]any{"plural": "parcels", "kind": "Parcel"},
+			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
+				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			}}},
+		},
+	}
+}
+
+// cost is how many seats of a level of its own a request of jane's asks for.
+func (c *cluster) cost(level, path string) int {
+	c.T.Helper()
+	before := c.seats(level)
+	c.Request("GET", path, map[string]string{"Authorization": "Bearer nobody"}, "")
+	return c.seats(level) - before
+}
+
+// seats is how many seats a level's requests have asked for.
+func (c *cluster) seats(level string) int {
+	c.T.Helper()
+	_, text := c.Request("GET", "/metrics", servertest.AsMaster(), "")
+	_, value, found := strings.Cut(text, fmt.Sprintf("apiserver_flowcontrol_work_estimated_seats_sum{flow_schema=%q,priority_level=%q} ", level, level))
+	if !found {
+		return 0 // nothing has asked yet
+	}
+	value, _, _ = strings.Cut(value, "\n")
+	sum, err := strconv.Atoi(value)
+	c.Must(err)
+	return sum
 }
