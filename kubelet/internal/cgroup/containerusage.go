@@ -43,44 +43,53 @@ func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, er
 		return u, err
 	}
 	at := func(controller string) string { return filepath.Join(g.Path(controller), name) }
-	var failed []error
-	read := func(dir, file string) map[string]uint64 {
-		values, err := keyed(dir, file)
-		failed = append(failed, err)
-		return values
-	}
-	cpu, memory := read(at("cpu"), "cpu.stat"), read(at("memory"), "memory.stat")
-	u.Periods, u.Throttled = cpu["nr_periods"], cpu["nr_throttled"]
-	peak, events, unified := "memory.peak", "memory.events", cgroups.IsCgroup2UnifiedMode()
+	unified := cgroups.IsCgroup2UnifiedMode()
+	var failed [6]error
 	if unified {
-		u.User, u.System, u.ThrottledTime = cpu["user_usec"]*1000, cpu["system_usec"]*1000, cpu["throttled_usec"]*1000
-		u.Cache, u.Mapped = memory["file"], memory["file_mapped"]
-		u.Swap = countOf(at("memory"), "memory.swap.current")
+		failed[0] = u.readUnified(at)
 	} else {
-		used := read(at("cpuacct"), "cpuacct.stat")
-		u.User, u.System, u.ThrottledTime = used["user"]*tick, used["system"]*tick, cpu["throttled_time"]
-		u.Cache, u.Mapped, peak = memory["total_cache"], memory["total_mapped_file"], "memory.max_usage_in_bytes"
-		u.Swap, events = memory["total_swap"], "memory.oom_control"
+		failed[0] = u.readV1(at)
 	}
-	happened := read(at("memory"), events)
-	if u.AtLimit, u.Killed = happened["max"], happened["oom_kill"]; !unified {
-		u.AtLimit = countOf(at("memory"), "memory.failcnt")
-	}
-	if u.IO, err = ioOf(at("blkio"), unified); err != nil {
-		failed = append(failed, err)
-	}
-	if u.Pressure, err = pressureOf(at("memory")); err != nil {
-		failed = append(failed, err)
-	}
+	u.IO, failed[1] = ioOf(at("blkio"), unified)
+	u.Pressure, failed[2] = pressureOf(at("memory"))
 	pids, err := cgroups.GetPids(at("pids"))
-	u.Processes, failed = uint64(len(pids)), append(failed, err)
-	if u.Peak, err = fscommon.GetCgroupParamUint(at("memory"), peak); err != nil && !errors.Is(err, fs.ErrNotExist) { // Linux before 5.19
-		failed = append(failed, err)
+	u.Processes, failed[3] = uint64(len(pids)), err
+	peak := "memory.max_usage_in_bytes"
+	if unified {
+		peak = "memory.peak"
 	}
-	if u.Tasks, err = fscommon.GetCgroupParamUint(at("pids"), "pids.current"); err != nil {
-		failed = append(failed, err)
+	if u.Peak, err = fscommon.GetCgroupParamUint(at("memory"), peak); !errors.Is(err, fs.ErrNotExist) { // Linux before 5.19
+		failed[4] = err
 	}
-	return u, errors.Join(failed...)
+	u.Tasks, failed[5] = fscommon.GetCgroupParamUint(at("pids"), "pids.current")
+	return u, errors.Join(failed[:]...)
+}
+
+// readUnified reads what cgroup v2 has in files of its own, from the directories of
+// its controllers.
+func (u *ContainerUsage) readUnified(at func(controller string) string) error {
+	cpu, cpuErr := keyed(at("cpu"), "cpu.stat")
+	memory, memoryErr := keyed(at("memory"), "memory.stat")
+	happened, eventsErr := keyed(at("memory"), "memory.events")
+	u.Periods, u.Throttled, u.ThrottledTime = cpu["nr_periods"], cpu["nr_throttled"], cpu["throttled_usec"]*1000
+	u.User, u.System = cpu["user_usec"]*1000, cpu["system_usec"]*1000
+	u.Cache, u.Mapped = memory["file"], memory["file_mapped"]
+	u.Swap = countOf(at("memory"), "memory.swap.current")
+	u.AtLimit, u.Killed = happened["max"], happened["oom_kill"]
+	return errors.Join(cpuErr, memoryErr, eventsErr)
+}
+
+// readV1 is the same with cgroup v1.
+func (u *ContainerUsage) readV1(at func(controller string) string) error {
+	cpu, cpuErr := keyed(at("cpu"), "cpu.stat")
+	used, usedErr := keyed(at("cpuacct"), "cpuacct.stat")
+	memory, memoryErr := keyed(at("memory"), "memory.stat")
+	happened, eventsErr := keyed(at("memory"), "memory.oom_control")
+	u.Periods, u.Throttled, u.ThrottledTime = cpu["nr_periods"], cpu["nr_throttled"], cpu["throttled_time"]
+	u.User, u.System = used["user"]*tick, used["system"]*tick
+	u.Cache, u.Mapped, u.Swap = memory["total_cache"], memory["total_mapped_file"], memory["total_swap"]
+	u.AtLimit, u.Killed = countOf(at("memory"), "memory.failcnt"), happened["oom_kill"]
+	return errors.Join(cpuErr, usedErr, memoryErr, eventsErr)
 }
 
 // countOf reads a number that not every kernel has.

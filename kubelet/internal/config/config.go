@@ -230,6 +230,8 @@ func (c *Config) Validate() error {
 		add("nothing to run: give --kubeconfig, --pod-manifest-path or --manifest-url")
 	}
 	c.validateNode(add)
+	c.validatePods(add)
+	c.validateEnds(add)
 	c.validateIdentity(add)
 	if c.ImageServiceEndpoint != "" && c.ImageServiceEndpoint != c.ContainerRuntimeEndpoint {
 		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageServiceEndpoint, c.ContainerRuntimeEndpoint)
@@ -259,6 +261,11 @@ func (c *Config) Validate() error {
 	}
 	c.validateServing(add)
 	c.validateDisk(add)
+	return errors.Join(problems...)
+}
+
+// validateEnds checks when the node ends pods.
+func (c *Config) validateEnds(add func(format string, args ...any)) {
 	if _, err := c.Eviction.Thresholds(); err != nil {
 		add("%w", err)
 	}
@@ -268,7 +275,6 @@ func (c *Config) Validate() error {
 	if c.Eviction.MaxPodGracePeriod < 0 || c.Eviction.TransitionPeriod < 0 {
 		add("evictionMaxPodGracePeriod and evictionPressureTransitionPeriod can't be negative")
 	}
-	return errors.Join(problems...)
 }
 
 // validateNode checks the settings of the node and its intervals.
@@ -294,6 +300,16 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	if c.NodeNetwork != nodenetwork.None && c.Kubeconfig == "" {
 		add("--node-network=%s: --kubeconfig is needed, nodes know each other by the API server", c.NodeNetwork)
 	}
+	if c.RuntimeRequestTimeout <= 0 {
+		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeRequestTimeout)
+	}
+	if c.LeaseDuration < 4*time.Second || c.NodeStatusUpdateFrequency <= 0 || c.SyncFrequency <= 0 || c.FileCheckFrequency <= 0 || c.HTTPCheckFrequency <= 0 {
+		add("frequencies must be positive, and the lease at least four seconds long")
+	}
+}
+
+// validatePods checks how many pods there may be, and what all of them may use.
+func (c *Config) validatePods(add func(format string, args ...any)) {
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)
 	}
@@ -313,12 +329,6 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	}
 	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
 		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
-	}
-	if c.RuntimeRequestTimeout <= 0 {
-		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeRequestTimeout)
-	}
-	if c.LeaseDuration < 4*time.Second || c.NodeStatusUpdateFrequency <= 0 || c.SyncFrequency <= 0 || c.FileCheckFrequency <= 0 || c.HTTPCheckFrequency <= 0 {
-		add("frequencies must be positive, and the lease at least four seconds long")
 	}
 }
 

@@ -107,38 +107,13 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 		return bytes, inodes
 	}
 	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		dir := m.VolumeDir(pod, v)
-		if dir == "" {
-			continue
-		}
-		if name := claim.Name(pod, v); name != "" {
-			disk, err := filesystem.Of(dir)
-			if err != nil {
-				unknown = append(unknown, fmt.Errorf("looking at volume %q: %w", v.Name, err))
-				continue
-			}
-			usage.Volumes[v.Name] = Volume{dir, name, int64(disk.Used), int64(disk.InodesUsed())}
-			continue
-		}
-		bytes, inodes := measure(dir, true)
-		if inodes == 0 {
-			continue // nothing is there: no container has it mounted
-		}
-		usage.Volumes[v.Name] = Volume{dir, "", bytes, inodes}
-		if onDisk(v) || v.ConfigMap != nil {
-			usage.Disk += bytes
-			usage.Inodes += inodes
-		}
+		unknown = append(unknown, m.measureVolume(pod, &pod.Spec.Volumes[i], usage))
 	}
 	logs := m.LogDir(pod)
-	bytes, inodes := measure(logs, true)
-	usage.Disk += bytes
-	usage.Inodes += inodes
+	usage.add(measure(logs, true))
 	var hosts unix.Stat_t
 	if err := unix.Lstat(m.HostsFile(pod), &hosts); err == nil {
-		usage.Disk += hosts.Blocks * 512
-		usage.Inodes++
+		usage.add(hosts.Blocks*512, 1)
 	} else {
 		unknown = append(unknown, ignoreGone(err))
 	}
@@ -146,11 +121,42 @@ func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
 		share.Logs, share.LogInodes = measure(filepath.Join(logs, name), false) // as upstream counts them
 		bytes, inodes := measure(m.MessageDir(pod, name), false)
 		share.Disk += share.Logs + bytes
-		usage.Disk += bytes
-		usage.Inodes += inodes
+		usage.add(bytes, inodes)
 		usage.Containers[name] = share
 	}
 	return errors.Join(unknown...)
+}
+
+// add counts what the pod has on the node's disk.
+func (u *Usage) add(bytes, inodes int64) {
+	u.Disk += bytes
+	u.Inodes += inodes
+}
+
+// measureVolume measures a volume with a directory of its own, also if only a part of it
+// can be walked through.
+func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage) error {
+	dir := m.VolumeDir(pod, v)
+	if dir == "" {
+		return nil
+	}
+	if name := claim.Name(pod, v); name != "" {
+		disk, err := filesystem.Of(dir)
+		if err != nil {
+			return fmt.Errorf("looking at volume %q: %w", v.Name, err)
+		}
+		usage.Volumes[v.Name] = Volume{dir, name, int64(disk.Used), int64(disk.InodesUsed())}
+		return nil
+	}
+	bytes, inodes, err := walk(dir, true)
+	if inodes == 0 {
+		return err // nothing is there: no container has it mounted
+	}
+	usage.Volumes[v.Name] = Volume{dir, "", bytes, inodes}
+	if onDisk(v) || v.ConfigMap != nil {
+		usage.add(bytes, inodes)
+	}
+	return err
 }
 
 // onDisk says that the volume's content is the pod's own, and on the node's

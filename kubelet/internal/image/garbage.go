@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -220,13 +221,26 @@ func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 		}
 		c.Listed(ids, asked)
 	}
-	containers, err := c.Store.ListContainers(ctx, nil)
+	used, err := c.used(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("listing what images are used for: %w", err)
+		return nil, err
 	}
 	sandbox, err := c.sandboxImage(ctx)
 	if err != nil {
 		return nil, err
+	}
+	unused := c.record(images, used, sandbox)
+	slices.SortStableFunc(unused, func(a, b candidate) int {
+		return cmp.Or(a.used.Compare(b.used), a.seen.Compare(b.seen))
+	})
+	return unused, nil
+}
+
+// used are the names and ids of the images that containers and volumes use.
+func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
+	containers, err := c.Store.ListContainers(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("listing what images are used for: %w", err)
 	}
 	used := map[string]bool{}
 	for _, container := range containers {
@@ -236,11 +250,16 @@ func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 	for _, volume := range c.volumes() {
 		used[volume] = true
 	}
+	return used, nil
+}
+
+// record notes which images there are and which of them are in use, and returns
+// those that may be removed.
+func (c *Collector) record(images []*runtimeapi.Image, used map[string]bool, sandbox string) (unused []candidate) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	now := c.Clock.Now()
 	records := map[string]*record{}
-	var unused []candidate
 	for _, image := range images {
 		r := c.records[image.GetId()]
 		if r == nil {
@@ -257,13 +276,7 @@ func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 		}
 	}
 	c.records = records
-	slices.SortStableFunc(unused, func(a, b candidate) int {
-		if by := a.used.Compare(b.used); by != 0 {
-			return by
-		}
-		return a.seen.Compare(b.seen)
-	})
-	return unused, nil
+	return unused
 }
 
 // sandboxImage is the image from which the runtime makes sandboxes. Runtimes

@@ -22,9 +22,7 @@ import (
 func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes credentialsFunc) (Present, error) {
 	key := pullKey{pod: r.Pod.UID, image: spec.GetImage()}
 	if left := m.failures.Remaining(key); left > 0 {
-		message := fmt.Sprintf("Back-off pulling image %q", r.Image)
-		m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
-		return Present{}, &Error{Reason: ReasonPullBackOff, Message: m.withFailureReason(key, message), RetryAfter: left}
+		return Present{}, m.backOff(r, key, left)
 	}
 	asked := m.Clock.Now()
 	select {
@@ -56,12 +54,9 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	m.failures.Reset(key)
 	m.setFailureReason(key, "")
-	image, err := m.Runtime.ImageStatus(ctx, spec)
-	if err != nil || image == nil {
-		if err == nil {
-			err = errors.New("the runtime does not have it after pulling it")
-		}
-		return Present{}, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err), Err: err}
+	image, err := m.pulledImage(ctx, r, spec)
+	if err != nil {
+		return Present{}, err
 	}
 	id = image.GetId()
 	done := m.Clock.Now()
@@ -72,6 +67,25 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 		"Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.",
 		r.Image, done.Sub(began).Truncate(time.Millisecond), done.Sub(asked).Truncate(time.Millisecond), image.GetSize())
 	return present(image), nil
+}
+
+// backOff tells the user that the image is pulled again later.
+func (m *Manager) backOff(r Request, key pullKey, left time.Duration) *Error {
+	message := fmt.Sprintf("Back-off pulling image %q", r.Image)
+	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
+	return &Error{Reason: ReasonPullBackOff, Message: m.withFailureReason(key, message), RetryAfter: left}
+}
+
+// pulledImage is what the runtime has now.
+func (m *Manager) pulledImage(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
+	image, err := m.Runtime.ImageStatus(ctx, spec)
+	if err == nil && image == nil {
+		err = errors.New("the runtime does not have it after pulling it")
+	}
+	if err != nil {
+		return nil, &Error{Reason: ReasonInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", r.Image, err), Err: err}
+	}
+	return image, nil
 }
 
 // credentialsFunc are the credentials that fit an image. The error is about those that

@@ -138,55 +138,75 @@ func (f samples) addStarts(all []*runtimeapi.ContainerStats, status func(types.U
 // addContainers adds the usage of containers, and of their pods: as the sum, or from
 // the pods' control groups if they have some.
 func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID) (cgroup.Usage, bool), now time.Time) {
-	type sum struct {
-		uid                              string
-		cpu, memory, swap                uint64
-		cpuTime, memoryTime, swapTime    int64
-		cpuKnown, memoryKnown, swapKnown bool
-	}
-	pods := map[string]sum{}
+	pods := map[string]*podSum{}
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
-		if labels[kubelettypes.KubernetesPodUIDLabel] == "" {
+		uid := labels[kubelettypes.KubernetesPodUIDLabel]
+		if uid == "" {
 			continue
 		}
 		pod := fmt.Sprintf("namespace=%q,pod=%q}", labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel])
-		of := fmt.Sprintf("{container=%q,%s", labels[kubelettypes.KubernetesContainerNameLabel], pod)
-		total := pods["{"+pod]
-		total.uid = labels[kubelettypes.KubernetesPodUIDLabel]
-		if u := one.GetCpu().GetUsageCoreNanoSeconds(); u != nil {
-			f.add("container_cpu_usage_seconds_total", of, seconds(u.GetValue()), one.GetCpu().GetTimestamp()/1e6)
-			total.cpu, total.cpuTime, total.cpuKnown = total.cpu+u.GetValue(), max(total.cpuTime, one.GetCpu().GetTimestamp()), true
+		if pods["{"+pod] == nil {
+			pods["{"+pod] = &podSum{}
 		}
-		if w := one.GetMemory().GetWorkingSetBytes(); w != nil {
-			f.add("container_memory_working_set_bytes", of, fmt.Sprint(w.GetValue()), one.GetMemory().GetTimestamp()/1e6)
-			total.memory, total.memoryTime, total.memoryKnown = total.memory+w.GetValue(), max(total.memoryTime, one.GetMemory().GetTimestamp()), true
-		}
-		if u := one.GetSwap().GetSwapUsageBytes(); u != nil {
-			f.add("container_swap_usage_bytes", of, fmt.Sprint(u.GetValue()), one.GetSwap().GetTimestamp()/1e6)
-			if free := one.GetSwap().GetSwapAvailableBytes(); free != nil {
-				f.add("container_swap_limit_bytes", of, fmt.Sprint(u.GetValue()+free.GetValue()), one.GetSwap().GetTimestamp()/1e6)
-			}
-			total.swap, total.swapTime, total.swapKnown = total.swap+u.GetValue(), max(total.swapTime, one.GetSwap().GetTimestamp()), true
-		}
-		pods["{"+pod] = total
+		pods["{"+pod].uid = types.UID(uid)
+		f.addContainer(fmt.Sprintf("{container=%q,%s", labels[kubelettypes.KubernetesContainerNameLabel], pod), one, pods["{"+pod])
 	}
-	for of, total := range pods {
-		if groups != nil && total.cpuKnown && total.memoryKnown {
-			if whole, known := groups(types.UID(total.uid)); known {
-				total.cpu, total.memory, total.cpuTime, total.memoryTime = whole.CPU, whole.WorkingSet, now.UnixNano(), now.UnixNano()
+	for of, pod := range pods {
+		if groups != nil && pod.cpu.known && pod.memory.known {
+			if whole, known := groups(pod.uid); known {
+				pod.cpu, pod.memory = total{whole.CPU, now.UnixNano(), true}, total{whole.WorkingSet, now.UnixNano(), true}
 			}
 		}
-		if total.cpuKnown {
-			f.add("pod_cpu_usage_seconds_total", of, seconds(total.cpu), total.cpuTime/1e6)
+		if pod.cpu.known {
+			f.add("pod_cpu_usage_seconds_total", of, seconds(pod.cpu.value), pod.cpu.at/1e6)
 		}
-		if total.memoryKnown {
-			f.add("pod_memory_working_set_bytes", of, fmt.Sprint(total.memory), total.memoryTime/1e6)
+		if pod.memory.known {
+			f.add("pod_memory_working_set_bytes", of, fmt.Sprint(pod.memory.value), pod.memory.at/1e6)
 		}
-		if total.swapKnown {
-			f.add("pod_swap_usage_bytes", of, fmt.Sprint(total.swap), total.swapTime/1e6)
+		if pod.swap.known {
+			f.add("pod_swap_usage_bytes", of, fmt.Sprint(pod.swap.value), pod.swap.at/1e6)
 		}
 	}
+}
+
+// addContainer adds one container's usage, also to its pod's.
+func (f samples) addContainer(of string, stats *runtimeapi.ContainerStats, pod *podSum) {
+	if used := stats.GetCpu().GetUsageCoreNanoSeconds(); used != nil {
+		at := stats.GetCpu().GetTimestamp()
+		f.add("container_cpu_usage_seconds_total", of, seconds(used.GetValue()), at/1e6)
+		pod.cpu.add(used.GetValue(), at)
+	}
+	if used := stats.GetMemory().GetWorkingSetBytes(); used != nil {
+		at := stats.GetMemory().GetTimestamp()
+		f.add("container_memory_working_set_bytes", of, fmt.Sprint(used.GetValue()), at/1e6)
+		pod.memory.add(used.GetValue(), at)
+	}
+	if used := stats.GetSwap().GetSwapUsageBytes(); used != nil {
+		at := stats.GetSwap().GetTimestamp()
+		f.add("container_swap_usage_bytes", of, fmt.Sprint(used.GetValue()), at/1e6)
+		if free := stats.GetSwap().GetSwapAvailableBytes(); free != nil {
+			f.add("container_swap_limit_bytes", of, fmt.Sprint(used.GetValue()+free.GetValue()), at/1e6)
+		}
+		pod.swap.add(used.GetValue(), at)
+	}
+}
+
+// podSum is what a pod's containers use together.
+type podSum struct {
+	uid               types.UID
+	cpu, memory, swap total
+}
+
+// total is a figure of several containers; known if any of them has it.
+type total struct {
+	value uint64
+	at    int64 // nanoseconds: when the last was measured
+	known bool
+}
+
+func (t *total) add(value uint64, at int64) {
+	t.value, t.at, t.known = t.value+value, max(t.at, at), true
 }
 
 func seconds(nanoseconds uint64) string { return fmt.Sprintf("%g", float64(nanoseconds)/1e9) }

@@ -119,14 +119,7 @@ func (i Image) layer() ([]byte, error) {
 			return nil, err
 		}
 	}
-	files := map[string]string{
-		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nweb:x:1000:1000::/tmp:/bin/sh\n",
-		"etc/group":  "root:x:0:\nweb:x:1000:\nextra:x:2000:web\n",
-	}
-	for name, content := range i.Files {
-		files[strings.TrimPrefix(path.Clean(name), "/")] = content
-	}
-	for name, content := range files {
+	for name, content := range i.files() {
 		if err := writeFile(w, name, []byte(content), 0o644); err != nil {
 			return nil, err
 		}
@@ -134,19 +127,39 @@ func (i Image) layer() ([]byte, error) {
 	if err := writeFile(w, "bin/busybox", program, 0o755); err != nil {
 		return nil, err
 	}
-	for _, applet := range strings.Fields(string(applets)) {
-		if applet == "busybox" {
-			continue
-		}
-		link := &tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox", Mode: 0o777}
-		if err := w.WriteHeader(link); err != nil {
-			return nil, err
-		}
+	if err := writeLinks(w, strings.Fields(string(applets))); err != nil {
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
 	return out.Bytes(), nil
+}
+
+// writeLinks names busybox by each of its applets.
+func writeLinks(w *tar.Writer, applets []string) error {
+	for _, applet := range applets {
+		if applet == "busybox" {
+			continue
+		}
+		link := &tar.Header{Typeflag: tar.TypeSymlink, Name: "bin/" + applet, Linkname: "busybox", Mode: 0o777}
+		if err := w.WriteHeader(link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files are those beside busybox.
+func (i Image) files() map[string]string {
+	files := map[string]string{
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nweb:x:1000:1000::/tmp:/bin/sh\n",
+		"etc/group":  "root:x:0:\nweb:x:1000:\nextra:x:2000:web\n",
+	}
+	for name, content := range i.Files {
+		files[strings.TrimPrefix(path.Clean(name), "/")] = content
+	}
+	return files
 }
 
 func writeFile(w *tar.Writer, name string, content []byte, mode int64) error {
