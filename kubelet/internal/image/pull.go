@@ -33,16 +33,13 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	}
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "Pulling", "Pulling image %q", r.Image)
 	began := m.Clock.Now()
-	end := func(string, *credential.Credential) {}
-	if m.Access != nil {
-		var err error
-		if end, err = m.Access.RecordIntent(r.Image); err != nil {
-			return Present{}, m.failed(r, key, fmt.Errorf("noting that the image is pulled: %w", err))
-		}
+	end, err := m.recordIntent(r.Image)
+	if err != nil {
+		return Present{}, m.failed(r, key, err)
 	}
 	id, by := "", (*credential.Credential)(nil)
 	defer func() { end(id, by) }()
-	by, err := m.fetch(ctx, r, spec, passes)
+	by, err = m.fetch(ctx, r, spec, passes)
 	if m.Fetched != nil {
 		m.Fetched(r.Pod.UID, began, m.Clock.Now())
 	}
@@ -74,6 +71,18 @@ func (m *Manager) backOff(r Request, key pullKey, left time.Duration) *Error {
 	message := fmt.Sprintf("Back-off pulling image %q", r.Image)
 	m.Events.ContainerEventf(r.Pod, r.FieldPath, corev1.EventTypeNormal, "BackOff", "%s", message)
 	return &Error{Reason: ReasonPullBackOff, Message: m.withFailureReason(key, message), RetryAfter: left}
+}
+
+// recordIntent notes that an image is about to be pulled. end notes how that ended, and
+// by which credential.
+func (m *Manager) recordIntent(image string) (end func(id string, by *credential.Credential), err error) {
+	if m.Access == nil {
+		return func(string, *credential.Credential) {}, nil
+	}
+	if end, err = m.Access.RecordIntent(image); err != nil {
+		return nil, fmt.Errorf("noting that the image is pulled: %w", err)
+	}
+	return end, nil
 }
 
 // pulledImage is what the runtime has now.

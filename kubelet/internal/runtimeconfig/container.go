@@ -40,13 +40,9 @@ func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.Contain
 	if err := checkSupported(c.Spec); err != nil {
 		return nil, err
 	}
-	security, err := m.linuxSecurity(c.Pod, c.Spec, c.Image)
+	security, err := m.containerSecurity(&c)
 	if err != nil {
 		return nil, err
-	}
-	security.NamespaceOptions.UsernsOptions = c.userNamespace()
-	if c.TargetID != "" {
-		security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, c.TargetID
 	}
 	env, err := m.Environment.Build(ctx, c.Container)
 	if err != nil {
@@ -64,9 +60,9 @@ func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.Contain
 	if err != nil {
 		return nil, err
 	}
-	logPath := podfiles.LogPath(c.Spec.Name, c.Restarts)
-	if err := os.MkdirAll(filepath.Join(c.Sandbox.LogDirectory, filepath.Dir(logPath)), 0o755); err != nil {
-		return nil, fmt.Errorf("making the container's log directory: %w", err)
+	logPath, err := c.makeLogDirectory()
+	if err != nil {
+		return nil, err
 	}
 	stop, err := stopSignal(c.Spec)
 	if err != nil {
@@ -89,6 +85,30 @@ func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.Contain
 		StopSignal:  stop,
 		Linux:       &runtimeapi.LinuxContainerConfig{Resources: m.Resources(c.Pod, c.Spec), SecurityContext: security},
 	}, nil
+}
+
+// containerSecurity is the security context, with the namespaces that the sandbox and
+// an ephemeral container's target determine.
+func (m *Maker) containerSecurity(c *Container) (*runtimeapi.LinuxContainerSecurityContext, error) {
+	security, err := m.linuxSecurity(c.Pod, c.Spec, c.Image)
+	if err != nil {
+		return nil, err
+	}
+	security.NamespaceOptions.UsernsOptions = c.userNamespace()
+	if c.TargetID != "" {
+		security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, c.TargetID
+	}
+	return security, nil
+}
+
+// makeLogDirectory makes the directory of the container's log, and returns the log's
+// path in the sandbox's directory.
+func (c *Container) makeLogDirectory() (logPath string, err error) {
+	logPath = podfiles.LogPath(c.Spec.Name, c.Restarts)
+	if err := os.MkdirAll(filepath.Join(c.Sandbox.LogDirectory, filepath.Dir(logPath)), 0o755); err != nil {
+		return "", fmt.Errorf("making the container's log directory: %w", err)
+	}
+	return logPath, nil
 }
 
 // userNamespace returns the sandbox's user namespace.
