@@ -131,18 +131,24 @@ func (f *File) read(good map[string][]*core.Pod, reported map[string]string) ([]
 	var all []*core.Pod
 	for _, path := range files {
 		present[path] = true
-		pods, err := f.readFile(path)
+		pods, more, err := f.readFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			present[path] = false // it went while we looked
 			continue
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			if reported[path] != err.Error() {
 				f.Logger.Warn("manifest ignored", zap.String("file", path), zap.Error(err))
 				reported[path] = err.Error()
 			}
 			pods = good[path]
-		} else {
+		case more:
+			if reported[path] != unread {
+				f.Logger.Warn(unread, zap.String("file", path))
+				reported[path] = unread
+			}
+		default:
 			delete(reported, path)
 		}
 		good[path] = pods
@@ -184,28 +190,29 @@ func (f *File) files() ([]string, error) {
 	return files, nil
 }
 
-func (f *File) readFile(path string) ([]*core.Pod, error) {
+// readFile returns a file's pods, and whether there is more in it that is not read.
+func (f *File) readFile(path string) (pods []*core.Pod, more bool, err error) {
 	// A pipe would otherwise block us for ever.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("not a regular file"))
+		return nil, false, errors.Join(err, errors.New("not a regular file"))
 	}
 	data, err := readManifest(file)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	pods, err := decodePods(data)
+	pods, err = decodePods(data)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, pod := range pods {
 		if err := complete(pod, origin{source: core.FileSource, location: path, nodeName: f.NodeName}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return pods, nil
+	return pods, hasUnread(data), nil
 }

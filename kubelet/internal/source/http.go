@@ -85,5 +85,8 @@ func (h *HTTP) read(ctx context.Context, last []byte) ([]byte, []*core.Pod, erro
 			return nil, nil, err
 		}
 	}
+	if hasUnread(data) {
+		h.Logger.Warn(unread, zap.String("url", h.URL))
+	}
 	return data, pods, nil
 }

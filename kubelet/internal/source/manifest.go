@@ -76,6 +76,26 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	}
 }
 
+// unread is the warning about a manifest with several documents: as upstream's kubelet,
+// this one reads the first.
+const unread = "only the first of the manifest's documents is read"
+
+// hasUnread tells whether something follows the first document that has any content.
+func hasUnread(data []byte) bool {
+	documents, content := 0, false
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimRight(line, " \t\r\n")
+		switch {
+		case bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")):
+			content = false
+		case len(line) > 0 && line[0] != '#' && !content:
+			content = true
+			documents++
+		}
+	}
+	return documents > 1
+}
+
 // checkQuantities refuses quantities with which the kubelet would compute for hours,
 // while it cares for no pod at all. An API server refuses them, too.
 func checkQuantities(data []byte) error {

@@ -384,3 +384,28 @@ func TestManifestURL(t *testing.T) {
 		t.Errorf("error %v, want the status that was answered", err)
 	}
 }
+
+// As upstream's kubelet, this one reads a manifest's first document, but says so.
+func TestManifestsWithSeveralDocuments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(path, []byte("# ours\n---\n"+manifest+"---\n"+strings.Replace(manifest, "web", "other", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	watched, logs := observer.New(zap.WarnLevel)
+	file := &File{Path: path, NodeName: "n", Clock: clock.RealClock{}, Logger: zap.New(watched)}
+	good, reported := map[string][]*core.Pod{}, map[string]string{}
+	for range 2 {
+		pods, err := file.read(good, reported)
+		if err != nil || len(pods) != 1 || pods[0].Name != "web-n" {
+			t.Fatalf("%v, %v", pods, err)
+		}
+	}
+	if n := logs.FilterMessage(unread).Len(); n != 1 {
+		t.Errorf("%d lines in the log about what is not read, want one", n)
+	}
+	for _, text := range []string{manifest, "# ours\n---\n" + manifest, manifest + "---\n# nothing\n", "---\n" + manifest + "---\n"} {
+		if hasUnread([]byte(text)) {
+			t.Errorf("%q has one document", text)
+		}
+	}
+}
