@@ -221,7 +221,7 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 	for {
 		event, err := stream.Next()
 		if err != nil {
-			return progressed, ignoreOrdinaryEnd(err)
+			return progressed, r.streamError(err)
 		}
 		select {
 		case alive <- struct{}{}:
@@ -252,10 +252,15 @@ func (r *Reflector[T]) endWhenStalled(ctx context.Context, cancel context.Cancel
 	}
 }
 
-// ignoreOrdinaryEnd distinguishes the ordinary end of a watch from a broken one.
-func ignoreOrdinaryEnd(err error) error {
-	if errors.Is(err, io.EOF) {
+// streamError distinguishes the ordinary end of a watch from a broken one, and from one
+// that is no JSON, which would come again from the same revision.
+func (r *Reflector[T]) streamError(err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF):
 		return nil
+	case errors.As(err, &syntax):
+		return fmt.Errorf("watch %s: %w: %w", r.resource.Name(), err, errRelist)
 	}
 	return err
 }

@@ -70,6 +70,7 @@ func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
 		"empty object":          `{"type":"ADDED","object":{}}`,
 		"null":                  `{"type":"MODIFIED","object":null}`,
 		"without a version":     `{"type":"ADDED","object":{"metadata":{"namespace":"a","name":"one","uid":"1"}}}`,
+		"no JSON":               `<html>`,
 		"bookmark of nothing":   `{"type":"BOOKMARK","object":{}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
