@@ -6,10 +6,6 @@ import (
 	"slices"
 	"time"
 
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/extender"
@@ -85,8 +81,8 @@ func (s *search) callExtenders(ctx context.Context, candidates []*candidate) ([]
 	return remaining, err
 }
 
-// victims finds out which pods would have to leave a node. It removes all pods
-// of lower priority, and puts back, the most important first, those that can
+// selectVictimsOnNode finds out which pods would have to leave a node. It removes all
+// pods of lower priority, and puts back, the most important first, those that can
 // stay. Without a candidate the status says why; it is nil if no pod can go.
 func (s *search) selectVictimsOnNode(ctx context.Context, filters []framework.Filter, node *framework.NodeInfo) (*candidate, *framework.Status) {
 	s.lower = s.lower[:0]
@@ -98,41 +94,27 @@ func (s *search) selectVictimsOnNode(ctx context.Context, filters []framework.Fi
 	if len(s.lower) == 0 {
 		return nil, nil
 	}
-	profile, what, state := s.refused.Profile, &s.what, s.state.WhatIf()
-	node.CopyTo(what)
+	what := whatIf{search: s, filters: filters, state: s.state.WhatIf(), node: &s.what, nominated: s.services.Nominator.Before(s.pod, node)}
+	node.CopyTo(what.node)
 	for _, other := range s.lower {
-		if status := profile.RunRemovePod(ctx, state, s.pod, other, what); !status.IsSuccess() {
+		if status := what.remove(ctx, other); !status.IsSuccess() {
 			return nil, status
 		}
 	}
-	before := s.services.Nominator.Before(s.pod, node)
-	if status := profile.RunFiltersWithNominatedPods(ctx, before, filters, state, s.pod, what); !status.IsSuccess() {
+	if status := what.fits(ctx); !status.IsSuccess() {
 		return nil, status
 	}
 	slices.SortStableFunc(s.lower, importance)
-	c := &candidate{node: node}
 	violating, others := s.budgets.filterPodsWithPDBViolation(s.lower)
-	for i, group := range [][]*framework.PodInfo{violating, others} {
-		for _, other := range group {
-			if status := profile.RunAddPod(ctx, state, s.pod, other, what); !status.IsSuccess() {
-				return nil, status
-			}
-			status := profile.RunFiltersWithNominatedPods(ctx, before, filters, state, s.pod, what)
-			if status.IsSuccess() {
-				continue // it can stay
-			}
-			if !status.IsRejected() {
-				return nil, status
-			}
-			if status := profile.RunRemovePod(ctx, state, s.pod, other, what); !status.IsSuccess() {
-				return nil, status
-			}
-			c.victims = append(c.victims, other)
-			if i == 0 {
-				c.violations++
-			}
-		}
+	disrupted, status := what.reprieve(ctx, violating)
+	if !status.IsSuccess() {
+		return nil, status
 	}
+	undisrupted, status := what.reprieve(ctx, others)
+	if !status.IsSuccess() {
+		return nil, status
+	}
+	c := &candidate{node: node, victims: slices.Concat(disrupted, undisrupted), violations: len(disrupted)}
 	if len(c.victims) == 0 {
 		return nil, nil // it fits by now: the next attempt will see
 	}
@@ -140,6 +122,43 @@ func (s *search) selectVictimsOnNode(ctx context.Context, filters []framework.Fi
 		slices.SortStableFunc(c.victims, importance)
 	}
 	return c, nil
+}
+
+// whatIf is a node on which pods are removed and put back.
+type whatIf struct {
+	*search
+	filters   []framework.Filter
+	state     *framework.CycleState
+	node      *framework.NodeInfo
+	nominated []*framework.PodInfo // those that come before the pod
+}
+
+func (w *whatIf) remove(ctx context.Context, other *framework.PodInfo) *framework.Status {
+	return w.refused.Profile.RunRemovePod(ctx, w.state, w.pod, other, w.node)
+}
+
+func (w *whatIf) fits(ctx context.Context) *framework.Status {
+	return w.refused.Profile.RunFiltersWithNominatedPods(ctx, w.nominated, w.filters, w.state, w.pod, w.node)
+}
+
+// reprieve puts back those of the pods that can stay, and returns the others.
+func (w *whatIf) reprieve(ctx context.Context, pods []*framework.PodInfo) (victims []*framework.PodInfo, status *framework.Status) {
+	for _, other := range pods {
+		if status := w.refused.Profile.RunAddPod(ctx, w.state, w.pod, other, w.node); !status.IsSuccess() {
+			return nil, status
+		}
+		switch status := w.fits(ctx); {
+		case status.IsSuccess():
+			continue // it can stay
+		case !status.IsRejected():
+			return nil, status
+		}
+		if status := w.remove(ctx, other); !status.IsSuccess() {
+			return nil, status
+		}
+		victims = append(victims, other)
+	}
+	return victims, nil
 }
 
 // importance orders pods: higher priority first, and of equals the one that has
@@ -194,68 +213,4 @@ func (c *candidate) earliest() time.Time {
 		}
 	}
 	return first
-}
-
-// budgets are the disruption budgets that a search has asked for.
-type budgets struct {
-	of   func(namespace string) []*policyv1.PodDisruptionBudget
-	seen map[string][]budget
-}
-
-type budget struct {
-	*policyv1.PodDisruptionBudget
-	selector labels.Selector
-}
-
-func newBudgets(of func(namespace string) []*policyv1.PodDisruptionBudget) *budgets {
-	return &budgets{of: of, seen: map[string][]budget{}}
-}
-
-func (b *budgets) in(namespace string) []budget {
-	if found, known := b.seen[namespace]; known {
-		return found
-	}
-	var found []budget
-	for _, pdb := range b.of(namespace) {
-		selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
-		if err != nil || selector.Empty() && pdb.Spec.Selector == nil {
-			continue // it is about no pod
-		}
-		found = append(found, budget{PodDisruptionBudget: pdb, selector: selector})
-	}
-	b.seen[namespace] = found
-	return found
-}
-
-// filterPodsWithPDBViolation divides pods, in their order, into those whose eviction would violate a
-// budget and those whose would not, counting the latter against the budgets.
-func (b *budgets) filterPodsWithPDBViolation(pods []*framework.PodInfo) (violating, others []*framework.PodInfo) {
-	var left map[*policyv1.PodDisruptionBudget]int32
-	for _, pod := range pods {
-		breaks := false
-		budgets := b.in(pod.Pod.Namespace)
-		if left == nil && len(budgets) > 0 {
-			left = map[*policyv1.PodDisruptionBudget]int32{}
-		}
-		for _, pdb := range budgets {
-			if len(pod.Pod.Labels) == 0 || !pdb.selector.Matches(labels.Set(pod.Pod.Labels)) {
-				continue
-			}
-			if _, counted := pdb.Status.DisruptedPods[pod.Pod.Name]; counted {
-				continue // it is on its way already
-			}
-			allowed, known := left[pdb.PodDisruptionBudget]
-			if !known {
-				allowed = pdb.Status.DisruptionsAllowed
-			}
-			left[pdb.PodDisruptionBudget] = allowed - 1
-			breaks = breaks || allowed <= 0
-		}
-		if breaks {
-			violating = append(violating, pod)
-		} else {
-			others = append(others, pod)
-		}
-	}
-	return violating, others
 }
