@@ -216,8 +216,14 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 			Component: name, Host: host, Actions: report.Actions, Busy: func() bool { return s.queue.Busy() },
 		}, clock, logger)
 	}
+	s.assembleCycle(options, configuration, profiles, api)
+	return s, s.elect(options, host)
+}
+
+// assembleCycle makes the queue, the cycle that serves it, and what explains both.
+func (s *parts) assembleCycle(options *config.Options, configuration *profile.Configuration, profiles map[string]*framework.Profile, api apiPods) {
 	s.queue = queue.New(queue.Options{
-		Profiles: profiles, Clock: clock, FlushAfter: options.FlushAfter,
+		Profiles: profiles, Clock: s.clock, FlushAfter: options.FlushAfter,
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
@@ -226,10 +232,9 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	})
 	s.cycle = &cycle.Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Extenders: s.extenders,
-		Clock: clock, Logger: logger, Metrics: s.metrics,
+		Clock: s.clock, Logger: s.logger, Metrics: s.metrics,
 	}
 	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api, Extenders: s.extenders}
-	return s, s.elect(options, host)
 }
 
 // newNamespaces returns a store of namespaces that calls told for those whose labels

@@ -144,6 +144,12 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 	if err := electionError(&c.LeaderElection); err != nil {
 		return nil, err
 	}
+	return c, c.completeProfiles(file.PercentageOfNodesToScore)
+}
+
+// completeProfiles names the profiles, and gives them the share of nodes to score that
+// holds for those without one.
+func (c *Configuration) completeProfiles(share *int32) error {
 	if len(c.Profiles) == 0 {
 		c.Profiles = []configv1.KubeSchedulerProfile{{}}
 	}
@@ -152,26 +158,26 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		p := &c.Profiles[i]
 		if p.SchedulerName == nil {
 			if len(c.Profiles) > 1 {
-				return nil, field.Required(nameAt(i), "there are several profiles")
+				return field.Required(nameAt(i), "there are several profiles")
 			}
 			name := core.DefaultSchedulerName
 			p.SchedulerName = &name
 		}
 		switch {
 		case *p.SchedulerName == "":
-			return nil, field.Required(nameAt(i), "")
+			return field.Required(nameAt(i), "")
 		case seen[*p.SchedulerName]:
-			return nil, field.Duplicate(nameAt(i), *p.SchedulerName)
+			return field.Duplicate(nameAt(i), *p.SchedulerName)
 		}
 		seen[*p.SchedulerName] = true
 		if p.PercentageOfNodesToScore == nil {
-			p.PercentageOfNodesToScore = file.PercentageOfNodesToScore
+			p.PercentageOfNodesToScore = share
 		}
-		if share := p.PercentageOfNodesToScore; share != nil && (*share < 0 || *share > 100) {
-			return nil, invalid(fmt.Sprintf("profiles[%d].percentageOfNodesToScore", i), *share, "not in valid range [0-100]")
+		if own := p.PercentageOfNodesToScore; own != nil && (*own < 0 || *own > 100) {
+			return invalid(fmt.Sprintf("profiles[%d].percentageOfNodesToScore", i), *own, "not in valid range [0-100]")
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func nameAt(profile int) *field.Path {
