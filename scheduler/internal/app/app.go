@@ -69,7 +69,7 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	group.Go(func() error { return budgets.Run(ctx) })
 	group.Go(func() error { return s.volumes.Run(ctx, s.client, watch.Options{Clock: s.clock, Logger: s.logger}) })
 	group.Go(func() error { return s.queue.Run(ctx) })
-	group.Go(func() error { return s.expire(ctx) })
+	group.Go(func() error { return s.expire(ctx, routes) })
 	if options.SecurePort != 0 {
 		group.Go(func() error { return s.serve(ctx, options, configuration, routes.KnownPods) })
 	}
@@ -319,7 +319,7 @@ func (s *parts) lead(ctx context.Context) error {
 }
 
 // expire counts out pods whose binding was accepted and never seen.
-func (s *parts) expire(ctx context.Context) error {
+func (s *parts) expire(ctx context.Context, handlers *eventhandlers.Handlers) error {
 	for {
 		if err := backoff.Sleep(ctx, s.clock, expireEvery); err != nil {
 			return err
@@ -327,7 +327,7 @@ func (s *parts) expire(ctx context.Context) error {
 		for _, pod := range s.cache.Expire() {
 			s.logger.Warn("bound pod was never seen on its node and no longer counts there",
 				daemon.PodFields(pod))
-			s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod})
+			handlers.OnExpired(pod)
 		}
 	}
 }

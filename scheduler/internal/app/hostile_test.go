@@ -208,17 +208,21 @@ func (s *hostileServer) await(pods ...string) {
 	}
 }
 
-// schedule runs a whole scheduler on the server until the test ends.
-func (s *hostileServer) schedule() {
+// schedule runs a whole scheduler with a configuration on the server until the test ends.
+func (s *hostileServer) schedule(configured string) {
 	server := httptest.NewServer(s)
 	kubeconfig := filepath.Join(s.t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
 		`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`"}}]}`), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
+	file := filepath.Join(s.t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"+configured), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
 	options, flags := config.NewOptions(), pflag.NewFlagSet("", pflag.ContinueOnError)
 	options.AddFlags(flags)
-	if err := flags.Parse([]string{"--kubeconfig=" + kubeconfig, "--secure-port=0", "--leader-elect=false"}); err != nil {
+	if err := flags.Parse([]string{"--config=" + file, "--kubeconfig=" + kubeconfig, "--secure-port=0", "--leader-elect=false"}); err != nil {
 		s.t.Fatal(err)
 	}
 	configuration, err := options.Complete()
@@ -236,6 +240,10 @@ func (s *hostileServer) schedule() {
 	})
 }
 
+func podNamed(name string, changes ...func(*core.Pod)) *core.Pod {
+	return fixture.Pod(name, append(changes, func(pod *core.Pod) { pod.UID = types.UID("uid-" + name) })...)
+}
+
 // A server whose watches say nonsense, and which loses the answers to Bindings, neither
 // stops the scheduler nor makes it count pods that are not there: in the end as many pods
 // fit as the nodes have room for, each bound once.
@@ -243,9 +251,7 @@ func TestHostileWatches(t *testing.T) {
 	const room = 20
 	cpu := fixture.Requests("cpu", "1")
 	s := newHostileServer(t)
-	newPod := func(name string) *core.Pod {
-		return fixture.Pod(name, cpu, func(pod *core.Pod) { pod.UID = types.UID("uid-" + name) })
-	}
+	newPod := func(name string) *core.Pod { return podNamed(name, cpu) }
 	create := func(names ...string) {
 		for _, name := range names {
 			s.change(func() { s.put("pods", "ADDED", newPod(name)) })
@@ -264,7 +270,7 @@ func TestHostileWatches(t *testing.T) {
 		}
 		return true, []int{0, http.StatusConflict, http.StatusInternalServerError, http.StatusGatewayTimeout}[int(pod[4]-'0')]
 	}
-	s.schedule()
+	s.schedule("")
 
 	lost := named("lost", 4)
 	create(lost...)
@@ -314,6 +320,50 @@ func TestHostileWatches(t *testing.T) {
 	for uid, nodes := range s.bound {
 		if len(nodes) != 1 {
 			t.Errorf("%s was bound %d times", uid, len(nodes))
+		}
+	}
+}
+
+// Whatever an extender answers, pods that it is not asked about are placed, and if it can
+// be ignored, the others are, too.
+func TestHostileExtenderHoldsUpNobodyElse(t *testing.T) {
+	text := func(answer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"hangs": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		},
+		"redirects":                func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) },
+		"a page":                   text("<html>"),
+		"null":                     text("null"),
+		"nodes that exist nowhere": text(`{"NodeNames":["x","","x"],"FailedNodes":{"x":"gone","n":"full"}}`),
+		"a node twice, and no number": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, map[string]string{"/filter": `{"NodeNames":["n","n","m"]}`, "/prioritize": `[{"Host":"n","Score":NaN}]`, "/bind": `<html>`}[r.URL.Path])
+		},
+		"scores out of range": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, map[string]string{"/filter": `{"NodeNames":["n","m"]}`, "/bind": `{"Error":"no"}`,
+				"/prioritize": `[{"Host":"n","Score":9223372036854775807},{"Host":"n","Score":-9223372036854775808},{"Host":"x","Score":7}]`}[r.URL.Path])
+		},
+	} {
+		for _, ignorable := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, ignorable %t", name, ignorable), func(t *testing.T) {
+				server := httptest.NewServer(answer)
+				t.Cleanup(server.Close)
+				s := newHostileServer(t)
+				for _, node := range []string{"n", "m"} {
+					s.put("nodes", "ADDED", fixture.Node(node, fixture.Allocatable("example.com/device", "8")))
+				}
+				s.schedule(fmt.Sprintf("extenders: [{urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 1000000, bindVerb: bind, nodeCacheCapable: true, "+
+					"ignorable: %t, httpTimeout: 50ms, managedResources: [{name: example.com/device}]}]", server.URL, ignorable))
+				s.change(func() { s.put("pods", "ADDED", podNamed("asks", fixture.Requests("example.com/device", "1"))) })
+				s.change(func() { s.put("pods", "ADDED", podNamed("other")) })
+				s.await("other")
+				if ignorable && name != "nodes that exist nowhere" && name != "null" { // which are answers: to bind, null is no error
+					s.await("asks")
+				}
+			})
 		}
 	}
 }

@@ -200,6 +200,17 @@ func (h *Handlers) onPodDelete(pod *core.Pod) {
 	}
 }
 
+// OnExpired handles a pod that was counted out because the API never showed it on the
+// node to which it was said to be bound, as an extender may say without doing it. A pod
+// that the API shows without a node is scheduled again.
+func (h *Handlers) OnExpired(expired *core.Pod) {
+	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: expired})
+	pod, known := h.pods.Get(expired.Namespace, expired.Name)
+	if known && pod.UID == expired.UID && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+		h.queue.Add(h.ctx, pod)
+	}
+}
+
 func (h *Handlers) onNodeAdd(node *core.Node) {
 	h.cache.SetNode(node)
 	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Add, NewNode: node})

@@ -199,3 +199,36 @@ func TestNominations(t *testing.T) {
 		})
 	}
 }
+
+// A pod that an extender only said to have bound is scheduled again when it no longer
+// counts; one that has a node by now, is being deleted, or is gone, is not.
+func TestExpiredPodIsScheduledAgain(t *testing.T) {
+	assumed := fixture.Pod("p")
+	for name, test := range map[string]struct {
+		stored *core.Pod // nil for none
+		again  bool
+	}{
+		"without a node": {assumed, true},
+		"bound":          {changed(assumed, fixture.On("n1")), false},
+		"being deleted":  {changed(assumed, deleting), false},
+		"gone":           {nil, false},
+		"another":        {fixture.Pod("p"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{names: map[types.UID]string{}, known: map[types.UID]bool{}}
+			h := New(t.Context(), Slim, l, l, nominator.New(), waitingpods.New(clock.RealClock{}))
+			if test.stored != nil {
+				h.Pods().Apply(watch.Added, test.stored)
+			}
+			l.lines = nil
+			h.OnExpired(assumed)
+			want := []string{"event AssignedPodDelete"}
+			if test.again {
+				want = append(want, "queue add p")
+			}
+			if !slices.Equal(l.lines, want) {
+				t.Errorf("%q, want %q", l.lines, want)
+			}
+		})
+	}
+}
