@@ -57,7 +57,7 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 		o.Labels, q.err = labels.Parse(text)
 	}
 	if text := q.Get("fieldSelector"); text != "" && q.err == nil {
-		o.Fields, q.err = fields.ParseSelector(text)
+		o.Fields, q.err = c.fieldSelector(text)
 	}
 	if q.err != nil {
 		if apierrors.ReasonForError(q.err) == metav1.StatusReasonUnknown {
@@ -66,6 +66,15 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 		return o, q, q.err
 	}
 	return o, q, nil
+}
+
+// fieldSelector is the request's own, if it was parsed on arrival: a watch would hold it
+// twice, and it may be long.
+func (c *call) fieldSelector(text string) (fields.Selector, error) {
+	if info := request.InfoFrom(c.ctx); info != nil && info.Fields != nil {
+		return info.Fields, nil
+	}
+	return fields.ParseSelector(text)
 }
 
 // invalidOptions refuses options of the given kind.
