@@ -33,7 +33,7 @@ func TestLongListsAreConvertedFewAtATime(t *testing.T) {
 		t.Errorf("nothing to convert: %v", err)
 	}
 	<-full
-	got, err := view.convertAll(ended, long("c.io/v1"))
+	got, err := view.convertAll(t.Context(), long("c.io/v1"))
 	if err != nil || string(got[0].JSON) != string(long("c.io/v2")[0].JSON) || got[0].Revision != 7 || len(full) != 0 {
 		t.Errorf("with a place: %v, %d objects, %d places taken", err, len(got), len(full))
 	}
