@@ -5,10 +5,9 @@ package extendedresourcetoleration
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/resources/check"
@@ -32,22 +31,28 @@ func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	if !ok || a.Subresource != "" {
 		return nil
 	}
-	var asked []string
+	asked := sets.New[string]()
 	for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range group {
 			for name := range group[i].Resources.Requests {
-				if check.IsExtended(name) && !slices.Contains(asked, string(name)) {
-					asked = append(asked, string(name))
+				if check.IsExtended(name) {
+					asked.Insert(string(name))
 				}
 			}
 		}
 	}
-	slices.Sort(asked)
-	for _, name := range asked {
-		toleration := corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
-		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, toleration) }) {
-			pod.Spec.Tolerations = append(pod.Spec.Tolerations, toleration)
+	for i := range pod.Spec.Tolerations {
+		if t := &pod.Spec.Tolerations[i]; *t == tolerationOf(t.Key) {
+			asked.Delete(t.Key)
 		}
 	}
+	for _, name := range sets.List(asked) {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerationOf(name))
+	}
 	return nil
+}
+
+// tolerationOf tolerates the taint of nodes that have an extended resource.
+func tolerationOf(name string) corev1.Toleration {
+	return corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 }

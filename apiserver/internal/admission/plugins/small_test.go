@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -146,6 +147,18 @@ func TestExtendedResourceToleration(t *testing.T) {
 	}
 	if !slices.Equal(made.Spec.Tolerations, want) {
 		t.Errorf("tolerations are %+v", made.Spec.Tolerations)
+	}
+	many := pod(func(p *core.Pod) {
+		seconds := int64(1) // not the same as to tolerate the taint for ever
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "a.com/gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule, TolerationSeconds: &seconds}}
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"a.com/gpu": resource.MustParse("1")}
+		for i := range 50_000 { // in minutes, if each were looked for among all
+			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName("b.com/gpu"+strconv.Itoa(i))] = resource.MustParse("1")
+		}
+	})
+	check(t, "asks for much", pass(t.Context(), p, create(core.Pods, many)), "")
+	if len(many.Spec.Tolerations) != 50_002 || many.Spec.Tolerations[1] != want[0] {
+		t.Errorf("%d tolerations, the first of them %+v", len(many.Spec.Tolerations), many.Spec.Tolerations[:2])
 	}
 }
 

@@ -44,11 +44,13 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, preserves b
 	if c.Webhook == nil || len(c.Webhook.ConversionReviewVersions) == 0 {
 		return append(errs, field.Required(versions, ""))
 	}
+	seen := map[string]bool{}
 	for i, v := range c.Webhook.ConversionReviewVersions {
-		if slices.Contains(c.Webhook.ConversionReviewVersions[:i], v) {
+		if seen[v] {
 			errs = append(errs, field.Invalid(versions.Index(i), v, "duplicate version"))
 			continue
 		}
+		seen[v] = true
 		for _, problem := range validation.IsDNS1035Label(v) {
 			errs = append(errs, field.Invalid(versions.Index(i), v, problem))
 		}

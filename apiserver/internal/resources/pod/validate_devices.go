@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,11 +84,15 @@ func containersByName(groups ...[]corev1.Container) map[string]*corev1.Container
 func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, pod *core.PodStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	named := containersByName(containers)
+	claims := map[string]map[corev1.ResourceClaim]bool{} // by container: a pod may have many of everything
 	for i, status := range statuses {
 		for j, allocated := range status.AllocatedResourcesStatus {
 			at := at.Index(i).Child("allocatedResourcesStatus").Index(j)
 			if c := named[status.Name]; c != nil {
-				errs = append(errs, allocatedTo(c, allocated.Name, pod.ExtendedResourceClaimStatus, at.Child("name"))...)
+				if claims[c.Name] == nil {
+					claims[c.Name] = claimsOf(c, pod.ExtendedResourceClaimStatus)
+				}
+				errs = append(errs, allocatedTo(c, allocated.Name, claims[c.Name], at.Child("name"))...)
 			}
 			errs = append(errs, validateHealths(allocated.Resources, at.Child("resources"))...)
 		}
@@ -97,9 +100,27 @@ func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1
 	return errs
 }
 
+// claimsOf are the claims that a container requests, and the requests of the pod's claim for
+// its extended resources.
+func claimsOf(c *corev1.Container, extended *corev1.PodExtendedResourceClaimStatus) map[corev1.ResourceClaim]bool {
+	out := make(map[corev1.ResourceClaim]bool, len(c.Resources.Claims))
+	for _, claim := range c.Resources.Claims {
+		out[claim] = true
+	}
+	if extended == nil {
+		return out
+	}
+	for _, m := range extended.RequestMappings {
+		if asked := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; m.ContainerName == c.Name && !asked.IsZero() {
+			out[corev1.ResourceClaim{Name: extended.ResourceClaimName, Request: m.RequestName}] = true
+		}
+	}
+	return out
+}
+
 // allocatedTo checks that a container has requested the reported resource, or claim's
 // request ("claim:NAME/REQUEST").
-func allocatedTo(c *corev1.Container, name corev1.ResourceName, extended *corev1.PodExtendedResourceClaimStatus, at *field.Path) field.ErrorList {
+func allocatedTo(c *corev1.Container, name corev1.ResourceName, claims map[corev1.ResourceClaim]bool, at *field.Path) field.ErrorList {
 	claimed, ok := strings.CutPrefix(string(name), "claim:")
 	if !ok {
 		if _, asked := c.Resources.Requests[name]; asked {
@@ -108,13 +129,7 @@ func allocatedTo(c *corev1.Container, name corev1.ResourceName, extended *corev1
 		return field.ErrorList{field.Invalid(at, name, "must match one of the container's resource requests")}
 	}
 	claim, request, _ := strings.Cut(claimed, "/")
-	if slices.Contains(c.Resources.Claims, corev1.ResourceClaim{Name: claim, Request: request}) {
-		return nil
-	}
-	if extended != nil && claim == extended.ResourceClaimName && slices.ContainsFunc(extended.RequestMappings, func(m corev1.ContainerExtendedResourceRequest) bool {
-		asked := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]
-		return m.ContainerName == c.Name && m.RequestName == request && !asked.IsZero()
-	}) {
+	if claims[corev1.ResourceClaim{Name: claim, Request: request}] {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, name, "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when "+

@@ -57,6 +57,22 @@ func TestStatusOfPods(t *testing.T) {
 			t.Errorf("%s:\n got: %s\nwant: %s", status, got, want)
 		}
 	}
+	extended := core.Pod{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "a", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"a.b/c": resource.MustParse("1")}}}, {Name: "b"},
+		}},
+		Status: corev1.PodStatus{ExtendedResourceClaimStatus: &corev1.PodExtendedResourceClaimStatus{
+			ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "a", ResourceName: "a.b/c", RequestName: "r"}},
+		}},
+	}
+	for _, container := range []string{"a", "b"} {
+		extended.Status.ContainerStatuses = append(extended.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container, AllocatedResourcesStatus: []corev1.ResourceStatus{{Name: "claim:c/r"}},
+		})
+	}
+	if errs := validateStatus(&extended, &core.Pod{}); len(errs) != 1 || errs[0].Field != "status.containerStatuses[1].allocatedResourcesStatus[0].name" {
+		t.Errorf("the claim of container a's extended resources: %v", errs)
+	}
 	bound := core.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{NominatedNodeName: "n2"}}
 	const isBound = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
 	if errs := validateStatus(&bound, &core.Pod{Spec: bound.Spec}); len(errs) != 1 || errs[0].Error() != isBound {

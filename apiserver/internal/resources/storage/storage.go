@@ -2,7 +2,7 @@ package storage
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,18 +127,26 @@ func validateProvisioner(name string, at *field.Path) field.ErrorList {
 // distinct.
 func validateTopologies(terms []corev1.TopologySelectorTerm) field.ErrorList {
 	var errs field.ErrorList
-	var seen []map[string]sets.Set[string]
+	seen := map[string]bool{}
 	for i, term := range terms {
 		at := field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions")
 		means, found := validateTopology(term, at)
 		errs = append(errs, found...)
-		same := func(other map[string]sets.Set[string]) bool { return equality.Semantic.DeepEqual(other, means) }
-		if len(means) == 0 || slices.ContainsFunc(seen, same) {
+		if len(means) == 0 || seen[meaning(means)] {
 			errs = append(errs, field.Duplicate(at, ""))
 		}
-		seen = append(seen, means)
+		seen[meaning(means)] = true
 	}
 	return errs
+}
+
+// meaning is the same for terms with the same label values.
+func meaning(means map[string]sets.Set[string]) string {
+	sorted := make(map[string][]string, len(means))
+	for key, values := range means {
+		sorted[key] = sets.List(values)
+	}
+	return fmt.Sprintf("%q", sorted)
 }
 
 // validateTopology returns a term's label values.
