@@ -74,6 +74,7 @@ type Config struct {
 	EnableServer bool // without it nothing listens on Port
 	Address      string
 	Port         int32
+	ReadOnlyPort int32 // plain HTTP, without authentication; 0 for none
 	CertDir      string
 	TLSCertFile  string
 	TLSKeyFile   string
@@ -349,7 +350,7 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 			add("%s=%q is not an IP address", flag, address)
 		}
 	}
-	for flag, port := range map[string]int32{"--port": c.Port, "--healthz-port": c.HealthzPort} {
+	for flag, port := range map[string]int32{"--port": c.Port, "--healthz-port": c.HealthzPort, "--read-only-port": c.ReadOnlyPort} {
 		if port < 0 || port > 65535 {
 			add("%s=%d is not a port", flag, port)
 		}
@@ -357,8 +358,8 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 	if c.AuthorizationMode != "Webhook" && c.AuthorizationMode != "AlwaysAllow" {
 		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.AuthorizationMode)
 	}
-	if c.AnonymousAuth && (c.Kubeconfig == "" || c.AuthorizationMode == "AlwaysAllow") {
-		add("--anonymous-auth would let everybody do everything: without --kubeconfig, or with AlwaysAllow, nobody is asked")
+	if c.AnonymousAuth && c.Kubeconfig == "" && c.AuthorizationMode == "Webhook" {
+		add("--anonymous-auth would let everybody do everything, because without --kubeconfig there is no API server to ask; --authorization-mode=AlwaysAllow says that this is wanted")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		add("--tls-cert-file and --tls-private-key-file go together")

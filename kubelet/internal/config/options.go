@@ -157,6 +157,7 @@ func (c *Config) processOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 	return []option{
 		{"oom-score-adj", &p.OOMScore, &f.OOMScoreAdj, "how likely the kernel ends the kubelet when it is out of memory: -1000 for never, 1000 for first"},
 		{"max-open-files", &p.OpenFiles, &f.MaxOpenFiles, "most files that the kubelet may have open"},
+		{"system-cgroups", &p.SystemGroup, &f.SystemCgroups, "control group that the machine's processes are put in, when the kubelet starts, if they are in the root group; empty to leave them there"},
 		{"kubelet-cgroups", &p.Group, &f.KubeletCgroups, "control group to run the kubelet in; empty for the one that it is started in"},
 	}
 }
@@ -167,6 +168,7 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 		{"enable-server", &c.EnableServer, &f.EnableServer, "listen on --port"},
 		{"address", &c.Address, &f.Address, "address that the kubelet serves on"},
 		{"port", &c.Port, &f.Port, "port that the kubelet serves on; 0 for any that is free"},
+		{"read-only-port", &c.ReadOnlyPort, &f.ReadOnlyPort, "port that shows pods, statistics and metrics to everybody, in plain HTTP and without authentication; 0 for none"},
 		{"cert-dir", &c.CertDir, nil, "where a serving certificate is made if none is given"},
 		{"tls-cert-file", &c.TLSCertFile, &f.TLSCertFile, "serving certificate"},
 		{"tls-private-key-file", &c.TLSKeyFile, &f.TLSPrivateKeyFile, "key of the serving certificate"},

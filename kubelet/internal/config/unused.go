@@ -32,7 +32,6 @@ var unused = []daemon.Unused{
 	{Flag: "maximum-dead-containers", Values: []string{"-1"}}, {Flag: "maximum-dead-containers-per-container", Values: []string{"1"}},
 	{Flag: "minimum-container-ttl-duration", Values: []string{"0", "0s"}},
 	{Flag: "runtime-cgroups", Why: "the summary tells of the group that the runtime is in"},
-	{Flag: "system-cgroups", Field: "systemCgroups", Values: daemon.Off},
 
 	// What others do: this kubelet has no iptables rules and no bridge, runs no
 	// volume plugins, and does not enforce the groups of daemons.
@@ -49,7 +48,6 @@ var unused = []daemon.Unused{
 	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
 	{Field: "memoryReservationPolicy", Values: daemon.Off}, {Field: "memoryThrottlingFactor", Values: []string{"0.8"}},
 	{Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
-	{Flag: "read-only-port", Field: "readOnlyPort", Values: daemon.Off, Why: "--port has all of it, for those who may"},
 	{Field: "enableSystemLogQuery", Values: daemon.Off, Why: "/logs/ has the files of /var/log, journald's are not among them"},
 	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off}, {Flag: "runonce", Switch: true, Values: daemon.Off},
 	{Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off},

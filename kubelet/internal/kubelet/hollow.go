@@ -33,7 +33,7 @@ func NewHollow(ctx context.Context, c *config.Config, h Hollow, logger *zap.Logg
 		return nil, errors.New("a hollow kubelet needs a kubeconfig")
 	}
 	hollow := *c
-	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort = false, false, 0
+	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort, hollow.ReadOnlyPort = false, false, 0, 0
 	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.HighThresholdPercent = nil, nil, 100 // nothing of the machine is its business
 	return build(ctx, &hollow, &h, logger, registry)
 }

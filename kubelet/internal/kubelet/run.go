@@ -42,11 +42,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		})
 	}
 	listening := make(chan struct{})
-	if k.config.EnableServer {
-		run("server", func(ctx context.Context) error { return k.serve(ctx, func() { close(listening) }) })
-	} else {
-		close(listening)
-	}
+	run("servers", func(ctx context.Context) error { return k.serve(ctx, func() { close(listening) }) })
 	run("health port", k.serveHealth)
 	select {
 	case <-listening: // the node reports the port

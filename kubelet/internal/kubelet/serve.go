@@ -6,20 +6,45 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server"
 	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/daemon"
 )
 
 // nodeLogs is where the machine keeps its logs.
 const nodeLogs = "/var/log"
 
-// serve answers on the kubelet's port until ctx ends; listening is called once
-// the port is known.
+// serve answers on the kubelet's ports until ctx ends; listening is called once it is known
+// which --port is, or that there is none.
 func (k *Kubelet) serve(ctx context.Context, listening func()) error {
+	if !k.config.EnableServer && k.config.ReadOnlyPort == 0 {
+		listening()
+		return nil
+	}
+	s, err := k.newServer()
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if k.config.ReadOnlyPort != 0 {
+		group.Go(func() error { return k.serveReadOnly(ctx, s) })
+	}
+	if k.config.EnableServer {
+		group.Go(func() error { return k.serveTLS(ctx, s, listening) })
+	} else {
+		listening()
+	}
+	return group.Wait()
+}
+
+// newServer returns the server of both ports.
+func (k *Kubelet) newServer() (*server.Server, error) {
 	config := server.Config{
 		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
 		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
@@ -42,9 +67,18 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 	if k.config.EnableDebuggingHandlers && k.config.EnableProfilingHandler && k.config.EnableContentionProfiling {
 		runtime.SetBlockProfileRate(1)
 	}
-	s, err := server.New(config)
-	if err != nil {
-		return err
+	return server.New(config)
+}
+
+func (k *Kubelet) serveReadOnly(ctx context.Context, s *server.Server) error {
+	k.logger.Warn("the read-only port shows this node's pods to everybody who reaches it", zap.Int32("port", k.config.ReadOnlyPort))
+	listener := daemon.Listener{Address: k.address(k.config.ReadOnlyPort), Handler: s.ReadOnly(), Logger: k.logger}
+	return listener.Serve(ctx)
+}
+
+func (k *Kubelet) serveTLS(ctx context.Context, s *server.Server, listening func()) error {
+	if k.config.AnonymousAuth && k.config.AuthorizationMode == "AlwaysAllow" {
+		k.logger.Warn("everybody who reaches the kubelet's port may do everything: anonymous requests are allowed, and nobody is asked")
 	}
 	certFile, keyFile := k.config.TLSCertFile, k.config.TLSKeyFile
 	if k.config.ServerTLSBootstrap {

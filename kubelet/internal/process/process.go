@@ -22,12 +22,18 @@ type Settings struct {
 	OOMScore  int32  // -1000 to 1000, see proc_pid_oom_score_adj(5)
 	OpenFiles int64  // zero leaves it as it is
 	Group     string // a control group's path; "" for the one that it is started in
+	// SystemGroup is the control group for what else runs in the root group; "" leaves it
+	// there.
+	SystemGroup string
 }
 
 // Validate checks the settings.
 func (s Settings) Validate() error {
 	if s.OOMScore < -1000 || s.OOMScore > 1000 || s.OpenFiles < 0 {
 		return fmt.Errorf("--oom-score-adj=%d must be between -1000 and 1000, and --max-open-files=%d not negative", s.OOMScore, s.OpenFiles)
+	}
+	if s.SystemGroup == "/" {
+		return fmt.Errorf("--system-cgroups=/: that is where the processes are to leave")
 	}
 	return nil
 }
@@ -44,11 +50,15 @@ func (s Settings) Apply(logger *zap.Logger) error {
 			logger.Info("how many files the kubelet may open stays as it is", zap.Uint64("wanted", files), zap.Error(err))
 		}
 	}
-	if s.Group == "" {
-		return nil
+	if s.Group != "" {
+		if err := cgroup.Enter(s.Group); err != nil {
+			return fmt.Errorf("--kubelet-cgroups=%s: %w", s.Group, err)
+		}
 	}
-	if err := cgroup.Enter(s.Group); err != nil {
-		return fmt.Errorf("--kubelet-cgroups=%s: %w", s.Group, err)
+	if s.SystemGroup != "" {
+		if err := cgroup.Gather(s.SystemGroup); err != nil {
+			logger.Warn("not all of the machine's processes are in their control group", zap.String("group", s.SystemGroup), zap.Error(err))
+		}
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package process
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +14,9 @@ import (
 
 // TestMain also plays the process on which settings are tried.
 func TestMain(m *testing.M) {
+	if group := os.Getenv("KCTL_SYSTEM_GROUP"); group != "" {
+		os.Exit(gather(group))
+	}
 	group := os.Getenv("KCTL_PROCESS_GROUP")
 	if group == "" {
 		os.Exit(m.Run())
@@ -28,7 +33,49 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func TestAProcessRunsAsItIsTold(t *testing.T) {
+// gather is the first process of a machine with one more, both in the root group, on
+// which a kubelet with a group for the system is started. It prints the groups of both.
+func gather(group string) int {
+	for _, root := range []string{"/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/cgroup.procs", "/sys/fs/cgroup/systemd/cgroup.procs"} {
+		if err := os.WriteFile(root, []byte("0"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer func() {
+		_ = other.Process.Kill()
+		_ = other.Wait() // it was killed
+	}()
+	if err := (Settings{SystemGroup: group}).Apply(zap.NewNop()); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for _, pid := range []int{os.Getpid(), other.Process.Pid} {
+		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		fmt.Printf("%d:\n%s", pid, data)
+	}
+	return 0
+}
+
+func TestTheSystemsProcessesAreGathered(t *testing.T) {
+	group := groupOfTest(t)
+	cmd := exec.Command("unshare", "--pid", "--fork", "--mount-proc", os.Args[0])
+	cmd.Env = append(os.Environ(), "KCTL_SYSTEM_GROUP="+group)
+	out, err := cmd.CombinedOutput()
+	first, other, both := strings.Cut(strings.TrimPrefix(string(out), "1:\n"), ":\n")
+	if err != nil || !both || strings.Contains(first, group) || !strings.Contains(other, ":"+group+"\n") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
+// groupOfTest is the name of a group that is removed after the test.
+func groupOfTest(t *testing.T) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("control groups are root's")
 	}
@@ -41,6 +88,11 @@ func TestAProcessRunsAsItIsTold(t *testing.T) {
 			}
 		}
 	})
+	return group
+}
+
+func TestAProcessRunsAsItIsTold(t *testing.T) {
+	group := groupOfTest(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "KCTL_PROCESS_GROUP="+group)
 	out, err := cmd.CombinedOutput()
@@ -56,7 +108,7 @@ func TestAProcessRunsAsItIsTold(t *testing.T) {
 }
 
 func TestWhatCantBe(t *testing.T) {
-	for _, s := range []Settings{{OOMScore: -1001}, {OOMScore: 1001}, {OpenFiles: -1}} {
+	for _, s := range []Settings{{OOMScore: -1001}, {OOMScore: 1001}, {OpenFiles: -1}, {SystemGroup: "/"}} {
 		if s.Validate() == nil {
 			t.Errorf("%+v is taken", s)
 		}

@@ -8,6 +8,9 @@
 // attach and port-forward, which are passed on to the runtime's streaming
 // server; statistics; health and metrics.
 //
+// The read-only port, which is off unless it is asked for, has no authentication and
+// serves only what says how the node and its pods are.
+//
 // Only package kubelet starts it. It changes nothing about a pod and keeps
 // nothing between requests except the answers of reviews.
 package server

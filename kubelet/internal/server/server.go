@@ -117,6 +117,7 @@ type Server struct {
 	// logWatches are those of all who follow logs.
 	logWatches logs.Watches
 	rates      rates
+	measured   func(serverType string) gin.HandlerFunc
 }
 
 // New returns a Server that listens nowhere yet.
@@ -124,11 +125,11 @@ func New(config Config) (*Server, error) {
 	if config.Authenticator == nil || config.Authorizer == nil {
 		return nil, errors.New("kubelet server: it is not said who may ask for what")
 	}
-	s := &Server{Config: config, engine: newEngine(), streams: &http.Transport{
+	s := &Server{Config: config, engine: newEngine(), measured: withMetrics(config.Metrics), streams: &http.Transport{
 		DialContext:       (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		DisableKeepAlives: true,
 	}}
-	s.engine.Use(s.recover, withMetrics(config.Metrics))
+	s.engine.Use(s.recover, s.measured("readwrite"))
 	if config.Tracer != nil {
 		s.engine.Use(withTracing(config.Tracer, config.Clock))
 	}
@@ -148,9 +149,21 @@ func newEngine() *gin.Engine {
 
 // routes are all routes.
 func (s *Server) routes(e *gin.Engine) {
+	s.readOnlyRoutes(e)
+	e.GET("/configz", s.configz)
+	s.statusPageRoutes(e)
+	if s.Debugging {
+		s.debugRoutes(e)
+		return
+	}
+	noDebugRoutes(e)
+}
+
+// readOnlyRoutes are those that upstream's kubelet has at its read-only port, too.
+func (s *Server) readOnlyRoutes(e *gin.Engine) {
+	e.NoRoute(withoutSlash)
 	e.GET("/pods", s.pods)
 	e.GET("/pods/", s.pods)
-	e.GET("/configz", s.configz)
 	e.GET("/stats/summary", s.summary)
 	e.GET("/metrics/resource", s.resourceMetrics)
 	e.GET("/metrics/cadvisor", s.containerMetrics)
@@ -167,12 +180,10 @@ func (s *Server) routes(e *gin.Engine) {
 		}
 		e.GET(daemon.SLIsPath, gin.WrapH(s.Health.SLIs()))
 	}
-	s.statusPageRoutes(e)
-	e.NoRoute(withoutSlash)
-	if s.Debugging {
-		s.debugRoutes(e)
-		return
-	}
+}
+
+// noDebugRoutes are in place of debugRoutes.
+func noDebugRoutes(e *gin.Engine) {
 	for _, path := range []string{"/run", "/exec", "/attach", "/portForward", "/containerLogs", "/runningpods", "/debug/pprof", "/logs"} {
 		e.Any(path+"/*rest", func(c *gin.Context) { c.String(http.StatusMethodNotAllowed, "Debug endpoints are disabled.\n") })
 	}
@@ -233,6 +244,16 @@ func (s *Server) statusPageRoutes(e *gin.Engine) {
 	slices.Sort(s.Pages.Paths)
 	s.Pages.AddTo(mux)
 	e.GET(daemon.StatusPath, gin.WrapH(mux))
+}
+
+// ReadOnly answers everybody, without authentication, what says how the node and its pods
+// are, and nothing that leads into them.
+func (s *Server) ReadOnly() http.Handler {
+	e := newEngine()
+	e.Use(s.recover, s.measured("readonly"))
+	s.readOnlyRoutes(e)
+	noDebugRoutes(e)
+	return e
 }
 
 // ServeHTTP answers one request.

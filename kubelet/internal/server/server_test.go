@@ -53,6 +53,32 @@ func TestNothingIsOpen(t *testing.T) {
 	}
 }
 
+// The read-only port has no authentication, and nothing that leads into pods.
+func TestReadOnly(t *testing.T) {
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{Certificates: true})
+	server := httptest.NewServer(s.ReadOnly())
+	defer server.Close()
+	for _, path := range []string{"/pods", "/pods/", "/stats/summary", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/healthz", "/healthz/ping", "/metrics/slis"} {
+		if code, text := get(t, server, path); code != http.StatusOK {
+			t.Errorf("%s: %d %q", path, code, text)
+		}
+	}
+	if code, text := get(t, server, "/metrics"); code != http.StatusOK || !strings.Contains(text, `kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readonly"} 2`) {
+		t.Errorf("%d %s", code, text)
+	}
+	for _, path := range []string{"/configz", "/statusz", "/flagz", "/checkpoint/ns/p/c", "/debug/flags/v"} {
+		if code, text := get(t, server, path); code != http.StatusNotFound {
+			t.Errorf("%s: %d %q", path, code, text)
+		}
+	}
+	for _, path := range []string{"/exec/ns/p/c", "/attach/ns/p/c", "/run/ns/p/c", "/portForward/ns/p", "/containerLogs/ns/p/c", "/runningpods/", "/logs/", "/debug/pprof/heap"} {
+		if code, text := do(t, server, http.MethodPost, path); code != http.StatusMethodNotAllowed || !strings.Contains(text, "disabled") {
+			t.Errorf("%s: %d %q", path, code, text)
+		}
+	}
+}
+
 // The kernel's counters for pods' networks take precedence over the runtime's,
 // which have less, or nothing.
 func TestNetworksOfPods(t *testing.T) {
