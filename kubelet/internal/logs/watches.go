@@ -13,46 +13,45 @@ import (
 // whoever may follow logs could take all of them from the node's other programs. The
 // zero value is ready for use. It is safe for concurrent use.
 type Watches struct {
-	mu        sync.Mutex
-	watcher   *fsnotify.Watcher // nil if nobody follows
+	// change is held while followers come and go. notify must not wait for it: the
+	// watcher may answer them only after an error of its own was received.
+	change  sync.Mutex
+	watcher *fsnotify.Watcher // nil if nobody follows
+	dirs    map[string]int    // followers by the directory that is watched for them
+
+	mu        sync.Mutex // of followers; notify holds it
 	followers map[string]map[*follower]bool
-	dirs      map[string]int // followers by the directory that is watched for them
 }
 
 // add has the follower notified from now on of what happens at its log's path.
 func (w *Watches) add(f *follower) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.change.Lock()
+	defer w.change.Unlock()
 	if w.watcher == nil {
 		watcher, err := fsnotify.NewWatcher()
 		if err != nil {
 			return fmt.Errorf("watching logs: %w", err)
 		}
-		w.watcher, w.followers, w.dirs = watcher, map[string]map[*follower]bool{}, map[string]int{}
+		w.watcher, w.dirs = watcher, map[string]int{}
 		go w.notify(watcher)
 	}
-	path, dir := f.log.path, filepath.Dir(f.log.path)
-	err := w.watcher.Add(dir) // also if it is watched: it may be another directory by now
-	if err != nil {
+	w.insert(f)
+	dir := filepath.Dir(f.log.path)
+	if err := w.watcher.Add(dir); err != nil { // also if it is watched: it may be another directory by now
+		w.drop(f)
 		w.closeIfUnused()
 		return fmt.Errorf("watching logs: %w", err)
 	}
-	if w.followers[path] == nil {
-		w.followers[path] = map[*follower]bool{}
-	}
-	w.followers[path][f] = true
 	w.dirs[dir]++
 	return nil
 }
 
 // remove ends the notifications of a follower that was added.
 func (w *Watches) remove(f *follower) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	path, dir := f.log.path, filepath.Dir(f.log.path)
-	if delete(w.followers[path], f); len(w.followers[path]) == 0 {
-		delete(w.followers, path)
-	}
+	w.change.Lock()
+	defer w.change.Unlock()
+	w.drop(f)
+	dir := filepath.Dir(f.log.path)
 	if w.dirs[dir]--; w.dirs[dir] == 0 {
 		delete(w.dirs, dir)
 		_ = w.watcher.Remove(dir) // it may be gone
@@ -65,6 +64,29 @@ func (w *Watches) closeIfUnused() {
 	if len(w.dirs) == 0 {
 		_ = w.watcher.Close() // it only read
 		w.watcher = nil
+	}
+}
+
+func (w *Watches) insert(f *follower) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	path := f.log.path
+	if w.followers == nil {
+		w.followers = map[string]map[*follower]bool{}
+	}
+	if w.followers[path] == nil {
+		w.followers[path] = map[*follower]bool{}
+	}
+	w.followers[path][f] = true
+}
+
+// drop returns when the follower's last notification has ended.
+func (w *Watches) drop(f *follower) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	path := f.log.path
+	if delete(w.followers[path], f); len(w.followers[path]) == 0 {
+		delete(w.followers, path)
 	}
 }
 

@@ -1,0 +1,66 @@
+package logs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// The watcher reports some errors while nobody can add or remove watches: when a
+// directory was moved and removed, as whoever may write where logs are can do.
+func TestWatchesOfADirectoryThatIsMovedAndRemoved(t *testing.T) {
+	watches, kept := new(Watches), logFile(t, sample)
+	stays := watched(t, watches, kept)
+	defer leave(stays)
+	for round := range 60 {
+		dir := filepath.Join(t.TempDir(), "container")
+		path := filepath.Join(dir, "0.log")
+		if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		goes := watched(t, watches, path)
+		stays.mu.Lock() // the notification of the next file waits for it
+		err := errors.Join(os.WriteFile(kept+".next", []byte(sample), 0o600), os.Rename(kept+".next", kept))
+		for i := range round % 4 { // others wait behind it
+			err = errors.Join(err, os.Truncate(kept, int64(i)), os.Chmod(kept, 0o600))
+		}
+		// The removal is complete only with the file closed.
+		err = errors.Join(err, os.Rename(dir, dir+".moved"), goes.log.Close(), os.RemoveAll(dir+".moved"))
+		var begun, others sync.WaitGroup
+		for range 20 {
+			begun.Add(1)
+			others.Go(func() {
+				begun.Done()
+				leave(watched(t, watches, kept))
+			})
+		}
+		begun.Wait()
+		stays.mu.Unlock()
+		others.Wait() // for ever, if they waited for the notification, and it for them
+		leave(goes)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func watched(t *testing.T, watches *Watches, path string) *follower {
+	t.Helper()
+	log, err := Open(path)
+	if err != nil {
+		t.Error(err)
+		return &follower{log: &Log{}}
+	}
+	f := newFollower(log, Options{Watches: watches})
+	if f.watches == nil {
+		t.Error("the log is not watched")
+	}
+	return f
+}
+
+func leave(f *follower) {
+	f.close()
+	_ = f.log.Close() // it was only read
+}
