@@ -75,13 +75,14 @@ type Options struct {
 // Collector collects one node's garbage. Run owns its goroutine.
 type Collector struct {
 	Options
-	now chan struct{}
-	mu  sync.Mutex // of a round: two would remove the same, and one of them fail
+	now    chan struct{}
+	rounds sync.Mutex // of a round: there is one at a time
+	pods   *podLocks
 }
 
 // New returns a Collector that does nothing before Run.
 func New(o Options) *Collector {
-	return &Collector{Options: o, now: make(chan struct{}, 1)}
+	return &Collector{Options: o, now: make(chan struct{}, 1), pods: newPodLocks()}
 }
 
 // Run goes round until ctx ends.
@@ -120,8 +121,6 @@ func (c *Collector) Reclaim(ctx context.Context) error { return c.round(ctx, c.E
 // CollectPod removes the containers of one pod that was evicted, and their logs,
 // without waiting for what else there is to remove on the node.
 func (c *Collector) CollectPod(ctx context.Context, uid types.UID) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if !c.Ready() || !c.Evicted(uid) {
 		return nil
 	}
@@ -142,8 +141,8 @@ func (c *Collector) CollectPod(ctx context.Context, uid types.UID) error {
 
 // round keeps nothing of the containers of known pods that are spent.
 func (c *Collector) round(ctx context.Context, spent func(types.UID) bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.rounds.Lock()
+	defer c.rounds.Unlock()
 	if !c.Ready() {
 		return nil
 	}
@@ -183,6 +182,8 @@ func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod,
 	known := c.Known(pod.UID)
 	what := selectGarbage(pod, known && !spent(pod.UID))
 	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
+	c.pods.lock(pod.UID)
+	defer c.pods.unlock(pod.UID)
 	if len(what.Containers)+len(what.Sandboxes) > 0 {
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {
 			return left, err

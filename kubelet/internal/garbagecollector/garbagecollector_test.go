@@ -89,6 +89,7 @@ type world struct {
 	groups  map[types.UID]corev1.PodQOSClass
 	fail    error
 	told    []string
+	hold    func(uid types.UID) // called before a pod is removed, if not nil
 }
 
 func (w *world) Pods(context.Context) ([]*runtimestate.RunningPod, error) { return w.pods, w.fail }
@@ -105,6 +106,9 @@ func (w *world) Pod(_ context.Context, uid types.UID) (*runtimestate.RunningPod,
 func (w *world) RemovePod(_ context.Context, what *runtimestate.RunningPod) error {
 	if what.UID == "stuck" {
 		return errors.New("stuck")
+	}
+	if w.hold != nil {
+		w.hold(what.UID)
 	}
 	w.removed = append(w.removed, fmt.Sprintf("runtime %s: %d", what.UID, len(what.Containers)+len(what.Sandboxes)))
 	return nil
@@ -222,6 +226,42 @@ func TestCollectPod(t *testing.T) {
 	if got := logsIn(logs); !slices.Equal(got, []string{"ns_gone_gone/0.log", "ns_known_known/0.log"}) {
 		t.Errorf("logs left %q", got)
 	}
+}
+
+// An eviction does not wait for a round, which may be busy with another pod for long.
+func TestCollectPodDuringARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gates := map[types.UID]chan struct{}{"gone": make(chan struct{}), "known-evicted": make(chan struct{})}
+		var calls atomic.Int32
+		w := &world{
+			pods: []*runtimestate.RunningPod{pod("gone", "box1! a0:exited@box1"), pod("known-evicted", "box1! a0:exited@box1")},
+			hold: func(uid types.UID) { calls.Add(1); <-gates[uid] },
+		}
+		c := newCollector(w, t.TempDir(), true)
+		results := make(chan error, 3)
+		start := func(collect func(context.Context) error) {
+			go func() { results <- collect(t.Context()) }()
+			synctest.Wait()
+		}
+		evicted := func(ctx context.Context) error { return c.CollectPod(ctx, "known-evicted") }
+		start(c.Collect)
+		start(evicted)
+		start(evicted)
+		if n := calls.Load(); n != 2 {
+			t.Errorf("%d pods are being removed, want two at the same time, each once", n)
+		}
+		close(gates["known-evicted"])
+		if err := errors.Join(<-results, <-results); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"runtime known-evicted: 2", "runtime known-evicted: 2"}; !slices.Equal(w.removed, want) {
+			t.Errorf("removed %q while the round is busy, want %q", w.removed, want)
+		}
+		close(gates["gone"])
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // logsIn are the files below a directory.
