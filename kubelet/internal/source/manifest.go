@@ -80,15 +80,18 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 // this one reads the first.
 const unread = "only the first of the manifest's documents is read"
 
-// hasUnread tells whether something follows the first document that has any content.
+// hasUnread tells whether several of a manifest's documents have any content.
 func hasUnread(data []byte) bool {
 	documents, content := 0, false
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimRight(line, " \t\r\n")
-		switch {
-		case bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")):
-			content = false
-		case len(line) > 0 && line[0] != '#' && !content:
+		if rest, begins := bytes.CutPrefix(line, []byte("---")); begins && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
+			line, content = rest, false
+		} else if string(line) == "..." {
+			line, content = nil, false
+		}
+		line = bytes.TrimLeft(line, " \t")
+		if !content && len(line) > 0 && line[0] != '#' && line[0] != '%' { // a comment, a directive (%YAML)
 			content = true
 			documents++
 		}

@@ -403,9 +403,20 @@ func TestManifestsWithSeveralDocuments(t *testing.T) {
 	if n := logs.FilterMessage(unread).Len(); n != 1 {
 		t.Errorf("%d lines in the log about what is not read, want one", n)
 	}
-	for _, text := range []string{manifest, "# ours\n---\n" + manifest, manifest + "---\n# nothing\n", "---\n" + manifest + "---\n"} {
+	for _, text := range []string{
+		manifest, "# ours\n---\n" + manifest, manifest + "---\n# nothing\n", "---\n" + manifest + "---\n", manifest + "...\n",
+		"%YAML 1.1\n---\n" + manifest, manifest + "--- # nothing\n  # nothing\n",
+	} {
+		if pods, err := decodePods([]byte(text)); err != nil || len(pods) != 1 {
+			t.Errorf("%q: %v, %v", text, pods, err)
+		}
 		if hasUnread([]byte(text)) {
 			t.Errorf("%q has one document", text)
+		}
+	}
+	for _, second := range []string{"...\nkind: Pod\n", "--- {kind: Pod}\n", "---\tkind\n"} {
+		if !hasUnread([]byte(manifest + second)) {
+			t.Errorf("%q is a second document", second)
 		}
 	}
 }
