@@ -278,7 +278,8 @@ func (c *Config) validateEnds(add func(format string, args ...any)) {
 	}
 }
 
-// validateNode checks the settings of the node and its intervals.
+// validateNode checks the settings of the node and of the kubelet's process, and the
+// intervals.
 func (c *Config) validateNode(add func(format string, args ...any)) {
 	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir, "--cni-conf-dir": c.CNIConfDir} {
 		if !filepath.IsAbs(path) {
@@ -301,6 +302,12 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	if c.NodeNetwork != nodenetwork.None && c.Kubeconfig == "" {
 		add("--node-network=%s: --kubeconfig is needed, nodes know each other by the API server", c.NodeNetwork)
 	}
+	if err := c.Process.Validate(); err != nil {
+		add("%w", err)
+	}
+	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
+		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
+	}
 	if c.RuntimeRequestTimeout <= 0 {
 		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeRequestTimeout)
 	}
@@ -309,7 +316,8 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	}
 }
 
-// validatePods checks how many pods there may be, and what all of them may use.
+// validatePods checks how many pods there may be, what all of them may use, and how many
+// images are reported.
 func (c *Config) validatePods(add func(format string, args ...any)) {
 	if c.MaxPods <= 0 {
 		add("--max-pods=%d: at least one is needed", c.MaxPods)
@@ -324,12 +332,6 @@ func (c *Config) validatePods(add func(format string, args ...any)) {
 	}
 	if _, err := c.Reserved(); err != nil {
 		add("%w", err)
-	}
-	if err := c.Process.Validate(); err != nil {
-		add("%w", err)
-	}
-	if c.CgroupDriver != cgroup.Cgroupfs && c.CgroupDriver != cgroup.Systemd {
-		add("--cgroup-driver=%q: there are %s and %s", c.CgroupDriver, cgroup.Cgroupfs, cgroup.Systemd)
 	}
 }
 
