@@ -46,7 +46,9 @@ type oneNode struct {
 	logPath string
 	stream  string // the runtime's server for exec, attach and port-forward
 	execs   []*runtimeapi.ExecRequest
-	ports   []int32
+	// execBegins is called while the runtime is asked, if not nil.
+	execBegins func()
+	ports      []int32
 }
 
 func (n *oneNode) Pods() []*core.Pod { return []*core.Pod{n.pod} }
@@ -148,10 +150,16 @@ func (n *oneNode) ExecSync(_ context.Context, _ string, command []string, _ time
 	return cri.ExecResult{Stdout: []byte(strings.Join(command, " "))}, nil
 }
 
-func (n *oneNode) Exec(_ context.Context, request *runtimeapi.ExecRequest) (string, error) {
+func (n *oneNode) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.execs = append(n.execs, request)
+	if n.execBegins != nil {
+		n.execBegins()
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	if n.stream == "" {
 		return "", errors.New("the runtime refuses")
 	}

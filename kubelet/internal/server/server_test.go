@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -425,8 +427,31 @@ func TestStreamsPassThrough(t *testing.T) {
 		}
 	}
 	asked := len(n.execs)
-	if _, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1"); len(n.execs) != asked {
-		t.Errorf("the runtime was asked for an address that nobody will use: %q", body)
+	for _, headers := range [][]string{nil, {"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"}, {"Connection", "Upgrade", "Upgrade", "SPDY\x80"}} {
+		code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1", headers...)
+		if code != 500 || body != "Upgrade request required\n" || len(n.execs) != asked {
+			t.Errorf("%q: %d %q, and the runtime was asked for %d addresses that nobody will use", headers, code, body, len(n.execs)-asked)
+		}
+	}
+}
+
+// The runtime keeps an address until it is used.
+func TestAddressesOfCallersThatAreGone(t *testing.T) {
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{Anonymous: true})
+	var used []string
+	runtime := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		used = append(used, r.URL.Path+r.Header.Get("Upgrade"))
+	}))
+	defer runtime.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	n.stream, n.execBegins = runtime.URL+"/exec/token", leave
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/exec/ns/p/c?command=sh&output=1", nil)
+	r.Header.Set("Connection", "keep-alive, upgrade")
+	r.Header.Set("Upgrade", "SPDY/3.1")
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	if want := []string{"/exec/token"}; !slices.Equal(used, want) {
+		t.Errorf("addresses used: %q, want %q", used, want)
 	}
 }
 

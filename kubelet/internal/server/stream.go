@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
@@ -194,17 +196,22 @@ func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error
 	return sandboxes[0].GetId(), nil
 }
 
+// addressTimeout is how long an address may take to be used for a caller that is gone.
+const addressTimeout = 10 * time.Second
+
 // stream passes the request on to the address that the runtime returns. It does
 // not look at the protocol between the caller and the runtime (SPDY,
 // WebSocket).
+//
+// The runtime keeps each address until it is used, or for a minute, and only so many at
+// a time: those that nobody uses would keep others out of their pods.
 func (s *Server) stream(c *gin.Context, ask func(context.Context) (address string, err error)) {
-	// The runtime keeps each address for a minute, and only so many at a time: those
-	// that nobody is going to use would keep others out of their pods.
-	if r := c.Request; r.Header.Get("Upgrade") == "" || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade") {
+	if !asksForUpgrade(c.Request.Header) {
 		s.refuse(c, http.StatusInternalServerError, errors.New("Upgrade request required"))
 		return
 	}
-	address, err := ask(c.Request.Context())
+	ctx := context.WithoutCancel(c.Request.Context()) // an address may come all the same
+	address, err := ask(ctx)
 	if err != nil {
 		s.refuse(c, http.StatusInternalServerError, errors.New(cri.Message(err)))
 		return
@@ -222,9 +229,32 @@ func (s *Server) stream(c *gin.Context, ask func(context.Context) (address strin
 			r.Out.Header.Del("Authorization")
 		},
 		ErrorLog: zap.NewStdLog(s.Logger),
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() != nil {
+				s.use(ctx, address)
+			}
 			s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
 		},
 	}
 	upgrade.Serve(proxy, c.Writer, c.Request)
+}
+
+// asksForUpgrade tells whether a request will be passed on as one for an upgrade.
+func asksForUpgrade(header http.Header) bool {
+	protocol := header.Get("Upgrade")
+	isPrintable := !strings.ContainsFunc(protocol, func(r rune) bool { return r < ' ' || r > '~' })
+	return protocol != "" && isPrintable && httpguts.HeaderValuesContainsToken(header.Values("Connection"), "Upgrade")
+}
+
+// use uses an address up: without an upgrade, the runtime does nothing else.
+func (s *Server) use(ctx context.Context, address string) {
+	ctx, cancel := context.WithTimeout(ctx, addressTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return // it was no address
+	}
+	if answer, err := s.streams.RoundTrip(request); err == nil { // or it is forgotten in a minute
+		_ = answer.Body.Close()
+	}
 }
