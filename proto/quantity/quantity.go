@@ -56,17 +56,18 @@ var fields = map[string]bool{
 }
 
 // FindHuge finds a number beyond the bounds in the quantities of an object that was
-// decoded from JSON. Its numbers must be json.Numbers.
+// decoded from JSON, the same each time. Its numbers must be json.Numbers.
 func FindHuge(object any) (text string, found bool) { return findHuge(object, false) }
 
 func findHuge(value any, isQuantity bool) (text string, found bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, item := range v {
-			if text, found = findHuge(item, isQuantity || fields[key]); found {
-				return text, true
+			if one, huge := findHuge(item, isQuantity || fields[key]); huge && (!found || one < text) {
+				text, found = one, true
 			}
 		}
+		return text, found
 	case []any:
 		for _, item := range v {
 			if text, found = findHuge(item, isQuantity); found {

@@ -36,3 +36,13 @@ func TestFindHuge(t *testing.T) {
 		}
 	}
 }
+
+// Who reports it again only if it is another would otherwise do so each time.
+func TestFindHugeFindsTheSame(t *testing.T) {
+	object := map[string]any{"limits": map[string]any{"a": "1e100", "b": "1e200", "c": "1e300", "d": "1e400"}}
+	for range 100 {
+		if text, found := FindHuge(object); !found || text != "1e100" {
+			t.Fatalf("%q, %v", text, found)
+		}
+	}
+}
