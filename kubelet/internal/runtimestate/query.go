@@ -185,7 +185,8 @@ func (r *Reader) list(ctx context.Context, labels map[string]string) (sandboxes 
 		containers, err = r.runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: labels})
 		return err
 	})
-	return sandboxes, containers, g.Wait()
+	err = g.Wait() // before the results are read
+	return sandboxes, containers, err
 }
 
 // Sandbox asks for one sandbox; it is nil if the sandbox is gone.
