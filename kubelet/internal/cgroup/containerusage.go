@@ -43,26 +43,22 @@ func (m *Manager) ContainerUsage(pod *core.Pod, id string) (u ContainerUsage, er
 		return u, err
 	}
 	at := func(controller string) string { return filepath.Join(g.Path(controller), name) }
-	unified := cgroups.IsCgroup2UnifiedMode()
-	var failed [6]error
+	read, peak, unified := u.readV1, "memory.max_usage_in_bytes", cgroups.IsCgroup2UnifiedMode()
 	if unified {
-		failed[0] = u.readUnified(at)
-	} else {
-		failed[0] = u.readV1(at)
+		read, peak = u.readUnified, "memory.peak"
 	}
-	u.IO, failed[1] = ioOf(at("blkio"), unified)
-	u.Pressure, failed[2] = pressureOf(at("memory"))
+	failed := []error{read(at)}
+	u.IO, err = ioOf(at("blkio"), unified)
+	failed = append(failed, err)
+	u.Pressure, err = pressureOf(at("memory"))
+	failed = append(failed, err)
 	pids, err := cgroups.GetPids(at("pids"))
-	u.Processes, failed[3] = uint64(len(pids)), err
-	peak := "memory.max_usage_in_bytes"
-	if unified {
-		peak = "memory.peak"
-	}
+	u.Processes, failed = uint64(len(pids)), append(failed, err)
 	if u.Peak, err = fscommon.GetCgroupParamUint(at("memory"), peak); !errors.Is(err, fs.ErrNotExist) { // Linux before 5.19
-		failed[4] = err
+		failed = append(failed, err)
 	}
-	u.Tasks, failed[5] = fscommon.GetCgroupParamUint(at("pids"), "pids.current")
-	return u, errors.Join(failed[:]...)
+	u.Tasks, err = fscommon.GetCgroupParamUint(at("pids"), "pids.current")
+	return u, errors.Join(append(failed, err)...)
 }
 
 // readUnified reads what cgroup v2 has in files of its own, from the directories of

@@ -85,7 +85,7 @@ func (m *Manager) recordIntent(image string) (end func(id string, by *credential
 	return end, nil
 }
 
-// pulledImage is what the runtime has now.
+// pulledImage is the image that the runtime has just pulled.
 func (m *Manager) pulledImage(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (*runtimeapi.Image, error) {
 	image, err := m.Runtime.ImageStatus(ctx, spec)
 	if err == nil && image == nil {
