@@ -64,3 +64,39 @@ func leave(f *follower) {
 	f.close()
 	_ = f.log.Close() // it was only read
 }
+
+// Followers of one log, in a directory that is replaced, come and go.
+func TestWatchesOfOneLog(t *testing.T) {
+	watches, path := new(Watches), filepath.Join(t.TempDir(), "container", "0.log")
+	write := func() {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(sample), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	first, second := watched(t, watches, path), watched(t, watches, path)
+	write()
+	<-first.heard
+	<-second.heard
+	leave(first)
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	third := watched(t, watches, path)
+	write()
+	<-third.heard
+	leave(second)
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	if lost, err := third.reopen(); lost != 0 || err != nil {
+		t.Errorf("the next file: %d lost, %v", lost, err)
+	}
+	leave(third)
+	if watches.watcher != nil || len(watches.dirs) != 0 || len(watches.followers) != 0 {
+		t.Errorf("left: %v, %v, %v", watches.watcher, watches.dirs, watches.followers)
+	}
+}
