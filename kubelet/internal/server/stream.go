@@ -196,7 +196,7 @@ func (s *Server) readySandbox(ctx context.Context, pod *core.Pod) (string, error
 	return sandboxes[0].GetId(), nil
 }
 
-// addressTimeout is how long an address may take to be used for a caller that is gone.
+// addressTimeout is how long an address may take to be used instead of its caller.
 const addressTimeout = 10 * time.Second
 
 // stream passes the request on to the address that the runtime returns. It does
@@ -229,10 +229,8 @@ func (s *Server) stream(c *gin.Context, ask func(context.Context) (address strin
 			r.Out.Header.Del("Authorization")
 		},
 		ErrorLog: zap.NewStdLog(s.Logger),
-		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
-			if r.Context().Err() != nil {
-				s.use(ctx, address)
-			}
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
+			s.use(ctx, address) // the request may not have got that far
 			s.refuse(c, http.StatusBadGateway, fmt.Errorf("the runtime's streaming server: %w", err))
 		},
 	}
@@ -246,7 +244,7 @@ func asksForUpgrade(header http.Header) bool {
 	return protocol != "" && isPrintable && httpguts.HeaderValuesContainsToken(header.Values("Connection"), "Upgrade")
 }
 
-// use uses an address up: without an upgrade, the runtime does nothing else.
+// use uses an address up, if it was not: without an upgrade, the runtime does nothing else.
 func (s *Server) use(ctx context.Context, address string) {
 	ctx, cancel := context.WithTimeout(ctx, addressTimeout)
 	defer cancel()
