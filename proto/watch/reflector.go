@@ -119,7 +119,10 @@ func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 // follows it can't be read.
 var errRelist = errors.New("the revision is of no use")
 
-var errNoMetadata = errors.New("it has no name or no resourceVersion")
+var (
+	errNoName    = errors.New("it has no name")
+	errNoVersion = errors.New("it has no resourceVersion")
+)
 
 // Run lists and watches until ctx ends, and returns ctx's error.
 func (r *Reflector[T]) Run(ctx context.Context) error {
@@ -178,7 +181,7 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 			return fmt.Errorf("list %s: %w", r.resource.Name(), err)
 		}
 		for _, raw := range page.Items {
-			obj, err := r.decode(raw)
+			obj, err := r.decodeNamed(raw)
 			if err != nil {
 				metadata, known := r.handleUndecodable(raw, err)
 				if !known {
@@ -253,16 +256,26 @@ func (r *Reflector[T]) endWhenStalled(ctx context.Context, cancel context.Cancel
 }
 
 // streamError distinguishes the ordinary end of a watch from a broken one, and from one
-// that is no JSON, which would come again from the same revision.
+// that is no JSON or no events, which would come again from the same revision.
 func (r *Reflector[T]) streamError(err error) error {
 	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
-	case errors.As(err, &syntax):
+	case errors.As(err, &syntax), errors.As(err, &kind):
 		return fmt.Errorf("watch %s: %w: %w", r.resource.Name(), err, errRelist)
 	}
 	return err
+}
+
+// decodeNamed decodes an object; without a name it is none, such as null.
+func (r *Reflector[T]) decodeNamed(data []byte) (T, error) {
+	obj, err := r.decode(data)
+	if err == nil && obj.GetName() == "" {
+		err = errNoName
+	}
+	return obj, err
 }
 
 // handleUndecodable handles an object that can't be decoded, such as one with an invalid
@@ -305,9 +318,9 @@ func (r *Reflector[T]) watchError(err error) error {
 func (r *Reflector[T]) deliver(event rest.Event) error {
 	switch Type(event.Type) {
 	case Added, Modified, Deleted:
-		obj, err := r.decode(event.Object)
-		if err == nil && (obj.GetName() == "" || obj.GetResourceVersion() == "") {
-			err = errNoMetadata
+		obj, err := r.decodeNamed(event.Object)
+		if err == nil && obj.GetResourceVersion() == "" {
+			err = errNoVersion
 		}
 		if err != nil {
 			obj, known := r.handleUndecodable(event.Object, err)
@@ -329,7 +342,7 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 		var mark metav1.PartialObjectMetadata
 		err := core.Decode(event.Object, &mark)
 		if err == nil && mark.ResourceVersion == "" {
-			err = errNoMetadata // a watch from no revision would not tell what was deleted meanwhile
+			err = errNoVersion // a watch from no revision would not tell what was deleted meanwhile
 		}
 		if err != nil {
 			return fmt.Errorf("watch %s: decode bookmark: %w: %w", r.resource.Name(), err, errRelist)

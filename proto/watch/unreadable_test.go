@@ -71,6 +71,8 @@ func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
 		"null":                  `{"type":"MODIFIED","object":null}`,
 		"without a version":     `{"type":"ADDED","object":{"metadata":{"namespace":"a","name":"one","uid":"1"}}}`,
 		"no JSON":               `<html>`,
+		"no event":              `["ADDED"]` + "\n",
+		"type of no text":       `{"type":7,"object":{}}` + "\n",
 		"bookmark of nothing":   `{"type":"BOOKMARK","object":{}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +85,24 @@ func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
 				t.Errorf("told %q, want %q", told, want)
 			}
 			s.check("list ", "watch from 10", "list ", "watch from 20")
+		})
+	}
+}
+
+// An object without a name in a list can't be told from others, and its old state would
+// be dropped: what is known stays until a list can be read.
+func TestAListOfObjectsWithoutNamesIsAskedForAgain(t *testing.T) {
+	for _, nameless := range []string{`null`, `{}`, `{"metadata":{"namespace":"a","resourceVersion":"7"}}`} {
+		t.Run(nameless, func(t *testing.T) {
+			broken := func(w http.ResponseWriter) {
+				_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"10"},"items":[` + nameless + `]}`))
+			}
+			s := &script{t: t, lists: []func(http.ResponseWriter){broken, list("20", "", pod("one", "1", "15"))}}
+			told, _ := run(t, s, Options{})
+			if want := []string{"add one@15"}; !slices.Equal(told, want) {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			s.check("list ", "list ", "watch from 20")
 		})
 	}
 }
