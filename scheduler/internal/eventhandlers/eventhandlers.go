@@ -205,10 +205,25 @@ func (h *Handlers) onPodDelete(pod *core.Pod) {
 // that the API shows without a node is scheduled again.
 func (h *Handlers) OnExpired(expired *core.Pod) {
 	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: expired})
-	pod, known := h.pods.Get(expired.Namespace, expired.Name)
-	if known && pod.UID == expired.UID && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil {
+	var added *core.Pod
+	for {
+		pod, waits := h.waiting(expired)
+		switch {
+		case !waits && added != nil:
+			h.queue.Delete(expired.UID)
+			return
+		case !waits || pod == added:
+			return
+		}
 		h.queue.Add(h.ctx, pod)
+		added = pod // but the watch may have told the queue of a later state before
 	}
+}
+
+// waiting is the pod as the API shows it, if it waits for a node there.
+func (h *Handlers) waiting(pod *core.Pod) (stored *core.Pod, waits bool) {
+	stored, known := h.pods.Get(pod.Namespace, pod.Name)
+	return stored, known && stored.UID == pod.UID && stored.Spec.NodeName == "" && stored.DeletionTimestamp == nil && !ended(stored)
 }
 
 func (h *Handlers) onNodeAdd(node *core.Node) {
@@ -225,7 +240,7 @@ func (h *Handlers) onNodeUpdate(old, node *core.Node) {
 	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: actions, OldNode: old, NewNode: node})
 }
 
-// nodeDeleted frees no room, but it changes how pods are spread.
+// onNodeDelete frees no room, but it changes how pods are spread.
 func (h *Handlers) onNodeDelete(node *core.Node) {
 	h.cache.RemoveNode(node.Name)
 	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Delete, OldNode: node})

@@ -1,9 +1,11 @@
 package eventhandlers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -211,6 +213,7 @@ func TestExpiredPodIsScheduledAgain(t *testing.T) {
 		"without a node": {assumed, true},
 		"bound":          {changed(assumed, fixture.On("n1")), false},
 		"being deleted":  {changed(assumed, deleting), false},
+		"ended":          {changed(assumed, phase(corev1.PodFailed)), false},
 		"gone":           {nil, false},
 		"another":        {fixture.Pod("p"), false},
 	} {
@@ -228,6 +231,63 @@ func TestExpiredPodIsScheduledAgain(t *testing.T) {
 			}
 			if !slices.Equal(l.lines, want) {
 				t.Errorf("%q, want %q", l.lines, want)
+			}
+		})
+	}
+}
+
+// slowQueue is a queue to which something happens before a pod is added.
+type slowQueue struct {
+	*log
+	before func()
+}
+
+func (q *slowQueue) Add(_ context.Context, pod *core.Pod) {
+	if before := q.before; before != nil {
+		before()
+	}
+	q.note("queue add %s %v", q.names[pod.UID], pod.Labels)
+}
+
+// What the watch tells of an expired pod in the moment in which it is put back counts:
+// the queue would keep a pod for ever that is gone.
+func TestExpiredPodThatChangesMeanwhile(t *testing.T) {
+	assumed := fixture.Pod("p")
+	labelled := func(pod *core.Pod) { pod.Labels = map[string]string{"a": "b"} }
+	for name, test := range map[string]struct {
+		event watch.Type
+		pod   *core.Pod
+		want  string // the last that the queue is told of the expired pod
+	}{
+		"nothing":       {},
+		"gone":          {watch.Deleted, assumed, "queue delete p"},
+		"bound":         {watch.Modified, changed(assumed, fixture.On("n1")), "queue delete p"},
+		"being deleted": {watch.Modified, changed(assumed, deleting), "queue delete p"},
+		"changed":       {watch.Modified, changed(assumed, labelled), "queue add p map[a:b]"},
+		"another":       {watch.Modified, fixture.Pod("p"), "queue delete p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &log{names: map[types.UID]string{assumed.UID: "p"}, known: map[types.UID]bool{}}
+			q := &slowQueue{log: l}
+			h := New(t.Context(), Slim, q, l, nominator.New(), waitingpods.New(clock.RealClock{}))
+			sink := h.Pods()
+			sink.Apply(watch.Added, assumed)
+			l.lines = nil
+			q.before = func() {
+				q.before = nil
+				if test.pod != nil {
+					sink.Apply(test.event, test.pod)
+				}
+			}
+			h.OnExpired(assumed)
+			last := ""
+			for _, line := range l.lines {
+				if strings.HasPrefix(line, "queue ") && strings.Contains(line, " p") {
+					last = line
+				}
+			}
+			if want := cmp.Or(test.want, "queue add p map[]"); last != want {
+				t.Errorf("%q, want %q at last", l.lines, want)
 			}
 		})
 	}
