@@ -100,8 +100,8 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 	return nil
 }
 
-// RunFiltersWithNominatedPods asks filters about a node together with the pods that are
-// nominated to it. The pod must fit beside them, and also without them, because
+// RunFiltersWithNominatedPods asks filters about a node together with the pods that
+// are nominated to it. The pod must fit beside them, and also without them, because
 // they may never come.
 func (p *Profile) RunFiltersWithNominatedPods(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
 	if len(others) > 0 {

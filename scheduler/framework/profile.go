@@ -127,19 +127,19 @@ func (p *Profile) RunPostBind(ctx context.Context, state *CycleState, pod *PodIn
 	}
 }
 
-// Interests maps every plugin that can reject a pod to the events it waits
+// QueueingHints maps every plugin that can reject a pod to the events it waits
 // for; a nil slice stands for every event.
-func (p *Profile) Interests() map[string][]ClusterEventWithHint {
-	interests := map[string][]ClusterEventWithHint{}
+func (p *Profile) QueueingHints() map[string][]ClusterEventWithHint {
+	hints := map[string][]ClusterEventWithHint{}
 	note := func(plugin Plugin) {
-		if _, known := interests[plugin.Name()]; known {
+		if _, known := hints[plugin.Name()]; known {
 			return
 		}
 		if e, ok := plugin.(EnqueueExtensions); ok {
-			interests[plugin.Name()] = e.EventsToRegister()
+			hints[plugin.Name()] = e.EventsToRegister()
 			return
 		}
-		interests[plugin.Name()] = nil
+		hints[plugin.Name()] = nil
 	}
 	for _, plugin := range p.PreEnqueue {
 		note(plugin)
@@ -159,5 +159,5 @@ func (p *Profile) Interests() map[string][]ClusterEventWithHint {
 	for _, plugin := range p.PreBind {
 		note(plugin)
 	}
-	return interests
+	return hints
 }

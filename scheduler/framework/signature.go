@@ -11,8 +11,8 @@ import (
 // Sign is for a Filter or Score plugin whose answer for a node depends only on the
 // NodeInfo and on what SignPod writes about the pod: not on other nodes, the time, or
 // any other source. Its answer for a node then holds for all pods with the same
-// signature, until the node changes. Scores of ScoreExtensions are asked for each
-// time (KEP-5598, whose plugins sign, too).
+// signature, until the node changes. Plugins with ScoreExtensions are asked for scores
+// each time (KEP-5598, whose plugins sign, too).
 type Sign interface {
 	Plugin
 	SignPod(pod *PodInfo, to *Signature)

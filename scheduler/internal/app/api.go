@@ -10,8 +10,8 @@ import (
 	"kctl/proto/rest"
 )
 
-// apiPods is what the cycle, the reporter and the executor of preemption ask of the API about
-// pods.
+// apiPods is what the cycle, the reporter and the executor of preemption ask of the
+// API about pods.
 type apiPods struct{ client *rest.Client }
 
 // Pod implements cycle.PodReader and report.API.
@@ -26,7 +26,7 @@ func (a apiPods) PatchPodStatus(ctx context.Context, namespace, name string, pat
 		Patch(ctx, name, types.StrategicMergePatchType, patch, nil, rest.Sub("status"))
 }
 
-// DeletePod implements evict.API.
+// DeletePod implements preemption.API.
 func (a apiPods) DeletePod(ctx context.Context, pod *core.Pod) error {
 	return a.client.Resource(core.Pods, pod.Namespace).
 		Delete(ctx, pod.Name, &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}, nil)

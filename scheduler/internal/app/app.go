@@ -59,8 +59,8 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	keeps := eventhandlers.Keeps(len(plugins) > 0 || s.extenders != nil)
-	routes := eventhandlers.New(ctx, keeps, s.queue, s.cache, s.nominator, s.waitingPods)
-	watches := s.watches(routes)
+	handlers := eventhandlers.New(ctx, keeps, s.queue, s.cache, s.nominator, s.waitingPods)
+	watches := s.watches(handlers)
 	for name, w := range watches {
 		s.health.Add("informer-sync-"+name, isClosed(w.Synced()), daemon.Readyz)
 	}
@@ -69,9 +69,9 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	group.Go(func() error { return budgets.Run(ctx) })
 	group.Go(func() error { return s.volumes.Run(ctx, s.client, watch.Options{Clock: s.clock, Logger: s.logger}) })
 	group.Go(func() error { return s.queue.Run(ctx) })
-	group.Go(func() error { return s.expire(ctx, routes) })
+	group.Go(func() error { return s.expire(ctx, handlers) })
 	if options.SecurePort != 0 {
-		group.Go(func() error { return s.serve(ctx, options, configuration, routes.KnownPods) })
+		group.Go(func() error { return s.serve(ctx, options, configuration, handlers.KnownPods) })
 	}
 	group.Go(func() error { return daemon.Watchdog(ctx, s.health, s.clock, logger) })
 	// follow returns when the cluster is known; its watches go on.
@@ -118,14 +118,14 @@ func (s *parts) compete(ctx context.Context, follow func() error, delayed bool) 
 }
 
 // watches are what pods are placed by, by resource.
-func (s *parts) watches(routes *eventhandlers.Handlers) map[string]selectors.Reflector {
+func (s *parts) watches(handlers *eventhandlers.Handlers) map[string]selectors.Reflector {
 	all := map[string]selectors.Reflector{}
 	if s.selectors.Wanted() {
 		all = s.selectors.Watches(s.client, watch.Options{Clock: s.clock, Logger: s.logger})
 	}
 	all["namespaces"] = reflector(s, core.Namespaces, s.namespaces, "")
-	all["nodes"] = reflector(s, core.Nodes, routes.Nodes(), "")
-	all["pods"] = reflector(s, core.Pods, routes.Pods(), eventhandlers.PodSelector)
+	all["nodes"] = reflector(s, core.Nodes, handlers.Nodes(), "")
+	all["pods"] = reflector(s, core.Pods, handlers.Pods(), eventhandlers.PodSelector)
 	return all
 }
 

@@ -161,11 +161,11 @@ func (s *bench) place(pod *framework.PodInfo) string {
 	for range 2 {
 		s.cache.Update(s.placer.snapshot)
 		state := framework.NewCycleState(&relay.Recorder{})
-		placement, err := s.placer.schedulePod(s.b.Context(), s.profile, state, pod, func(relay.Hop) {})
+		result, err := s.placer.schedulePod(s.b.Context(), s.profile, state, pod, func(relay.Hop) {})
 		var fit *framework.FitError
 		switch {
 		case err == nil:
-			return placement.Node
+			return result.Node
 		case !errors.As(err, &fit):
 			s.b.Fatal(err)
 		}

@@ -88,8 +88,8 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	nominated.OnRelease(func(pod *core.Pod) {
 		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true})
 	})
-	routes := eventhandlers.New(ctx, eventhandlers.Slim, s.queue, s.cache, nominated, waiting)
-	c.sink, c.nodes = routes.Pods(), routes.Nodes()
+	handlers := eventhandlers.New(ctx, eventhandlers.Slim, s.queue, s.cache, nominated, waiting)
+	c.sink, c.nodes = handlers.Pods(), handlers.Nodes()
 	scheduler := &Scheduler{
 		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: c, Pods: c, Nominator: nominated, WaitingPods: waiting, Extenders: c.extenders,
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Metrics: s.metrics, Leading: func() bool { return !c.stopped.Load() },

@@ -22,7 +22,7 @@ import (
 // only on n3, and binds pods called its-….
 func device(c *cluster) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var cachedAnswer any
+		var answer any
 		switch r.URL.Path {
 		case "/filter":
 			var args extenderv1.ExtenderArgs
@@ -33,13 +33,13 @@ func device(c *cluster) http.Handler {
 					kept = append(kept, name)
 				}
 			}
-			cachedAnswer = extenderv1.ExtenderFilterResult{NodeNames: &kept, FailedNodes: extenderv1.FailedNodesMap{"n1": "no free device"}}
+			answer = extenderv1.ExtenderFilterResult{NodeNames: &kept, FailedNodes: extenderv1.FailedNodesMap{"n1": "no free device"}}
 		case "/rank":
-			cachedAnswer = extenderv1.HostPriorityList{{Host: "n3", Score: 10}}
+			answer = extenderv1.HostPriorityList{{Host: "n3", Score: 10}}
 		case "/preempt":
 			var args extenderv1.ExtenderPreemptionArgs
 			_ = json.NewDecoder(r.Body).Decode(&args)
-			cachedAnswer = extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n3": args.NodeNameToMetaVictims["n3"]}}
+			answer = extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"n3": args.NodeNameToMetaVictims["n3"]}}
 		case "/bind":
 			var args extenderv1.ExtenderBindingArgs
 			_ = json.NewDecoder(r.Body).Decode(&args)
@@ -48,9 +48,9 @@ func device(c *cluster) http.Handler {
 			if err := c.bind(args.PodName, args.Node); err != nil {
 				result.Error = err.Error()
 			}
-			cachedAnswer = result
+			answer = result
 		}
-		_ = json.NewEncoder(w).Encode(cachedAnswer)
+		_ = json.NewEncoder(w).Encode(answer)
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minFeasibleNodesToFind is how many feasible nodes are always searched for, if there are that many
-	// nodes.
+	// minFeasibleNodesToFind is how many feasible nodes are always searched for, if there
+	// are that many nodes.
 	minFeasibleNodesToFind = 100
 	// minFeasibleNodesPercentage and the slope of the adaptive percentage are upstream's.
 	minFeasibleNodesPercentage = 5

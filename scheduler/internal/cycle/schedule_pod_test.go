@@ -2,7 +2,7 @@ package cycle
 
 import "testing"
 
-func TestEnoughNodes(t *testing.T) {
+func TestNumFeasibleNodesToFind(t *testing.T) {
 	for _, test := range []struct {
 		nodes      int
 		percentage int32

@@ -61,20 +61,20 @@ func TestAListKeepsWhatCannotBeRead(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		first, second string
-		run           func(ctx context.Context, f *Handlers, client *rest.Client)
+		run           func(ctx context.Context, h *Handlers, client *rest.Client)
 		want          []string
 	}{
 		"pod": {
 			item("3", `"spec":{"nodeName":"n1"}`), item("4", `"spec":{"nodeName":"n1","overhead":{"cpu":"lots"}}`),
-			func(ctx context.Context, f *Handlers, client *rest.Client) {
-				_ = watch.NewReflector(client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, f.Pods(), options).Run(ctx)
+			func(ctx context.Context, h *Handlers, client *rest.Client) {
+				_ = watch.NewReflector(client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, h.Pods(), options).Run(ctx)
 			},
 			[]string{"cache pod x on n1", "queue delete x", "event AssignedPodAdd"},
 		},
 		"node": {
 			item("3", `"status":{"images":[{"names":["demo"]}]}`), item("4", `"status":{"allocatable":{"cpu":"lots"}}`),
-			func(ctx context.Context, f *Handlers, client *rest.Client) {
-				_ = watch.NewReflector(client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, f.Nodes(), options).Run(ctx)
+			func(ctx context.Context, h *Handlers, client *rest.Client) {
+				_ = watch.NewReflector(client.Resource(core.Nodes, ""), func() *core.Node { return &core.Node{} }, h.Nodes(), options).Run(ctx)
 			},
 			[]string{"images of x: 1", "cache node x", "event NodeAdd"},
 		},

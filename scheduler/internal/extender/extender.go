@@ -39,8 +39,8 @@ const (
 // Extender is one service.
 type Extender struct {
 	configv1.Extender
-	client    *http.Client
-	maxAnswer int64 // maxNames, except in tests
+	client   *http.Client
+	maxNames int64 // the constant, except in tests
 }
 
 // newExtender checks a configuration and returns its extender. It does not connect.
@@ -63,7 +63,7 @@ func newExtender(config configv1.Extender) (*Extender, error) {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	e := &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}, maxAnswer: maxNames}
+	e := &Extender{Extender: config, client: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}, maxNames: maxNames}
 	return e, nil
 }
 
@@ -150,7 +150,7 @@ func (e *Extender) ask(ctx context.Context, verb string, question, answer any) e
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("extender at %s answered %s", address, response.Status)
 	}
-	limited := &io.LimitedReader{R: response.Body, N: max(e.maxAnswer, min(rewritten*int64(len(body)), maxAnswer))}
+	limited := &io.LimitedReader{R: response.Body, N: max(e.maxNames, min(rewritten*int64(len(body)), maxAnswer))}
 	if err := json.NewDecoder(limited).Decode(answer); err != nil {
 		if limited.N <= 0 {
 			err = errors.New("the answer is too long")

@@ -68,7 +68,7 @@ func TestHostileExtenders(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.extenders[0].maxAnswer = 1 << 20
+				c.extenders[0].maxNames = 1 << 20
 				kept, err := c.Filter(t.Context(), gpu("p"), nodes(), func(*framework.NodeInfo, *framework.Status) {
 					t.Error("a node was refused that the extender did not refuse")
 				})

@@ -224,7 +224,7 @@ func qualified(at, name string) error {
 	return nil
 }
 
-// shape reads the points of a field, whose scores go to 10.
+// readShape reads the points of a field, whose scores go to 10.
 func readShape(points []configv1.UtilizationShapePoint, name string) (shape.Function, error) {
 	const most = 10
 	if len(points) == 0 {

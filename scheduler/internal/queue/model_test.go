@@ -24,7 +24,7 @@ func TestRandomWalk(t *testing.T) {
 
 func walk(t *testing.T, q *Queue, random *rand.Rand) {
 	waiting := map[types.UID]bool{} // known to have no node
-	flying := map[types.UID]bool{}
+	inFlight := map[types.UID]bool{}
 	check := func(step int) {
 		pending := 0
 		for _, n := range q.Pending() {
@@ -32,15 +32,15 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 		}
 		stayed := 0
 		for uid := range waiting {
-			if !flying[uid] {
+			if !inFlight[uid] {
 				stayed++
 			}
 		}
 		if pending != stayed {
 			t.Fatalf("step %d: %d pods pending, want %d", step, pending, stayed)
 		}
-		if q.inFlight.Len() != len(flying) {
-			t.Fatalf("step %d: %d in flight, want %d", step, q.inFlight.Len(), len(flying))
+		if q.inFlight.Len() != len(inFlight) {
+			t.Fatalf("step %d: %d in flight, want %d", step, q.inFlight.Len(), len(inFlight))
 		}
 	}
 	any := func(set map[types.UID]bool) (types.UID, bool) {
@@ -57,21 +57,21 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 			q.Add(t.Context(), pod)
 		case 2, 3:
 			if pod := pop(t, q); pod != nil {
-				if flying[pod.Pod.UID] || !waiting[pod.Pod.UID] {
+				if inFlight[pod.Pod.UID] || !waiting[pod.Pod.UID] {
 					t.Fatalf("step %d: %s was served though it is in flight or gone", step, pod.Pod.Name)
 				}
-				flying[pod.Pod.UID] = true
+				inFlight[pod.Pod.UID] = true
 			}
 		case 4:
-			if uid, ok := any(flying); ok {
+			if uid, ok := any(inFlight); ok {
 				q.Done(uid)
-				delete(flying, uid)
+				delete(inFlight, uid)
 				delete(waiting, uid)
 			}
 		case 5:
-			if uid, ok := any(flying); ok {
+			if uid, ok := any(inFlight); ok {
 				q.AddUnschedulable(uid, []Failure{{Error: true}, fitFailure, taintFailure}[random.IntN(3)])
-				delete(flying, uid)
+				delete(inFlight, uid)
 			}
 		case 6:
 			if uid, ok := any(waiting); ok {
@@ -84,9 +84,9 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 		}
 		check(step)
 	}
-	for uid := range flying {
+	for uid := range inFlight {
 		q.AddUnschedulable(uid, fitFailure)
-		delete(flying, uid)
+		delete(inFlight, uid)
 	}
 	for range 3 {
 		time.Sleep(DefaultFlushAfter + time.Minute)

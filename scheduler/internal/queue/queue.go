@@ -53,7 +53,7 @@ const (
 	inBackoff
 	inUnschedulable
 	inGated
-	inFlightPart
+	inFlight
 )
 
 var partNames = [...]string{"", "active", "backoff", "unschedulable", "gated", ""}
@@ -63,17 +63,17 @@ type item struct {
 	framework.QueuedPodInfo
 	profile *framework.Profile
 
-	part     part
-	index    int                 // in a heap
-	element  *list.Element       // in a list
-	waits    *unschedulableGroup // whose list that is, of an unschedulable pod
-	plugins  []string            // that rejected it last
-	pending  []string            // those of them that only wait for something
-	refusals int                 // by plugins
-	failures int                 // by errors, in a row
-	errored  bool                // the last failure was an error
-	ready    time.Time           // end of the back-off
-	parkedAt time.Time           // entered unschedulable
+	part               part
+	index              int                 // in a heap
+	element            *list.Element       // in a list
+	waits              *unschedulableGroup // whose list that is, of an unschedulable pod
+	plugins            []string            // that rejected it last
+	pending            []string            // those of them that only wait for something
+	refusals           int                 // by plugins
+	failures           int                 // by errors, in a row
+	errored            bool                // the last failure was an error
+	ready              time.Time           // end of the back-off
+	unschedulableSince time.Time           // entered unschedulable
 
 	// While in flight:
 	since  uint64        // the first event the attempt did not see
@@ -84,8 +84,8 @@ type item struct {
 
 // Queue is safe for concurrent use; Pop is for one caller.
 type Queue struct {
-	options   Options
-	interests map[string]map[string][]framework.ClusterEventWithHint // by profile and plugin
+	options         Options
+	queueingHintMap map[string]map[string][]framework.ClusterEventWithHint // by profile and plugin
 
 	mu                sync.Mutex
 	items             map[types.UID]*item
@@ -106,13 +106,13 @@ type Queue struct {
 // New returns an empty queue.
 func New(options Options) *Queue {
 	q := &Queue{
-		options: options, interests: map[string]map[string][]framework.ClusterEventWithHint{},
+		options: options, queueingHintMap: map[string]map[string][]framework.ClusterEventWithHint{},
 		items: map[types.UID]*item{}, unschedulablePods: map[string]*unschedulableGroup{}, inFlight: list.New(),
 		wake: make(chan struct{}, 1), rearm: make(chan struct{}, 1),
 	}
 	var less func(a, b *framework.QueuedPodInfo) bool
 	for name, profile := range options.Profiles {
-		q.interests[name] = profile.Interests()
+		q.queueingHintMap[name] = profile.QueueingHints()
 		less = profile.QueueSort.Less
 	}
 	byReady := func(a, b *item) bool { return a.ready.Before(b.ready) }
@@ -166,7 +166,7 @@ func (q *Queue) activate(it *item, event string) {
 
 func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {
 	event := framework.ClusterEvent{Resource: framework.PodEvent, OldPod: it.Pod, NewPod: pod}
-	if it.part == inFlightPart {
+	if it.part == inFlight {
 		if it.update != nil {
 			event.OldPod = it.update
 		}
@@ -202,7 +202,7 @@ func (q *Queue) Delete(uid types.UID) {
 		return
 	}
 	delete(q.items, uid)
-	if it.part == inFlightPart {
+	if it.part == inFlight {
 		it.left = true // the cycle still holds it; it ends there
 		if it.leaves != nil {
 			close(it.leaves)
@@ -241,7 +241,7 @@ func (q *Queue) tryPop() *framework.QueuedPodInfo {
 	default:
 		return nil
 	}
-	it.part = inFlightPart
+	it.part = inFlight
 	it.Attempts++
 	it.since = q.inFlightEvents.next()
 	it.update, it.left, it.leaves = nil, false, nil
@@ -299,7 +299,7 @@ func (q *Queue) Where(uid types.UID) (part string, rejectedBy []string) {
 	switch {
 	case !known:
 		return "", nil
-	case it.part == inFlightPart:
+	case it.part == inFlight:
 		return "in flight", it.plugins
 	}
 	return partNames[it.part], it.plugins
@@ -377,7 +377,7 @@ func (q *Queue) backoffAfter(it *item) time.Duration {
 // landing finds a pod in flight by its UID; the flights are few (bounded by
 // the bindings under way).
 func (q *Queue) landing(uid types.UID) *item {
-	if it, known := q.items[uid]; known && it.part == inFlightPart {
+	if it, known := q.items[uid]; known && it.part == inFlight {
 		return it
 	}
 	for e := q.inFlight.Front(); e != nil; e = e.Next() {

@@ -198,7 +198,7 @@ func TestForgottenEventsCountAsRelevant(t *testing.T) {
 			q.MoveAllToActiveOrBackoffQueue(irrelevant)
 		}
 		if len(q.inFlightEvents.events) > maxInFlightEvents {
-			t.Errorf("the journal holds %d events", len(q.inFlightEvents.events))
+			t.Errorf("%d events are kept", len(q.inFlightEvents.events))
 		}
 		q.AddUnschedulable(a.Pod.UID, fitFailure)
 		wantNext(t, q, "a")
@@ -393,7 +393,7 @@ func TestDeletedPodIsGoneFromEverywhere(t *testing.T) {
 func wantEmpty(t *testing.T, q *Queue) {
 	t.Helper()
 	if len(q.items) != 0 || q.inFlight.Len() != 0 || len(q.unschedulablePods) != 0 || len(q.inFlightEvents.events) != 0 {
-		t.Errorf("left behind: %d items, %d in flight, parked %v, %d events",
+		t.Errorf("left behind: %d items, %d in flight, unschedulable %v, %d events",
 			len(q.items), q.inFlight.Len(), q.unschedulablePods, len(q.inFlightEvents.events))
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"kctl/scheduler/framework"
 )
 
-// MoveAllToActiveOrBackoffQueue tells the queue about an event in the cluster: pods that it may help are
-// brought back.
+// MoveAllToActiveOrBackoffQueue tells the queue about an event in the cluster: pods
+// that it may help are brought back.
 func (q *Queue) MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -25,7 +25,7 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent) {
 		q.inFlightEvents.add(event)
 	}
 	for _, w := range q.unschedulablePods {
-		if !w.concerns(q.interests, event) {
+		if !w.concerns(q.queueingHintMap, event) {
 			continue
 		}
 		for e := w.pods.Front(); e != nil; {
@@ -98,19 +98,19 @@ func (q *Queue) isEventRelevant(it *item, event framework.ClusterEvent) queueing
 
 // interested reports whether a plugin that rejected the pod waits for event.
 func (q *Queue) interested(it *item, plugin string, event framework.ClusterEvent) bool {
-	interests, known := q.interests[it.profile.SchedulerName][plugin]
-	return !known || interests == nil || slices.ContainsFunc(interests, func(i framework.ClusterEventWithHint) bool {
+	registered, known := q.queueingHintMap[it.profile.SchedulerName][plugin]
+	return !known || registered == nil || slices.ContainsFunc(registered, func(i framework.ClusterEventWithHint) bool {
 		return i.IsAbout(event) && (i.QueueingHint == nil || q.hint(i, it, plugin, event))
 	})
 }
 
-// hint asks a plugin's hint.
-func (q *Queue) hint(interest framework.ClusterEventWithHint, it *item, plugin string, event framework.ClusterEvent) bool {
+// hint asks what a plugin registered for the event.
+func (q *Queue) hint(registered framework.ClusterEventWithHint, it *item, plugin string, event framework.ClusterEvent) bool {
 	if q.hints++; q.options.Hinted == nil || q.hints%measuredHints != 0 {
-		return interest.QueueingHint(it.PodInfo, event)
+		return registered.QueueingHint(it.PodInfo, event)
 	}
 	began := q.options.Clock.Now()
-	helps := interest.QueueingHint(it.PodInfo, event)
+	helps := registered.QueueingHint(it.PodInfo, event)
 	q.options.Hinted(plugin, event.Label(), helps, q.options.Clock.Since(began))
 	return helps
 }
@@ -143,7 +143,7 @@ func (q *Queue) requeue(it *item, strategy queueingStrategy, event string) {
 
 // addUnschedulable puts a pod among the unschedulable ones.
 func (q *Queue) addUnschedulable(it *item, now time.Time) {
-	it.part, it.parkedAt = inUnschedulable, now
+	it.part, it.unschedulableSince = inUnschedulable, now
 	key := it.profile.SchedulerName + "\x00" + strings.Join(it.plugins, "\x00")
 	if it.waits = q.unschedulablePods[key]; it.waits == nil {
 		it.waits = &unschedulableGroup{key: key, profile: it.profile.SchedulerName, plugins: it.plugins, pods: list.New()}
@@ -222,7 +222,7 @@ func (q *Queue) release() (next time.Time, any bool) {
 	for _, w := range q.unschedulablePods {
 		for e := w.pods.Front(); e != nil; e = w.pods.Front() {
 			it := e.Value.(*item)
-			if due := it.parkedAt.Add(q.options.FlushAfter); due.After(now) {
+			if due := it.unschedulableSince.Add(q.options.FlushAfter); due.After(now) {
 				soonest(due)
 				break
 			}

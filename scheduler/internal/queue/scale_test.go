@@ -16,16 +16,16 @@ import (
 func TestEventsCostWhatTheyConcern(t *testing.T) {
 	const many, few, events = 20_000, 10, 1000
 	q := newQueue()
-	park := func(name, cpu string, failure Failure) {
+	reject := func(name, cpu string, failure Failure) {
 		q.Add(t.Context(), fixture.Pod(name, fixture.Requests("cpu", cpu)))
 		q.AddUnschedulable(q.tryPop().Pod.UID, failure)
 	}
 	for i := range many {
-		park("large-"+strconv.Itoa(i), "64", fitFailure)
+		reject("large-"+strconv.Itoa(i), "64", fitFailure)
 	}
 	for i := range few {
-		park("small-"+strconv.Itoa(i), "1", fitFailure)
-		park("tainted-"+strconv.Itoa(i), "1", taintFailure)
+		reject("small-"+strconv.Itoa(i), "1", fitFailure)
+		reject("tainted-"+strconv.Itoa(i), "1", taintFailure)
 	}
 	for _, test := range []struct {
 		name   string

@@ -21,15 +21,15 @@ type Point struct {
 type Function []Point
 
 // At is the score of a utilization.
-func (c Function) At(utilization int64) int64 {
-	after := slices.IndexFunc(c, func(p Point) bool { return utilization <= p.Utilization })
+func (f Function) At(utilization int64) int64 {
+	after := slices.IndexFunc(f, func(p Point) bool { return utilization <= p.Utilization })
 	switch after {
 	case -1:
-		return c[len(c)-1].Score
+		return f[len(f)-1].Score
 	case 0:
-		return c[0].Score
+		return f[0].Score
 	}
-	from, to := c[after-1], c[after]
+	from, to := f[after-1], f[after]
 	return from.Score + (to.Score-from.Score)*(utilization-from.Utilization)/(to.Utilization-from.Utilization)
 }
 

@@ -39,8 +39,8 @@ func (b *budgets) in(namespace string) []budget {
 	return found
 }
 
-// filterPodsWithPDBViolation divides pods, in their order, into those whose eviction would violate a
-// budget and those whose would not, counting the latter against the budgets.
+// filterPodsWithPDBViolation divides pods, in their order, into those whose eviction
+// would violate a budget and those whose would not, counting all against the budgets.
 func (b *budgets) filterPodsWithPDBViolation(pods []*framework.PodInfo) (violating, others []*framework.PodInfo) {
 	var left map[*policyv1.PodDisruptionBudget]int32
 	for _, pod := range pods {

@@ -162,8 +162,8 @@ func (p *Plugin) prepareCandidate(pod *framework.PodInfo, best *candidate) {
 	p.services.Executor.Evict(pod.Pod, victims, best.node.Name())
 }
 
-// clearLowerNominations withdraws the nominations to a node of pods of lower priority, which
-// then look elsewhere.
+// clearLowerNominations withdraws the nominations to a node of pods of lower priority,
+// which then look elsewhere.
 func (p *Plugin) clearLowerNominations(pod *framework.PodInfo, node string) {
 	for _, other := range p.services.Nominator.On(node) {
 		if other.Priority >= pod.Priority {

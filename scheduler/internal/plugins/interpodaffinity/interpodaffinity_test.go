@@ -177,7 +177,7 @@ func TestScoreIgnoringExisting(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	interest := newPlugin().EventsToRegister()[0]
+	hint := newPlugin().EventsToRegister()[0]
 	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")), without(term("noisy", "zone"), term("smelly", corev1.LabelHostname))))
 	for name, test := range map[string]struct {
 		event framework.ClusterEvent
@@ -198,7 +198,7 @@ func TestHints(t *testing.T) {
 		"noisy became smelly":               {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
 		"noisy became quiet":                {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
 	} {
-		if interest.Covers(waits, test.event) != test.want {
+		if hint.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)
 		}
 	}

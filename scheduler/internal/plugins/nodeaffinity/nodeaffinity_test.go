@@ -122,15 +122,15 @@ func TestScore(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	interest := plugin(t, nil).EventsToRegister()[0]
+	hint := plugin(t, nil).EventsToRegister()[0]
 	pod := framework.NewPodInfo(fixture.Pod("p", selector("zone", "a")))
 	for zone, want := range map[string]bool{"a": true, "b": false} {
 		event := framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel, NewNode: fixture.Node("n", fixture.Label("zone", zone))}
-		if interest.Covers(pod, event) != want {
+		if hint.Covers(pod, event) != want {
 			t.Errorf("zone %s: want %v", zone, want)
 		}
 		event.OldNode = fixture.Node("n", fixture.Label("zone", zone), fixture.Label("other", "x"))
-		if interest.Covers(pod, event) {
+		if hint.Covers(pod, event) {
 			t.Errorf("zone %s, as before: it can't help", zone)
 		}
 	}

@@ -35,7 +35,7 @@ func TestFilter(t *testing.T) {
 
 // Only a node that was cordoned, and no longer is, can help.
 func TestHints(t *testing.T) {
-	interest, pod := New().EventsToRegister()[0], framework.NewPodInfo(fixture.Pod("p"))
+	hint, pod := New().EventsToRegister()[0], framework.NewPodInfo(fixture.Pod("p"))
 	open, closed := fixture.Node("n"), fixture.Node("n", func(n *core.Node) { n.Spec.Unschedulable = true })
 	for name, test := range map[string]struct {
 		before, after *core.Node
@@ -48,7 +48,7 @@ func TestHints(t *testing.T) {
 		"open, another taint": {open, fixture.Node("n", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule)), false},
 	} {
 		event := framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: test.before, NewNode: test.after}
-		if interest.Covers(pod, event) != test.want {
+		if hint.Covers(pod, event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)
 		}
 	}

@@ -95,8 +95,8 @@ func TestFilter(t *testing.T) {
 func TestHints(t *testing.T) {
 	for want, gone := range map[bool]*core.Pod{true: using("a"), false: using()} {
 		event, covered := framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: gone}, false
-		for _, interest := range New(volumes.NewKnown()).EventsToRegister() {
-			covered = covered || interest.Covers(framework.NewPodInfo(using("b")), event)
+		for _, hint := range New(volumes.NewKnown()).EventsToRegister() {
+			covered = covered || hint.Covers(framework.NewPodInfo(using("b")), event)
 		}
 		if covered != want {
 			t.Errorf("a pod with %d volumes went: want %v", len(gone.Spec.Volumes), want)

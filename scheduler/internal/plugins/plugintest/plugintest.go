@@ -34,7 +34,7 @@ func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *f
 	return nil
 }
 
-// Scores runs the plugin's PreScore, Score and ScoreExtensions, and returns nil where
+// Scores runs the plugin's PreScore, Score and NormalizeScore, and returns nil where
 // it skipped the pod.
 func Scores(ctx context.Context, plugin framework.Score, pod *core.Pod, nodes ...*framework.NodeInfo) ([]int64, *framework.Status) {
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)

@@ -187,7 +187,7 @@ func TestDefaultConstraints(t *testing.T) {
 
 // A pod waits for events of pods that its constraints count, and of no others.
 func TestHints(t *testing.T) {
-	interests := New(Options{}).EventsToRegister()
+	hints := New(Options{}).EventsToRegister()
 	inZone, bare := fixture.Node("n", fixture.Label("zone", "a")), fixture.Node("n")
 	cordoned := bare.DeepCopy()
 	cordoned.Spec.Unschedulable = true
@@ -213,12 +213,12 @@ func TestHints(t *testing.T) {
 		"web was labelled":    {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")), NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
 		"cordoned, no zone":   {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
 	} {
-		interest := interests[0]
+		hint := hints[0]
 		test.event.Resource = framework.AssignedPodEvent
 		if test.event.OldNode != nil || test.event.NewNode != nil {
-			interest, test.event.Resource = interests[1], framework.NodeEvent
+			hint, test.event.Resource = hints[1], framework.NodeEvent
 		}
-		if interest.Covers(waits, test.event) != test.want {
+		if hint.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)
 		}
 	}
@@ -228,13 +228,13 @@ func TestHints(t *testing.T) {
 		return framework.ClusterEvent{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod, NewPod: after}
 	}
 	tolerant := own(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
-	if interests[2].Covers(waits, tolerant) || !interests[2].Covers(waits, own(app("db"))) {
+	if hints[2].Covers(waits, tolerant) || !hints[2].Covers(waits, own(app("db"))) {
 		t.Error("a toleration that no constraint asks for brings the pod back, or another label does not")
 	}
 	honor := corev1.NodeInclusionPolicyHonor
 	waits.Pod.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
 	tainted := fixture.Node("n", fixture.Label("zone", "a"), fixture.Taint("a", "b", corev1.TaintEffectNoSchedule))
-	if !interests[1].Covers(waits, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !interests[2].Covers(waits, tolerant) {
+	if !hints[1].Covers(waits, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !hints[2].Covers(waits, tolerant) {
 		t.Error("taints that a constraint honors are passed over")
 	}
 }

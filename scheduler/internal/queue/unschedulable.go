@@ -18,12 +18,12 @@ type unschedulableGroup struct {
 }
 
 // concerns reports whether event is of a kind that one of the plugins waits for.
-func (w *unschedulableGroup) concerns(interests map[string]map[string][]framework.ClusterEventWithHint, event framework.ClusterEvent) bool {
+func (w *unschedulableGroup) concerns(hintMap map[string]map[string][]framework.ClusterEventWithHint, event framework.ClusterEvent) bool {
 	if len(w.plugins) == 0 {
 		return true
 	}
 	for _, plugin := range w.plugins {
-		registered, known := interests[w.profile][plugin]
+		registered, known := hintMap[w.profile][plugin]
 		if !known || registered == nil {
 			return true
 		}
@@ -38,14 +38,14 @@ func (w *unschedulableGroup) concerns(interests map[string]map[string][]framewor
 func (q *Queue) Pending() map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	parked := 0
+	unschedulable := 0
 	for _, w := range q.unschedulablePods {
-		parked += w.pods.Len()
+		unschedulable += w.pods.Len()
 	}
 	return map[string]int{
 		partNames[inActive]:        q.activeQ.Len(),
 		partNames[inBackoff]:       q.backoffQ.Len() + q.errorBackoffQ.Len(),
-		partNames[inUnschedulable]: parked,
+		partNames[inUnschedulable]: unschedulable,
 		partNames[inGated]:         q.gated,
 	}
 }
