@@ -1,11 +1,17 @@
 package command
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/preferences"
 )
 
 // write puts empty files, which can be executed, into the only directory of the
@@ -50,10 +56,19 @@ func TestPluginOfWords(t *testing.T) {
 }
 
 func TestPluginAfterFlags(t *testing.T) {
-	write(t, "kubectl-hello")
-	got := kctl(t, "", "", "-n", "default", "hello")
-	if got.code == 0 || !strings.Contains(got.err.String(), "flags cannot be placed before plugin name: ") {
-		t.Errorf("exit code %d: %s", got.code, &got.err)
+	t.Setenv(preferences.Environment, preferences.Off)
+	write(t, "kubectl-hello", "kubectl-two-words")
+	for line, want := range map[string]string{
+		"-n default hello":     "error: flags cannot be placed before plugin name: -n\n",
+		"-n default two words": "error: flags cannot be placed before plugin name: -n\n",
+		"two -n default words": `error: unknown command "two" for "kctl"`, // its words end where flags begin
+		"-n default nothing":   `error: unknown command "nothing" for "kctl"`,
+	} {
+		var stderr strings.Builder
+		c := frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &stderr}, clock.RealClock{})
+		if code := run(t.Context(), c, strings.Fields(line)); code == 0 || !strings.HasPrefix(stderr.String(), want) {
+			t.Errorf("%s: exit code %d, %q, want %q", line, code, &stderr, want)
+		}
 	}
 }
 

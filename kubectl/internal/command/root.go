@@ -84,7 +84,7 @@ func newRoot(c *frame.CLI) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			if _, _, found := plugin(args, 1); found {
+			if _, _, found := plugin(args, 1); found && strings.HasPrefix(c.Args[0], "-") {
 				return fmt.Errorf("flags cannot be placed before plugin name: %s", c.Args[0])
 			}
 			return frame.UnknownVerb(cmd, args[0])
