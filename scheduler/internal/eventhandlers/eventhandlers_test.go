@@ -292,3 +292,29 @@ func TestExpiredPodThatChangesMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// A node that took the name of another keeps its images: what is forgotten of its
+// predecessor is so before.
+func TestANodeThatTookTheNameOfAnother(t *testing.T) {
+	node := func(uid, revision string) *core.Node {
+		n := fixture.Node("n1")
+		n.UID, n.ResourceVersion = types.UID(uid), revision
+		n.Status.Images = []corev1.ContainerImage{{Names: []string{"demo"}}}
+		return n
+	}
+	for name, replace := range map[string]func(watch.Sink[*core.Node]){
+		"on a watch": func(s watch.Sink[*core.Node]) { s.Apply(watch.Added, node("2", "5")) },
+		"in a list":  func(s watch.Sink[*core.Node]) { s.Replace([]*core.Node{node("2", "5")}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &imageLog{}
+			sink := New(t.Context(), Slim, l, l, nominator.New(), waitingpods.New(clock.RealClock{})).Nodes()
+			sink.Apply(watch.Added, node("1", "3"))
+			l.lines = nil
+			replace(sink)
+			if want := []string{"cache without node n1", "event NodeDelete", "images of n1: 1", "cache node n1", "event NodeAdd"}; !slices.Equal(l.lines, want) {
+				t.Errorf("said %q, want %q", l.lines, want)
+			}
+		})
+	}
+}

@@ -65,7 +65,12 @@ func (n nodes) Apply(t watch.Type, node *core.Node) {
 	n.Store.Apply(t, node)
 }
 
+// takeImages comes after the end of another node of the same name, with which that one's
+// images are forgotten.
 func (n nodes) takeImages(node *core.Node) {
+	if old, known := n.Get(node.Namespace, node.Name); known && old.UID != node.UID {
+		n.Store.Apply(watch.Deleted, old)
+	}
 	n.images(node.Name, node.Status.Images)
 	if !n.whole {
 		node.Status.Images = nil
