@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -27,8 +28,8 @@ const Name = "Extender"
 const (
 	defaultTimeout = 5 * time.Second
 	// maxNames bounds an answer, in bytes, that names nodes. One that has to contain the
-	// nodes that it was asked about may be some times as long as the question, because it
-	// may be written in another way, up to maxAnswer.
+	// nodes or victims that it was asked about may be some times as long as the question,
+	// because it may be written in another way, up to maxAnswer.
 	maxNames  = 16 << 20
 	maxAnswer = 256 << 20
 	rewritten = 4
@@ -150,7 +151,7 @@ func (e *Extender) ask(ctx context.Context, verb string, question, answer any) e
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("extender at %s answered %s", address, response.Status)
 	}
-	limited := &io.LimitedReader{R: response.Body, N: max(e.maxNames, min(rewritten*int64(len(body)), maxAnswer))}
+	limited := &io.LimitedReader{R: response.Body, N: e.longest(answer, len(body))}
 	if err := json.NewDecoder(limited).Decode(answer); err != nil {
 		if limited.N <= 0 {
 			err = errors.New("the answer is too long")
@@ -158,4 +159,12 @@ func (e *Extender) ask(ctx context.Context, verb string, question, answer any) e
 		return fmt.Errorf("extender at %s: %w", address, err)
 	}
 	return nil
+}
+
+// longest is how many bytes an answer to a question of that length may have.
+func (e *Extender) longest(answer any, question int) int64 {
+	if _, names := answer.(*extenderv1.HostPriorityList); names {
+		return e.maxNames
+	}
+	return max(e.maxNames, min(rewritten*int64(question), maxAnswer))
 }

@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"kctl/scheduler/framework"
@@ -44,5 +46,25 @@ func TestAnswersStaySmallInMemory(t *testing.T) {
 				t.Errorf("an answer of %d MiB took %d MiB", length>>20, (after.TotalAlloc-before.TotalAlloc)>>20)
 			}
 		})
+	}
+}
+
+// However long a question with whole nodes is, scores are short.
+func TestScoresAreShort(t *testing.T) {
+	const names = 1 << 10
+	answer := "[{}" + strings.Repeat(",{}", names/2) + "]"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	defer server.Close()
+	logs, lines := observer.New(zap.WarnLevel)
+	c, err := NewChain([]configv1.Extender{{URLPrefix: server.URL, PrioritizeVerb: "prioritize", Weight: 1}}, zap.New(logs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.extenders[0].maxNames = names
+	large := nodes()
+	large[0].Node.Annotations = map[string]string{"long": strings.Repeat("x", 1<<20)}
+	c.Prioritize(t.Context(), gpu("p"), large, func(map[string]int64, int64) { t.Error("an endless list of scores is taken") })
+	if lines.Len() != 1 || !strings.Contains(fmt.Sprint(lines.All()[0].ContextMap()["error"]), "too long") {
+		t.Errorf("said %v", lines.All())
 	}
 }
