@@ -62,25 +62,6 @@ func (s *search) findCandidates(ctx context.Context) ([]*candidate, error) {
 	return found, ctx.Err()
 }
 
-// callExtenders returns what the extenders leave of the candidates.
-func (s *search) callExtenders(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
-	if s.services.Extenders == nil || len(candidates) == 0 {
-		return candidates, nil
-	}
-	asked := map[string]extender.Victims{}
-	for _, c := range candidates {
-		asked[c.node.Name()] = extender.Victims{Pods: c.victims, Violations: c.violations}
-	}
-	left, err := s.services.Extenders.Preempt(ctx, s.pod.Pod, asked)
-	var remaining []*candidate
-	for _, c := range candidates {
-		if victims, stays := left[c.node.Name()]; stays {
-			remaining = append(remaining, &candidate{node: c.node, victims: victims.Pods, violations: victims.Violations})
-		}
-	}
-	return remaining, err
-}
-
 // selectVictimsOnNode finds out which pods would have to leave a node. It removes all
 // pods of lower priority, and puts back, the most important first, those that can
 // stay. Without a candidate the status says why; it is nil if no pod can go.
@@ -176,6 +157,25 @@ func started(pod *core.Pod) time.Time {
 		return pod.Status.StartTime.Time
 	}
 	return time.Unix(1<<40, 0)
+}
+
+// callExtenders returns what the extenders leave of the candidates.
+func (s *search) callExtenders(ctx context.Context, candidates []*candidate) ([]*candidate, error) {
+	if s.services.Extenders == nil || len(candidates) == 0 {
+		return candidates, nil
+	}
+	asked := map[string]extender.Victims{}
+	for _, c := range candidates {
+		asked[c.node.Name()] = extender.Victims{Pods: c.victims, Violations: c.violations}
+	}
+	left, err := s.services.Extenders.Preempt(ctx, s.pod.Pod, asked)
+	var remaining []*candidate
+	for _, c := range candidates {
+		if victims, stays := left[c.node.Name()]; stays {
+			remaining = append(remaining, &candidate{node: c.node, victims: victims.Pods, violations: victims.Violations})
+		}
+	}
+	return remaining, err
 }
 
 // better reports whether c costs less than other, in upstream's order: fewer
