@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -33,6 +34,10 @@ func newStream(body io.ReadCloser) *Stream {
 	return &Stream{body: body, lines: bufio.NewReaderSize(body, lineBuffer)}
 }
 
+// ErrNoEvent says that the server sent something else on a watch: it would send that
+// again for the same revision.
+var ErrNoEvent = errors.New("no event of a watch")
+
 // Next waits for the next event. It returns io.EOF when the server ends the
 // watch. It does not check that the object is JSON; decoding it does.
 func (s *Stream) Next() (Event, error) {
@@ -48,6 +53,11 @@ func (s *Stream) Next() (Event, error) {
 	}
 	var e Event
 	err := s.decoder.Decode(&e)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &syntax) || errors.As(err, &kind) {
+		err = fmt.Errorf("%w: %w", ErrNoEvent, err)
+	}
 	return e, err
 }
 

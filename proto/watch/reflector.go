@@ -256,14 +256,12 @@ func (r *Reflector[T]) endWhenStalled(ctx context.Context, cancel context.Cancel
 }
 
 // streamError distinguishes the ordinary end of a watch from a broken one, and from one
-// that is no JSON or no events, which would come again from the same revision.
+// that has no events, which would come again from the same revision.
 func (r *Reflector[T]) streamError(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
-	case errors.As(err, &syntax), errors.As(err, &kind):
+	case errors.Is(err, rest.ErrNoEvent):
 		return fmt.Errorf("watch %s: %w: %w", r.resource.Name(), err, errRelist)
 	}
 	return err

@@ -112,8 +112,7 @@ func readWatch(stream *rest.Stream, version string, show func(rest.Event) error)
 	for {
 		event, err := stream.Next()
 		if err != nil {
-			var garbage *json.SyntaxError
-			return version, !errors.As(err, &garbage), err
+			return version, !errors.Is(err, rest.ErrNoEvent), err
 		}
 		if event.Type == eventError {
 			return version, false, watchError(event.Object)

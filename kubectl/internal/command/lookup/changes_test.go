@@ -55,6 +55,8 @@ func TestChanges(t *testing.T) {
 			list: `{"kind":"PodList","items":[{"metadata":{"name":"a"}}]}`},
 		{name: "never there", steps: []string{"!"}, asked: "10", err: "EOF"},
 		{name: "garbage", steps: []string{change("ADDED", "a", "11") + "<html>"}, asked: "10", seen: "a", err: "invalid character"},
+		{name: "no object", steps: []string{`{"type":"ADDED","object":null}` + "\n"}, asked: "10", err: "decode answer: it is no object"},
+		{name: "no event", steps: []string{change("ADDED", "a", "11") + `["ADDED"]`}, asked: "10", seen: "a", err: "cannot unmarshal array"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

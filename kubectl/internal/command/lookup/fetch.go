@@ -109,6 +109,9 @@ func Decode(data []byte) (*unstructured.Unstructured, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &object.Object); err != nil {
 		return nil, fmt.Errorf("decode answer: %w", err)
 	}
+	if object.Object == nil { // null
+		return nil, errors.New("decode answer: it is no object")
+	}
 	return object, nil
 }
 
