@@ -91,11 +91,11 @@ func (e ClusterEvent) Label() string {
 type ClusterEventWithHint struct {
 	Resource   EventResource
 	ActionType ActionType
-	// QueueingHint looks closer: it reports whether this event may make this pod pass. Nil
+	// QueueingHintFn looks closer: it reports whether this event may make this pod pass. Nil
 	// means that it always may. It is called under the queue's lock and must be
 	// quick. When in doubt it returns true, because a wrong false leaves the pod
 	// waiting until the flush of leftovers.
-	QueueingHint func(pod *PodInfo, event ClusterEvent) bool
+	QueueingHintFn func(pod *PodInfo, event ClusterEvent) bool
 }
 
 // IsAbout reports whether the event is of this kind.
@@ -105,5 +105,5 @@ func (i ClusterEventWithHint) IsAbout(event ClusterEvent) bool {
 
 // Covers reports whether the event is of this kind and passes the hint.
 func (i ClusterEventWithHint) Covers(pod *PodInfo, event ClusterEvent) bool {
-	return i.IsAbout(event) && (i.QueueingHint == nil || i.QueueingHint(pod, event))
+	return i.IsAbout(event) && (i.QueueingHintFn == nil || i.QueueingHintFn(pod, event))
 }

@@ -100,17 +100,17 @@ func (q *Queue) isEventRelevant(it *item, event framework.ClusterEvent) queueing
 func (q *Queue) interested(it *item, plugin string, event framework.ClusterEvent) bool {
 	registered, known := q.queueingHintMap[it.profile.SchedulerName][plugin]
 	return !known || registered == nil || slices.ContainsFunc(registered, func(i framework.ClusterEventWithHint) bool {
-		return i.IsAbout(event) && (i.QueueingHint == nil || q.hint(i, it, plugin, event))
+		return i.IsAbout(event) && (i.QueueingHintFn == nil || q.hint(i, it, plugin, event))
 	})
 }
 
 // hint asks what a plugin registered for the event.
 func (q *Queue) hint(registered framework.ClusterEventWithHint, it *item, plugin string, event framework.ClusterEvent) bool {
 	if q.hints++; q.options.Hinted == nil || q.hints%measuredHints != 0 {
-		return registered.QueueingHint(it.PodInfo, event)
+		return registered.QueueingHintFn(it.PodInfo, event)
 	}
 	began := q.options.Clock.Now()
-	helps := registered.QueueingHint(it.PodInfo, event)
+	helps := registered.QueueingHintFn(it.PodInfo, event)
 	q.options.Hinted(plugin, event.Label(), helps, q.options.Clock.Since(began))
 	return helps
 }

@@ -216,7 +216,7 @@ func (s *filterState) together(terms []framework.AffinityTerm, node *core.Node) 
 // EventsToRegister implements framework.EnqueueExtensions.
 func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHint: p.podHint},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHintFn: p.podHint},
 		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel},
 		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel},
 	}

@@ -194,7 +194,7 @@ func (*Plugin) NormalizeScore(_ context.Context, _ *framework.CycleState, _ *fra
 func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{{
 		Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel,
-		QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return p.wants(pod.Pod, event.NewNode) && (event.OldNode == nil || !p.wants(pod.Pod, event.OldNode))
 		},
 	}}

@@ -67,7 +67,7 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framewo
 func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{{
 		Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeDeclaredFeatures,
-		QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			needed, err := nodedeclaredfeatures.DefaultFramework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &pod.Pod.Spec}, level)
 			if err != nil {
 				return true

@@ -65,7 +65,7 @@ func TestHints(t *testing.T) {
 	if got := framework.NodeActions(old, updated); got != framework.UpdateNodeDeclaredFeatures {
 		t.Errorf("the change is seen as %b", got)
 	}
-	hint := New().EventsToRegister()[0].QueueingHint
+	hint := New().EventsToRegister()[0].QueueingHintFn
 	pod := framework.NewPodInfo(fixture.Pod("p", restartsAll))
 	if !hint(pod, framework.ClusterEvent{NewNode: updated}) || hint(pod, framework.ClusterEvent{NewNode: old}) {
 		t.Error("a pod is brought back by a node that does not help, or is not by one that does")

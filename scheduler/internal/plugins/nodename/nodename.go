@@ -40,7 +40,7 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{{
 		Resource: framework.NodeEvent, ActionType: framework.Add,
-		QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return event.NewNode.Name == pod.Pod.Spec.NodeName
 		},
 	}}

@@ -67,7 +67,7 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
 		{
 			Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+			QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				return conflict(pod.HostPorts, framework.HostPorts(event.OldPod))
 			},
 		},

@@ -206,14 +206,14 @@ func (f *Fit) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
 		{
 			Resource: framework.AssignedPodEvent, ActionType: framework.Delete | framework.UpdatePodScaleDown,
-			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+			QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				// A pod that goes frees a pod slot, whatever else it frees.
 				return event.ActionType == framework.Delete || frees(pod, event.OldPod, event.NewPod)
 			},
 		},
 		{
 			Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeAllocatable,
-			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+			QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				empty := framework.NodeInfo{}
 				if event.OldNode != nil && !grew(pod, event.OldNode, event.NewNode) {
 					return false

@@ -49,12 +49,12 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
 		{
 			Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeTaint,
-			QueueingHint: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
+			QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
 				// A change of a node that was schedulable already helps no refused pod.
 				return (event.OldNode == nil || event.OldNode.Spec.Unschedulable) && !event.NewNode.Spec.Unschedulable
 			},
 		},
-		{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration, QueueingHint: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration, QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
 			return toleratesCordon(event.NewPod)
 		}},
 	}

@@ -115,10 +115,10 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
 		{Resource: framework.NodeVolumesEvent, ActionType: either},
 		{Resource: framework.AttachmentEvent, ActionType: framework.Delete},
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHint: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.HasClaims(event.OldPod)
 		}},
-		{Resource: framework.ClaimEvent, ActionType: either, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		{Resource: framework.ClaimEvent, ActionType: either, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
 		{Resource: framework.NodeEvent, ActionType: framework.Add},

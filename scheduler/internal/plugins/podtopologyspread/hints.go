@@ -15,10 +15,10 @@ import (
 // EventsToRegister implements framework.EnqueueExtensions.
 func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHint: p.podHint},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHintFn: p.podHint},
 		// A node can bring a domain or take the emptiest one away.
-		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, QueueingHint: p.nodeHint},
-		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, QueueingHint: p.ownHint},
+		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, QueueingHintFn: p.nodeHint},
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, QueueingHintFn: p.ownHint},
 	}
 }
 

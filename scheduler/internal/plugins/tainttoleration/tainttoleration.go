@@ -85,7 +85,7 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
 		{
 			Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeTaint,
-			QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+			QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 				wasOpen := event.OldNode != nil && framework.ToleratesAll(pod.Pod, event.OldNode.Spec.Taints)
 				return !wasOpen && framework.ToleratesAll(pod.Pod, event.NewNode.Spec.Taints)
 			},

@@ -197,7 +197,7 @@ func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) 
 func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	const either = framework.Add | framework.Update
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.ClaimEvent, ActionType: either, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		{Resource: framework.ClaimEvent, ActionType: either, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
 		{Resource: framework.VolumeEvent, ActionType: either},

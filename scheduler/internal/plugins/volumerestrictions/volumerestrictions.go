@@ -166,11 +166,11 @@ func conflict(a, b *corev1.Volume) bool {
 // EventsToRegister implements framework.EnqueueExtensions.
 func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return inTheWay(pod.Pod, event.OldPod)
 		}},
 		{Resource: framework.NodeEvent, ActionType: framework.Add},
-		{Resource: framework.ClaimEvent, ActionType: framework.Add | framework.Update, QueueingHint: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+		{Resource: framework.ClaimEvent, ActionType: framework.Add | framework.Update, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},
 	}
