@@ -115,8 +115,8 @@ func NewReflector[T core.Object](resource rest.Resource, newT func() T, sink Sin
 // Synced is closed when the first list has been given to the Sink.
 func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
-// errRelist says that the revision can't be used any more: it is too old, or what
-// follows it can't be read.
+// errRelist says that the revision can't be used any more: it is too old, or followed by
+// an error or by what can't be read.
 var errRelist = errors.New("the revision is of no use")
 
 var (
@@ -352,7 +352,8 @@ func (r *Reflector[T]) deliver(event rest.Event) error {
 		if err := core.Decode(event.Object, &status); err != nil {
 			return fmt.Errorf("watch %s: decode error event: %w: %w", r.resource.Name(), err, errRelist)
 		}
-		return r.watchError(&apierrors.StatusError{ErrStatus: status})
+		// Whatever it is, it may come again from the same revision.
+		return fmt.Errorf("watch %s: %w: %w", r.resource.Name(), &apierrors.StatusError{ErrStatus: status}, errRelist)
 	}
 	return fmt.Errorf("watch %s: unknown event type %q: %w", r.resource.Name(), event.Type, errRelist)
 }

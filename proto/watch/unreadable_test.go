@@ -74,6 +74,8 @@ func TestAnEventThatCannotBeReadAtAllMakesAList(t *testing.T) {
 		"no event":              `["ADDED"]` + "\n",
 		"type of no text":       `{"type":7,"object":{}}` + "\n",
 		"bookmark of nothing":   `{"type":"BOOKMARK","object":{}}`,
+		"error":                 `{"type":"ERROR","object":{"kind":"Status","status":"Failure","code":500,"reason":"InternalError","message":"conversion failed"}}`,
+		"error of nothing":      `{"type":"ERROR","object":null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{t: t,
