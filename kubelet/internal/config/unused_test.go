@@ -183,6 +183,25 @@ topologyManagerPolicyOptions: {}
 volumeStatsAggPeriod: 10s
 `
 
+// What upstream's node test suite (test/e2e_node) sets besides the defaults, on a machine
+// without systemd.
+const nodeTestsFields = header + `
+authentication: {anonymous: {enabled: true}, webhook: {enabled: false}, x509: {}}
+authorization: {mode: AlwaysAllow}
+cgroupRoot: /
+evictionHard: {memory.available: 250Mi, nodefs.available: 10%, nodefs.inodesFree: 5%}
+evictionMinimumReclaim: {nodefs.available: 5%, nodefs.inodesFree: 5%}
+evictionPressureTransitionPeriod: 30s
+fileCheckFrequency: 10s
+kubeletCgroups: /kubelet
+podCIDR: 10.100.0.0/24
+readOnlyPort: 10255
+serializeImagePulls: false
+staticPodPath: /work/static-pods
+systemCgroups: /system
+volumeStatsAggPeriod: 10s
+`
+
 func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
 	c, err := load(t, upstreamsDefaults, "--kubeconfig=/k")
 	if err != nil {
@@ -196,6 +215,9 @@ func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
 	}
 	if c.CPUCFSQuota || c.EnableDebuggingHandlers || !c.EnableContentionProfiling || c.EnforcesPods() || c.VolumeStatsAggPeriod != 10*time.Second || c.Process.Group != "/system.slice/kubelet.service" {
 		t.Errorf("%+v", c)
+	}
+	if n, err := load(t, nodeTestsFields, "--kubeconfig=/k"); err != nil || n.ReadOnlyPort != 10255 || n.Process.SystemGroup != "/system" || !n.AnonymousAuth || n.AuthorizationMode != "AlwaysAllow" {
+		t.Errorf("%+v, %v", n, err)
 	}
 	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MaxPodsFor(4) != 40 || c.MaxPodsFor(400) != 110 {
 		t.Errorf("%v, %v, %d pods", reserved, err, c.MaxPodsFor(4))
