@@ -1,6 +1,7 @@
 package managedfields
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,8 +59,48 @@ func TestApplySteps(t *testing.T) {
 	}
 }
 
-// TestDeepApply: the cost also depends on how deeply fields are nested, those that
-// the manager is said to own already among them.
+// TestApplyToManyFields: the cost also depends on the fields of the object, whoever owns them.
+func TestApplyToManyFields(t *testing.T) {
+	for n, ok := range map[int]bool{20_000: true, 60_001: false} {
+		old := newPod()
+		old.Annotations = map[string]string{}
+		for i := range n {
+			old.Annotations[fmt.Sprint("k", i)] = "v"
+		}
+		applied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+		_, err := podTracker(t).Apply(old, applied, Manager{Name: "m"}, false)
+		if refused := apierrors.IsRequestEntityTooLargeError(err); refused == ok || refused && !strings.Contains(err.Error(), "the object has too many fields") {
+			t.Errorf("%d annotations: %v", n, err)
+		}
+	}
+}
+
+// TestUpdateOfManyFields: an update that changes managedFields, too, costs as much as an apply,
+// but is not refused: nobody owns the fields afterwards.
+func TestUpdateOfManyFields(t *testing.T) {
+	for n, tracked := range map[int]bool{5_000: true, 60_001: false} {
+		old := newPod()
+		old.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:nodeName":{}}}`)},
+		}}
+		obj := old.DeepCopy()
+		obj.ManagedFields[0].Manager = "n"
+		obj.Annotations = map[string]string{}
+		for i := range n {
+			obj.Annotations[fmt.Sprint("k", i)] = "v"
+		}
+		before, err := json.Marshal(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if podTracker(t).Update(obj, old, before, Manager{Name: "u"}); (len(obj.ManagedFields) > 0) != tracked {
+			t.Errorf("%d annotations: %d managers", n, len(obj.ManagedFields))
+		}
+	}
+}
+
+// TestDeepApply: the cost also depends on how deeply fields are nested, those of the object
+// and those that the manager is said to own already among them.
 func TestDeepApply(t *testing.T) {
 	tracker := New(Options{
 		Kind: schema.GroupVersionKind{Group: "a.io", Version: "v1", Kind: "A"}, Clock: clocktesting.NewFakePassiveClock(time.Now()),
@@ -82,6 +123,7 @@ func TestDeepApply(t *testing.T) {
 		}})
 		return out
 	}
+	holds := func(levels int) core.Object { return object(deep(levels)) }
 	for name, test := range map[string]struct {
 		old     core.Object
 		applied any
@@ -93,6 +135,8 @@ func TestDeepApply(t *testing.T) {
 		"owned":           {owned(1_000), "v", "m", true},
 		"owned too deep":  {owned(3_000), "v", "m", false},
 		"owned by others": {owned(3_000), "v", "n", true},
+		"to deep":         {holds(1_000), "v", "m", true},
+		"to too deep":     {holds(3_000), "v", "m", false},
 	} {
 		_, err := tracker.Apply(test.old, object(test.applied), Manager{Name: test.by}, true)
 		if refused := apierrors.IsRequestEntityTooLargeError(err); refused == test.ok || err != nil && !refused {

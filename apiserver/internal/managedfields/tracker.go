@@ -135,8 +135,8 @@ func encode(obj core.Object, to *bytes.Buffer) error {
 }
 
 // Update makes the manager the owner of what it changed in obj, which was old
-// before; old is nil for a new object. before is old in JSON. Errors only leave
-// managedFields incomplete: an update has no conflicts and is never refused
+// before; old is nil for a new object. before is old in JSON. Errors, and too much work, only
+// leave managedFields incomplete: an update has no conflicts and is never refused
 // because of them.
 func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 	err := t.track(obj, old, before, by)
@@ -144,7 +144,7 @@ func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 		return
 	}
 	fieldManager, err := t.fieldManager(by.Subresource, old)
-	if err != nil {
+	if err != nil || t.objectSteps(obj) > maxApplySteps || old != nil && t.objectSteps(old) > maxApplySteps {
 		obj.SetManagedFields(nil)
 		return
 	}
