@@ -14,12 +14,21 @@ import (
 const maxParts = 100_000
 
 // JSON refuses a body with more parts than that.
-func JSON(body []byte) error { return within(body, maxParts) }
+func JSON(body []byte) error {
+	if parts := partsBeyond(maxParts, body); parts > 0 {
+		return tooManyPartsError(parts)
+	}
+	return nil
+}
 
 // Answer refuses an answer, in JSON, with far more parts than the question had, and
 // more than a body may have. An answer about many objects has many parts.
 func Answer(answer, question []byte) error {
-	return within(answer, maxParts+answerFactor*braces(question))
+	most := maxParts + answerFactor*braces(question)
+	if parts := partsBeyond(most, answer); parts > 0 {
+		return fmt.Errorf("the answer has %d objects in it, at most %d are taken", parts, most)
+	}
+	return nil
 }
 
 // answerFactor is how much larger an answer may be than the question.
@@ -31,9 +40,10 @@ func braces(body []byte) int {
 	return bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("null"))
 }
 
-func within(body []byte, most int) error {
+// partsBeyond is the number of parts if they are more than most, and otherwise 0.
+func partsBeyond(most int, body []byte) int {
 	if len(body) < 3*most || braces(body) <= most {
-		return nil
+		return 0
 	}
 	parts, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -48,11 +58,11 @@ func within(body []byte, most int) error {
 		}
 	}
 	if parts <= most {
-		return nil
+		return 0
 	}
-	return tooManyPartsError(parts, most)
+	return parts
 }
 
-func tooManyPartsError(parts, most int) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, most))
+func tooManyPartsError(parts int) error {
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, maxParts))
 }

@@ -54,7 +54,7 @@ func countMessages(data []byte, t reflect.Type, depth int, parts *int) error {
 		*parts++
 	}
 	if *parts > maxParts {
-		return tooManyPartsError(*parts, maxParts)
+		return tooManyPartsError(*parts)
 	}
 	within := messagesIn(t)
 	for len(data) > 0 {

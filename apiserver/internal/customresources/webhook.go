@@ -117,7 +117,7 @@ func (w *webhook) call(ctx context.Context, review *apiextensionsv1.ConversionRe
 		return nil, err
 	}
 	if err := bodylimit.Answer(text, body); err != nil {
-		return nil, fmt.Errorf("read the response: %w", err)
+		return nil, err
 	}
 	answer := &apiextensionsv1.ConversionReview{}
 	if err := json.Unmarshal(text, answer); err != nil {

@@ -41,12 +41,16 @@ func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 			}
 		}
 	}
+	tolerated := sets.New[string]()
 	for i := range pod.Spec.Tolerations {
-		if t := &pod.Spec.Tolerations[i]; *t == tolerationOf(t.Key) {
-			asked.Delete(t.Key)
+		t, forever := &pod.Spec.Tolerations[i], pod.Spec.Tolerations[i]
+		forever.TolerationSeconds = nil // upstream replaces one that differs only in this
+		if asked.Has(t.Key) && forever == tolerationOf(t.Key) {
+			*t = forever
+			tolerated.Insert(t.Key)
 		}
 	}
-	for _, name := range sets.List(asked) {
+	for _, name := range sets.List(asked.Difference(tolerated)) {
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerationOf(name))
 	}
 	return nil

@@ -132,15 +132,16 @@ func validateTopologies(terms []corev1.TopologySelectorTerm) field.ErrorList {
 		at := field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions")
 		means, found := validateTopology(term, at)
 		errs = append(errs, found...)
-		if len(means) == 0 || seen[meaning(means)] {
+		text := meaning(means)
+		if len(means) == 0 || seen[text] {
 			errs = append(errs, field.Duplicate(at, ""))
 		}
-		seen[meaning(means)] = true
+		seen[text] = true
 	}
 	return errs
 }
 
-// meaning is the same for terms with the same label values.
+// meaning is a text that is the same for terms with the same label values, and for no others.
 func meaning(means map[string]sets.Set[string]) string {
 	sorted := make(map[string][]string, len(means))
 	for key, values := range means {
