@@ -3,12 +3,11 @@
 //
 // Quantities have arbitrary precision and are computed digit by digit: an exponent
 // like 1e99999999 keeps a CPU busy for hours, here and wherever the quantity is read.
-// Ask it before parsing what clients send. It parses nothing itself.
+// Ask it before parsing what clients send. It computes no quantity itself.
 package quantity
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -47,37 +46,4 @@ func Huge(text []byte) bool {
 	}
 	exponent := bytes.TrimLeft(bytes.TrimLeft(rest[1:], "+-"), "0")
 	return len(exponent) > 2 && !slices.ContainsFunc(exponent, func(b byte) bool { return b < '0' || b > '9' })
-}
-
-// fields are the JSON fields that hold quantities, or maps of them.
-var fields = map[string]bool{
-	"limits": true, "requests": true, "overhead": true, "capacity": true, "allocatable": true,
-	"allocatedResources": true, "sizeLimit": true, "divisor": true,
-}
-
-// FindHuge finds a number beyond the bounds in the quantities of an object that was
-// decoded from JSON, the same each time. Its numbers must be json.Numbers.
-func FindHuge(object any) (text string, found bool) { return findHuge(object, false) }
-
-func findHuge(value any, isQuantity bool) (text string, found bool) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, item := range v {
-			if one, huge := findHuge(item, isQuantity || fields[key]); huge && (!found || one < text) {
-				text, found = one, true
-			}
-		}
-		return text, found
-	case []any:
-		for _, item := range v {
-			if text, found = findHuge(item, isQuantity); found {
-				return text, true
-			}
-		}
-	case string:
-		return v, isQuantity && Huge([]byte(v))
-	case json.Number:
-		return v.String(), isQuantity && Huge([]byte(v))
-	}
-	return "", false
 }

@@ -1,9 +1,12 @@
 package quantity
 
 import (
-	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 )
 
 func TestHuge(t *testing.T) {
@@ -24,25 +27,36 @@ func TestFindHuge(t *testing.T) {
 		`{"spec":{"containers":[{"resources":{"limits":{"cpu":"1e100"}}}]}}`: "1e100",
 		`{"a":[{"sizeLimit":1e100}]}`:                                        "1e100",
 		`{"metadata":{"annotations":{"a":"1e100"}},"limits":{"cpu":"1"}}`:    "",
+		`{"limits":{"cpu":"1e100"},"limits":{"memory":"1"}}`:                 "1e100",
+		`{"limits":{"cpu":"1e100"}`:                                          "1e100",
+		`{"limits":`:                                                         "",
+		strings.Repeat("[", maxDepth+1) + `{"limits":"1e100"}`:               "",
+		strings.Repeat("[", 1_000_000):                                       "",
 	} {
-		var object any
-		decoder := json.NewDecoder(strings.NewReader(text))
-		decoder.UseNumber()
-		if err := decoder.Decode(&object); err != nil {
-			t.Fatal(err)
-		}
-		if got, found := FindHuge(object); found != (want != "") || found && got != want {
-			t.Errorf("%s: %q, %v", text, got, found)
+		if got, found := FindHuge([]byte(text), nil); found != (want != "") || got != want {
+			t.Errorf("%.100s: %q, %v", text, got, found)
 		}
 	}
 }
 
-// Who reports it again only if it is another would otherwise do so each time.
-func TestFindHugeFindsTheSame(t *testing.T) {
-	object := map[string]any{"limits": map[string]any{"a": "1e100", "b": "1e200", "c": "1e300", "d": "1e400"}}
-	for range 100 {
-		if text, found := FindHuge(object); !found || text != "1e100" {
-			t.Fatalf("%q, %v", text, found)
+// TestFindHugeInTypes: quantities are where the type has them, whatever the field's name.
+func TestFindHugeInTypes(t *testing.T) {
+	for _, c := range []struct {
+		as   any
+		text string
+		want string
+	}{
+		{corev1.ResourceQuota{}, `{"spec":{"hard":{"pods":"1e100"}}}`, "1e100"},
+		{corev1.ResourceQuota{}, `{"spec":{"hard":{"pods":1e100},"hard":{"cpu":"1"}}}`, "1e100"},
+		{&corev1.LimitRange{}, `{"spec":{"limits":[{"type":"1e100","max":{"cpu":"1"}},{"maxLimitRequestRatio":{"cpu":"1e100"}}]}}`, "1e100"},
+		{&corev1.LimitRange{}, `{"spec":{"limits":[{"type":"1e100"}]}}`, ""},
+		{&corev1.Pod{}, `{"spec":{"volumes":[{"emptyDir":{"sizeLimit":"1e100"}}]}}`, "1e100"},
+		{&corev1.Pod{}, `{"spec":{"containers":[{"env":[{"name":"limits","value":"1e100"}],"args":["1e100"]}]},"limits":"1e100"}`, ""},
+		{&corev1.ConfigMap{}, `{"data":{"limits":"1e100"}}`, ""},
+		{&autoscalingv2.HorizontalPodAutoscaler{}, `{"spec":{"metrics":[{"external":{"target":{"averageValue":"1e100"}}}]}}`, "1e100"},
+	} {
+		if got, found := FindHuge([]byte(c.text), reflect.TypeOf(c.as)); found != (c.want != "") || got != c.want {
+			t.Errorf("%s: %q, %v", c.text, got, found)
 		}
 	}
 }

@@ -80,10 +80,7 @@ func (c *call) decodeApplied(fieldValidation string) (*unstructured.Unstructured
 	if out.Object == nil {
 		out.Object = map[string]any{}
 	}
-	if err := utiljson.ConvertMapNumbers(out.Object, 0); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
-	}
-	if err := checkQuantitiesIn(out.Object); err != nil {
+	if err := c.convertNumbers(out.Object); err != nil {
 		return nil, err
 	}
 	if kind := out.GroupVersionKind(); kind != c.kind {
@@ -102,6 +99,22 @@ func (c *call) decodeApplied(fieldValidation string) (*unstructured.Unstructured
 func keepNumbersAsText(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
+}
+
+// convertNumbers gives numbers that were kept as text their types, unless one of them is
+// a quantity beyond the bounds.
+func (c *call) convertNumbers(applied map[string]any) error {
+	text, err := json.Marshal(applied)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	if err := checkJSONQuantities(text, c.store.New()); err != nil {
+		return err
+	}
+	if err := utiljson.ConvertMapNumbers(applied, 0); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	return nil
 }
 
 // mayCreate refuses to create an object if the request was meant for one that is gone.

@@ -121,7 +121,7 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if err := bodylimit.JSON(body); err != nil {
 		return err
 	}
-	if err := checkJSONQuantities(body); err != nil {
+	if err := checkJSONQuantities(body, into); err != nil {
 		return err
 	}
 	if c.jsonOnly {

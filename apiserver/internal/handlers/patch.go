@@ -172,13 +172,13 @@ func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Obje
 	if err := bodylimit.JSON(text); err != nil {
 		return nil, nil, err
 	}
-	if err := checkJSONQuantities(text); err != nil {
+	obj = c.store.New()
+	if err := checkJSONQuantities(text, obj); err != nil {
 		return nil, nil, err
 	}
 	if c.jsonOnly {
 		return c.decodeAnyKind(text, c.kind)
 	}
-	obj = c.store.New()
 	if fieldValidation == metav1.FieldValidationIgnore {
 		return obj, nil, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 	}

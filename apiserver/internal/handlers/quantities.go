@@ -2,37 +2,32 @@ package handlers
 
 import (
 	"bytes"
-	"encoding/json"
+	"reflect"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/proto/quantity"
 )
 
 func quantityOutOfRange(text []byte) error { return apierrors.NewBadRequest(quantity.Refusal(text)) }
 
-// checkJSONQuantities refuses a body with a quantity beyond the bounds. Hardly any
-// body contains text that looks like one; only such bodies are examined
-// closely.
-func checkJSONQuantities(body []byte) error {
+// checkJSONQuantities refuses a body, which will be decoded into an object, with a quantity
+// beyond the bounds. Hardly any body contains text that looks like one; only such bodies are
+// examined closely.
+func checkJSONQuantities(body []byte, into runtime.Object) error {
 	// Digits may also be written as \u0030 to \u0039.
 	if !mayContainHugeQuantity(body) && !bytes.Contains(body, []byte(`\u00`)) {
 		return nil
 	}
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	if decoder.Decode(&value) != nil {
-		return nil // the decoder says what is wrong
+	as := reflect.TypeOf(into)
+	if _, ok := into.(*unstructured.Unstructured); ok {
+		as = nil
 	}
-	return checkQuantitiesIn(value)
-}
-
-// checkQuantitiesIn is the same for what was decoded.
-func checkQuantitiesIn(object any) error {
-	if text, found := quantity.FindHuge(object); found {
+	if text, found := quantity.FindHuge(body, as); found {
 		return quantityOutOfRange([]byte(text))
 	}
 	return nil

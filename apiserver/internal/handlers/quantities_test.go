@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestHugeAmounts(t *testing.T) {
@@ -26,15 +28,22 @@ func TestHugeAmounts(t *testing.T) {
 		limits(`"1e\u0039\u0039\u0039\u0039"`):                       true,
 		`{"spec":{"volumes":[{"emptyDir":{"sizeLimit":"1e9999"}}]}}`: true,
 		limits(`"1e99"`):                                             false,
+		limits(`1e99999999},"limits":{"memory":"1"`):                 true,
 		limits(`"100m"`):                                             false,
 		limits(`"1e3"`):                                              false,
 		limits(`"1Ei"`):                                              false,
 		`{"metadata":{"labels":{"commit":"7e12345"}}}`:               false,
 		`{"spec":{"containers":[{"args":["` + strings.Repeat("9", 2000) + `"]}]}}`: false,
 	} {
-		if err := checkJSONQuantities([]byte(body)); (err != nil) != refused {
-			t.Errorf("%.100s: %v", body, err)
+		for _, into := range []runtime.Object{&corev1.Pod{}, &unstructured.Unstructured{}} {
+			if err := checkJSONQuantities([]byte(body), into); (err != nil) != refused {
+				t.Errorf("%.100s: %v", body, err)
+			}
 		}
+	}
+	const hard = `{"spec":{"hard":{"pods":"1e99999999"}}}`
+	if err := checkJSONQuantities([]byte(hard), &corev1.ResourceQuota{}); err == nil {
+		t.Error("a quota of 1e99999999 pods is not refused")
 	}
 }
 

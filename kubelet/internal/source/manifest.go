@@ -102,13 +102,7 @@ func hasUnread(data []byte) bool {
 // checkQuantities refuses quantities with which the kubelet would compute for hours,
 // while it cares for no pod at all. An API server refuses them, too.
 func checkQuantities(data []byte) error {
-	var object any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&object); err != nil {
-		return fmt.Errorf("manifest is not an object: %w", err)
-	}
-	if text, found := quantity.FindHuge(object); found {
+	if text, found := quantity.FindHuge(data, nil); found {
 		return errors.New(quantity.Refusal([]byte(text)))
 	}
 	return nil
