@@ -9,19 +9,29 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // maxDepth is that of Go's decoder, which refuses what is deeper.
 const maxDepth = 10_000
 
-// FindHuge finds a number beyond the bounds among the quantities of an object in JSON. as
-// is the Go type as which the object will be decoded; if it has none (nil), quantities are
-// known by the usual names of their fields. A field that is there twice is looked at
-// twice, because it is also decoded twice. What is no JSON is left to the decoder.
-func FindHuge(object []byte, as reflect.Type) (text string, found bool) {
+// FindHuge finds a number beyond the bounds among the quantities of an object in JSON, which
+// will be decoded into a value. If that has no type of its own (nil, or a map within an
+// Unstructured), quantities are known by the usual names of their fields. A field that is
+// there twice is looked at twice, because it is also decoded twice. What is no JSON is left
+// to the decoder.
+func FindHuge(object []byte, into any) (text string, found bool) {
+	// Digits may also be written as \u0030 to \u0039.
+	if !MayBeIn(object) && !bytes.Contains(object, []byte(`\u00`)) {
+		return "", false
+	}
+	start := place{as: reflect.TypeOf(into)}
+	if _, free := into.(*unstructured.Unstructured); free || into == nil {
+		start = place{byName: true}
+	}
 	f := finder{json.NewDecoder(bytes.NewReader(object))}
 	f.UseNumber()
-	text, err := f.find(place{as: as, byName: as == nil}, 0)
+	text, err := f.find(start, 0)
 	return text, err == nil && text != ""
 }
 

@@ -45,5 +45,34 @@ func Huge(text []byte) bool {
 		return false
 	}
 	exponent := bytes.TrimLeft(bytes.TrimLeft(rest[1:], "+-"), "0")
-	return len(exponent) > 2 && !slices.ContainsFunc(exponent, func(b byte) bool { return b < '0' || b > '9' })
+	return len(exponent) > 2 && isDigits(exponent)
+}
+
+// MayBeIn reports whether data contains text like a huge number: an exponent of three
+// digits, or a number as long as the bound. Hardly any does; only such data has to be
+// examined closely.
+func MayBeIn(data []byte) bool {
+	run := 0
+	for i, b := range data {
+		switch {
+		case isDigit(b) || b == '.':
+			if run++; run > MaxText-8 {
+				return true
+			}
+			continue
+		case run > 0 && (b == 'e' || b == 'E'):
+			exponent := bytes.TrimLeft(data[i+1:min(i+MaxText, len(data))], "+-")
+			if exponent = bytes.TrimLeft(exponent, "0"); len(exponent) > 2 && isDigits(exponent[:3]) || len(exponent) == 0 {
+				return true
+			}
+		}
+		run = 0
+	}
+	return false
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+func isDigits(text []byte) bool {
+	return !slices.ContainsFunc(text, func(b byte) bool { return !isDigit(b) })
 }

@@ -1,12 +1,12 @@
 package quantity
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestHuge(t *testing.T) {
@@ -31,7 +31,7 @@ func TestFindHuge(t *testing.T) {
 		`{"limits":{"cpu":"1e100"}`:                                          "1e100",
 		`{"limits":`:                                                         "",
 		strings.Repeat("[", maxDepth+1) + `{"limits":"1e100"}`:               "",
-		strings.Repeat("[", 1_000_000):                                       "",
+		strings.Repeat("[", 1_000_000) + `"1e100"`:                           "",
 	} {
 		if got, found := FindHuge([]byte(text), nil); found != (want != "") || got != want {
 			t.Errorf("%.100s: %q, %v", text, got, found)
@@ -42,7 +42,7 @@ func TestFindHuge(t *testing.T) {
 // TestFindHugeInTypes: quantities are where the type has them, whatever the field's name.
 func TestFindHugeInTypes(t *testing.T) {
 	for _, c := range []struct {
-		as   any
+		into any
 		text string
 		want string
 	}{
@@ -52,10 +52,11 @@ func TestFindHugeInTypes(t *testing.T) {
 		{&corev1.LimitRange{}, `{"spec":{"limits":[{"type":"1e100"}]}}`, ""},
 		{&corev1.Pod{}, `{"spec":{"volumes":[{"emptyDir":{"sizeLimit":"1e100"}}]}}`, "1e100"},
 		{&corev1.Pod{}, `{"spec":{"containers":[{"env":[{"name":"limits","value":"1e100"}],"args":["1e100"]}]},"limits":"1e100"}`, ""},
+		{&unstructured.Unstructured{}, `{"spec":{"limits":{"a":"1e100"}}}`, "1e100"},
 		{&corev1.ConfigMap{}, `{"data":{"limits":"1e100"}}`, ""},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, `{"spec":{"metrics":[{"external":{"target":{"averageValue":"1e100"}}}]}}`, "1e100"},
 	} {
-		if got, found := FindHuge([]byte(c.text), reflect.TypeOf(c.as)); found != (c.want != "") || got != c.want {
+		if got, found := FindHuge([]byte(c.text), c.into); found != (c.want != "") || got != c.want {
 			t.Errorf("%s: %q, %v", c.text, got, found)
 		}
 	}

@@ -3,6 +3,7 @@ package condition
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -14,6 +15,7 @@ import (
 	"kctl/apiserver/internal/admission/match"
 	"kctl/apiserver/internal/authz"
 	"kctl/proto/core"
+	"kctl/proto/quantity"
 )
 
 // Forms are the objects of a request in the forms that users' webhooks and
@@ -156,6 +158,9 @@ func (f *Forms) ConvertBack(ctx context.Context, obj core.Object, target match.T
 }
 
 func decode(text []byte, obj core.Object, strict bool) error {
+	if huge, found := quantity.FindHuge(text, obj); found {
+		return errors.New(quantity.Refusal([]byte(huge)))
+	}
 	if !strict {
 		return kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
 	}
