@@ -35,6 +35,6 @@ func (c Conversions) Enter(ctx context.Context, items []Encoded) (leave func(), 
 	case c <- struct{}{}:
 		return func() { <-c }, nil
 	case <-ctx.Done():
-		return nil, apierrors.NewTimeoutError("the request ended before its list could be converted: too many are", 0)
+		return nil, apierrors.NewTimeoutError("the request ended before its list could be converted: too many others are being converted", 0)
 	}
 }
