@@ -20,6 +20,7 @@ import (
 
 	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
+	"kctl/proto/quantity"
 )
 
 // Apply merges what the manager applied into the live object, and returns the
@@ -165,6 +166,9 @@ func (c *converter) New(schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 func decode(text []byte, into runtime.Object) error {
+	if huge, found := quantity.FindHuge(text, into); found {
+		return errors.New(quantity.Refusal([]byte(huge)))
+	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
 		return fmt.Errorf("decode %T: %w", into, err)
 	}
