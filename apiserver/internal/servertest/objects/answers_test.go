@@ -41,6 +41,8 @@ func TestAnswers(t *testing.T) {
 		{"a connection for a test", "GET", core + "/pods/web/exec?command=rm&stdout=true&dryRun=All", "", 400, []string{"dryRun is not supported"}},
 		{"a port that is no number", "GET", core + "/pods/none/portforward?ports=x", "", 400, []string{`cannot convert to []int32: strconv.ParseUint: parsing \"x\": invalid syntax`}},
 		{"ports in one", "GET", core + "/pods/none/portforward?ports=80,443", "", 404, []string{`pods \"none\" not found`}},
+		{"a quota without end", "POST", core + "/resourcequotas", `{"metadata":{"name":"q"},"spec":{"hard":{"pods":"1e999999999"},"hard":{}}}`, 400, []string{`quantity \"1e999999999\" is out of range`}},
+		{"digits that are no quantity", "POST", core + "/configmaps", `{"metadata":{"name":"digits"},"data":{"limits":"1e999999999"}}`, 201, nil},
 		{"a port that is too high", "GET", core + "/pods/web/portforward?ports=80&ports=65536", "", 400, []string{"value out of range"}},
 		{"a pod of no node", "GET", core + "/pods/web/attach?stdout=true", "", 404, []string{`pods \"n\" not found`, `"kind":"pods"`}},
 		{"a log of no node", "GET", core + "/pods/web/log", "", 404, []string{`pods \"n\" not found`}},
