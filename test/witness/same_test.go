@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,7 +135,8 @@ func (s *side) run(t *testing.T, line string) harness.Result {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if cmd.ProcessState == nil || ctx.Err() != nil {
-		t.Fatalf("%s %s: %v", s.program, line, errors.Join(err, ctx.Err()))
+		t.Errorf("%s %s: %v", s.program, line, errors.Join(err, ctx.Err()))
+		return harness.Result{Code: -1}
 	}
 	return harness.Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 }
@@ -160,7 +162,11 @@ func compare(t *testing.T, scenario string, minor int, theirs, ours *side) int {
 		}
 		lines++
 		line, codeOnly := strings.CutPrefix(line, "?")
-		a, b := theirs.run(t, line), ours.run(t, line)
+		var a, b harness.Result
+		var both sync.WaitGroup
+		both.Go(func() { a = theirs.run(t, line) })
+		both.Go(func() { b = ours.run(t, line) })
+		both.Wait()
 		switch {
 		case a.Code != b.Code:
 			t.Errorf("other exit codes: %s\nkubectl: %d %s%s\nkctl:    %d %s%s", line, a.Code, a.Stdout, a.Stderr, b.Code, b.Stdout, b.Stderr)
