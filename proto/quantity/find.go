@@ -15,17 +15,24 @@ import (
 // maxDepth is that of Go's decoder, which refuses what is deeper.
 const maxDepth = 10_000
 
-// FindHuge finds a number beyond the bounds among the quantities of an object in JSON, which
-// will be decoded into a value. If that has no type of its own (nil, or a map within an
-// Unstructured), quantities are known by the usual names of their fields. A field that is
-// there twice is looked at twice, because it is also decoded twice. What is no JSON is left
-// to the decoder.
-func FindHuge(object []byte, into any) (text string, found bool) {
+// Check refuses an object in JSON, which will be decoded into a value, with a quantity beyond
+// the bounds. If the value has no type of its own (nil, or a map within an Unstructured),
+// quantities are known by the usual names of their fields. A field that is there twice is
+// looked at twice, because it is also decoded twice. What is no JSON is left to the decoder.
+func Check(object []byte, into any) error {
+	if text, found := findHuge(object, into); found {
+		return errors.New(Refusal([]byte(text)))
+	}
+	return nil
+}
+
+// findHuge returns the first quantity beyond the bounds.
+func findHuge(object []byte, into any) (text string, found bool) {
 	// Digits may also be written as \u0030 to \u0039.
 	if !MayBeIn(object) && !bytes.Contains(object, []byte(`\u00`)) {
 		return "", false
 	}
-	start := place{as: reflect.TypeOf(into)}
+	start := typed(reflect.TypeOf(into))
 	if _, free := into.(*unstructured.Unstructured); free || into == nil {
 		start = place{byName: true}
 	}
@@ -82,11 +89,19 @@ func (f finder) findWithin(at place, isObject bool, depth int) (text string, err
 	return "", err
 }
 
-// place is where a value is: of a type (nil if it is unknown), or, byName, in fields with
-// these names.
+// place is where a value is: of a type (nil if it is unknown; never a pointer), or, byName,
+// in fields with these names.
 type place struct {
 	as              reflect.Type
 	byName, isNamed bool
+}
+
+// typed is the place of a value of a type: what pointers point to is decoded in their place.
+func typed(as reflect.Type) place {
+	for as != nil && as.Kind() == reflect.Pointer {
+		as = as.Elem()
+	}
+	return place{as: as}
 }
 
 // names are those of the usual fields that hold quantities, or maps of them.
@@ -98,14 +113,10 @@ var names = map[string]bool{
 var quantityType = reflect.TypeFor[resource.Quantity]()
 
 func (p place) isQuantity() bool {
-	return p.isNamed || p.kind() == reflect.Struct && p.as == quantityType
+	return p.isNamed || p.as == quantityType
 }
 
-// kind is that of the type; what pointers point to is decoded in their place.
-func (p *place) kind() reflect.Kind {
-	for p.as != nil && p.as.Kind() == reflect.Pointer {
-		p.as = p.as.Elem()
-	}
+func (p place) kind() reflect.Kind {
 	if p.as == nil {
 		return reflect.Invalid
 	}
@@ -115,7 +126,7 @@ func (p *place) kind() reflect.Kind {
 func (p place) element() place {
 	switch p.kind() {
 	case reflect.Slice, reflect.Array, reflect.Map:
-		return place{as: p.as.Elem()}
+		return typed(p.as.Elem())
 	}
 	return place{byName: p.byName, isNamed: p.isNamed}
 }
@@ -125,7 +136,7 @@ func (p place) field(name string) place {
 	case p.byName:
 		return place{byName: true, isNamed: p.isNamed || names[name]}
 	case p.kind() == reflect.Struct:
-		return place{as: fieldsOf(p.as)[name]}
+		return typed(fieldsOf(p.as)[name])
 	}
 	return p.element()
 }
@@ -141,7 +152,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		embedded := place{as: field.Type}
+		embedded := typed(field.Type)
 		switch {
 		case name != "":
 			fields[name] = field.Type

@@ -33,7 +33,7 @@ func TestFindHuge(t *testing.T) {
 		strings.Repeat("[", maxDepth+1) + `{"limits":"1e100"}`:               "",
 		strings.Repeat("[", 1_000_000) + `"1e100"`:                           "",
 	} {
-		if got, found := FindHuge([]byte(text), nil); found != (want != "") || got != want {
+		if got, found := findHuge([]byte(text), nil); found != (want != "") || got != want {
 			t.Errorf("%.100s: %q, %v", text, got, found)
 		}
 	}
@@ -56,7 +56,7 @@ func TestFindHugeInTypes(t *testing.T) {
 		{&corev1.ConfigMap{}, `{"data":{"limits":"1e100"}}`, ""},
 		{&autoscalingv2.HorizontalPodAutoscaler{}, `{"spec":{"metrics":[{"external":{"target":{"averageValue":"1e100"}}}]}}`, "1e100"},
 	} {
-		if got, found := FindHuge([]byte(c.text), c.into); found != (c.want != "") || got != c.want {
+		if got, found := findHuge([]byte(c.text), c.into); found != (c.want != "") || got != c.want {
 			t.Errorf("%s: %q, %v", c.text, got, found)
 		}
 	}

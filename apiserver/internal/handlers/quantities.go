@@ -8,13 +8,11 @@ import (
 	"kctl/proto/quantity"
 )
 
-func quantityOutOfRange(text []byte) error { return apierrors.NewBadRequest(quantity.Refusal(text)) }
-
 // checkJSONQuantities refuses a body, which will be decoded into an object, with a quantity
 // beyond the bounds.
 func checkJSONQuantities(body []byte, into runtime.Object) error {
-	if text, found := quantity.FindHuge(body, into); found {
-		return quantityOutOfRange([]byte(text))
+	if err := quantity.Check(body, into); err != nil {
+		return apierrors.NewBadRequest(err.Error())
 	}
 	return nil
 }
@@ -51,7 +49,7 @@ func checkMessage(data []byte, depth int) (ok bool, err error) {
 		if kind == protowire.BytesType {
 			field, _ := protowire.ConsumeBytes(data)
 			if number == 1 && quantity.Huge(field) {
-				return true, quantityOutOfRange(field)
+				return true, apierrors.NewBadRequest(quantity.Refusal(field))
 			}
 			if quantity.MayBeIn(field) {
 				if _, err := checkMessage(field, depth+1); err != nil {

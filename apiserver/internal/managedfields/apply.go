@@ -166,8 +166,8 @@ func (c *converter) New(schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 func decode(text []byte, into runtime.Object) error {
-	if huge, found := quantity.FindHuge(text, into); found {
-		return errors.New(quantity.Refusal([]byte(huge)))
+	if err := quantity.Check(text, into); err != nil {
+		return err
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, into); err != nil {
 		return fmt.Errorf("decode %T: %w", into, err)

@@ -44,7 +44,8 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
 	}
-	if err := checkQuantities(data); err != nil {
+	// The kubelet would compute for hours, and care for no pod meanwhile.
+	if err := quantity.Check(data, nil); err != nil {
 		return nil, err
 	}
 	var kind struct {
@@ -97,15 +98,6 @@ func hasUnread(data []byte) bool {
 		}
 	}
 	return documents > 1
-}
-
-// checkQuantities refuses quantities with which the kubelet would compute for hours,
-// while it cares for no pod at all. An API server refuses them, too.
-func checkQuantities(data []byte) error {
-	if text, found := quantity.FindHuge(data, nil); found {
-		return errors.New(quantity.Refusal([]byte(text)))
-	}
-	return nil
 }
 
 func decodeStrict(data []byte, into any) error {

@@ -3,7 +3,6 @@ package condition
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -158,8 +157,8 @@ func (f *Forms) ConvertBack(ctx context.Context, obj core.Object, target match.T
 }
 
 func decode(text []byte, obj core.Object, strict bool) error {
-	if huge, found := quantity.FindHuge(text, obj); found {
-		return errors.New(quantity.Refusal([]byte(huge)))
+	if err := quantity.Check(text, obj); err != nil {
+		return err
 	}
 	if !strict {
 		return kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
