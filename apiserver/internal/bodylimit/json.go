@@ -45,15 +45,9 @@ func partsBeyond(most int, body []byte) int {
 	if len(body) < 3*most || braces(body) <= most {
 		return 0
 	}
-	parts, quoted := 0, false
-	for i := 0; i < len(body); i++ {
-		switch b := body[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{', b == 'n': // only null begins with an n
+	parts := 0
+	for b := range Structure(body) {
+		if b == '{' || b == 'n' { // only null begins with an n
 			parts++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
 
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/jsonpatch"
 	"kctl/proto/core"
 )
@@ -130,18 +131,13 @@ const maxPatchDepth = 128
 
 // depthOf is how deeply objects and arrays are nested in valid JSON.
 func depthOf(text []byte) int {
-	depth, deepest, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch b := text[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{' || b == '[':
+	depth, deepest := 0, 0
+	for b := range bodylimit.Structure(text) {
+		switch b {
+		case '{', '[':
 			depth++
 			deepest = max(deepest, depth)
-		case b == '}' || b == ']':
+		case '}', ']':
 			depth--
 		}
 	}

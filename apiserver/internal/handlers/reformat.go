@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"kctl/apiserver/internal/bodylimit"
 )
 
 // reformat turns JSON into YAML, or indents it. JSON that would become many times as
@@ -44,20 +46,15 @@ const (
 
 // growsTooMuch reports whether JSON would grow too much if each of its values had a line.
 func growsTooMuch(text []byte) bool {
-	size, depth, quoted := len(text), 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
+	size, depth := len(text), 0
+	for b := range bodylimit.Structure(text) {
+		switch b {
+		case '{', '[':
 			depth++
 			size += len(indent) * depth
-		case c == ',':
+		case ',':
 			size += len(indent) * depth
-		case c == '}' || c == ']':
+		case '}', ']':
 			depth--
 			size += len(indent) * depth
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
 )
@@ -54,18 +55,13 @@ func tooManyStepsError(what string, steps int) error {
 
 // ownedSteps counts the steps of a set of fields, for the levels that each is nested in.
 func ownedSteps(set []byte) int {
-	steps, depth, quoted := 0, 0, false
-	for i := 0; i < len(set); i++ {
-		switch b := set[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{':
+	steps, depth := 0, 0
+	for b := range bodylimit.Structure(set) {
+		switch b {
+		case '{':
 			steps += levelSteps * depth
 			depth++
-		case b == '}':
+		case '}':
 			depth--
 		}
 	}
