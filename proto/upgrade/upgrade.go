@@ -9,6 +9,8 @@ import (
 	"net/http/httputil"
 	"sync"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 const (
@@ -22,6 +24,12 @@ const (
 	// maxDiscarded bounds what is read from a backend for a client that is gone.
 	maxDiscarded = 1 << 20
 )
+
+// IsRequested reports whether ReverseProxy will take a request with these headers as one for
+// an upgrade.
+func IsRequested(header http.Header) bool {
+	return header.Get("Upgrade") != "" && httpguts.HeaderValuesContainsToken(header.Values("Connection"), "Upgrade")
+}
 
 // Serve forwards a request through the proxy. If it becomes a connection that is
 // no longer HTTP, each direction ends separately: ReverseProxy by itself drops

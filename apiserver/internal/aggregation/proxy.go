@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
-	"golang.org/x/net/http/httpguts"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/authn"
@@ -97,7 +96,7 @@ func (a *Aggregator) forward(w http.ResponseWriter, r *http.Request, to *remote)
 			refuse(w, fmt.Sprintf("error trying to reach service: %v", err), http.StatusServiceUnavailable)
 		},
 	}
-	if isUpgrade(r) {
+	if upgrade.IsRequested(r.Header) {
 		ctx, cancel := a.upgradeContext(r.Context())
 		defer cancel()
 		r, through.Transport = r.WithContext(ctx), to.upgradeTransport
@@ -106,10 +105,6 @@ func (a *Aggregator) forward(w http.ResponseWriter, r *http.Request, to *remote)
 		begun() // the other server sends the initial objects
 	}
 	upgrade.Serve(through, w, r)
-}
-
-func isUpgrade(r *http.Request) bool {
-	return r.Header.Get("Upgrade") != "" && httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade")
 }
 
 // upgradeContext is the context of an upgraded connection: it is not bounded by the

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
-	"golang.org/x/net/http/httpguts"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
@@ -237,11 +236,10 @@ func (s *Server) stream(c *gin.Context, ask func(context.Context) (address strin
 	upgrade.Serve(proxy, c.Writer, c.Request)
 }
 
-// asksForUpgrade tells whether a request will be passed on as one for an upgrade.
+// asksForUpgrade tells whether a request will be passed on as one for an upgrade: not if the
+// protocol is unprintable.
 func asksForUpgrade(header http.Header) bool {
-	protocol := header.Get("Upgrade")
-	isPrintable := !strings.ContainsFunc(protocol, func(r rune) bool { return r < ' ' || r > '~' })
-	return protocol != "" && isPrintable && httpguts.HeaderValuesContainsToken(header.Values("Connection"), "Upgrade")
+	return upgrade.IsRequested(header) && !strings.ContainsFunc(header.Get("Upgrade"), func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // use uses an address up, if it was not: without an upgrade, the runtime does nothing else.
