@@ -1,6 +1,7 @@
 package customresources
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,16 @@ func newConverter(d *definition, versions map[string]*compiledVersion, o Options
 
 // versionOf is the version of an object, nil if it is not the definition's.
 func (c *converter) versionOf(o *object) *compiledVersion { return c.versions[o.GetAPIVersion()] }
+
+// versionIn is the version of an encoded object, nil if that has to be decoded to find it.
+func (c *converter) versionIn(value []byte) *compiledVersion {
+	for _, f := range c.versions {
+		if bytes.HasPrefix(value, []byte(f.prefix)) {
+			return f
+		}
+	}
+	return nil
+}
 
 func (c *converter) convert(ctx context.Context, to *compiledVersion, o *object) (*object, error) {
 	all, err := c.convertAll(ctx, to, []*object{o})
@@ -90,6 +101,17 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 func (f *compiledVersion) rename(o *object) {
 	o.SetAPIVersion(f.apiVersion())
 	f.prune(o.Object, false)
+}
+
+// renameEncoded is rename for an object that is encoded in version from, without decoding
+// it; ok is false if more than the version's name may change.
+func (f *compiledVersion) renameEncoded(value []byte, from *compiledVersion) (renamed []byte, ok bool) {
+	if !from.isNormal(value) || !f.preserves && !f.schema.Settled(value, true, false) {
+		return nil, false
+	}
+	rest := value[len(from.prefix):]
+	renamed = make([]byte, 0, len(f.prefix)+len(rest))
+	return append(append(renamed, f.prefix...), rest...), true
 }
 
 // conversionTime is how long a conversion may take; upstream's.

@@ -109,37 +109,65 @@ func (v *convertedStore) convertOne(ctx context.Context, e registry.Encoded) (re
 // convertAll converts objects to the view's version. The bytes of those that have it
 // are reused.
 func (v *convertedStore) convertAll(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
-	var others []registry.Encoded
-	var places []int
+	var others []int
 	for i, item := range items {
 		if !bytes.HasPrefix(item.JSON, []byte(v.version.prefix)) {
-			others, places = append(others, item), append(places, i)
+			others = append(others, i)
 		}
 	}
 	if len(others) == 0 {
 		return items, nil
 	}
-	leave, err := v.converter.bound.Enter(ctx, others)
+	out := slices.Clone(items)
+	others = slices.DeleteFunc(others, func(i int) bool {
+		renamed, ok := v.renameEncoded(items[i].JSON)
+		if ok {
+			out[i] = registry.Encoded{JSON: renamed, Revision: items[i].Revision}
+		}
+		return ok
+	})
+	if len(others) == 0 {
+		return out, nil
+	}
+	return out, v.decodeAndConvert(ctx, out, others)
+}
+
+// decodeAndConvert converts the objects at the given places.
+func (v *convertedStore) decodeAndConvert(ctx context.Context, items []registry.Encoded, places []int) error {
+	chosen := make([]registry.Encoded, len(places))
+	for j, i := range places {
+		chosen[j] = items[i]
+	}
+	leave, err := v.converter.bound.Enter(ctx, chosen)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 	if v.converter.webhook == nil {
-		err = v.renameEach(others)
+		err = v.renameEach(chosen)
 	} else {
-		err = v.convertTogether(ctx, others)
+		err = v.convertTogether(ctx, chosen)
 	}
-	if err != nil {
-		return nil, err
-	}
-	out := slices.Clone(items)
 	for j, i := range places {
-		out[i] = others[j]
+		items[i] = chosen[j]
 	}
-	return out, nil
+	return err
 }
 
-// renameEach converts objects in place, where only the version's name changes: one after
+// renameEncoded converts an object without decoding it, if nothing but its version's name
+// changes.
+func (v *convertedStore) renameEncoded(value []byte) (renamed []byte, ok bool) {
+	if v.converter.webhook != nil {
+		return nil, false
+	}
+	from := v.converter.versionIn(value)
+	if from == nil {
+		return nil, false
+	}
+	return v.version.renameEncoded(value, from)
+}
+
+// renameEach converts objects in place, where fields are dropped besides: one after
 // another, because a decoded object takes many times its size.
 func (v *convertedStore) renameEach(items []registry.Encoded) error {
 	for i := range items {

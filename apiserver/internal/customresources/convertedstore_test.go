@@ -11,7 +11,7 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// TestLongListsAreConvertedFewAtATime: those that have the version need no place, and those
+// TestLongListsAreConvertedFewAtATime: those that need not be decoded need no place, and those
 // that wait for a webhook take none from others.
 func TestLongListsAreConvertedFewAtATime(t *testing.T) {
 	full := make(registry.Conversions, 1)
@@ -26,14 +26,20 @@ func TestLongListsAreConvertedFewAtATime(t *testing.T) {
 	long := func(apiVersion string) []registry.Encoded {
 		return []registry.Encoded{{JSON: []byte(`{"apiVersion":"` + apiVersion + `","kind":"C","text":"` + strings.Repeat("x", 1<<20) + `"}`), Revision: 7}}
 	}
-	if _, err := view.convertAll(ended, long("c.io/v1")); !apierrors.IsTimeout(err) {
+	toDecode := func() []registry.Encoded { // no encoder's order
+		return []registry.Encoded{{JSON: []byte(`{"kind":"C","apiVersion":"c.io/v1","text":"` + strings.Repeat("x", 1<<20) + `"}`), Revision: 7}}
+	}
+	if _, err := view.convertAll(ended, toDecode()); !apierrors.IsTimeout(err) {
 		t.Errorf("a long list: %v", err)
 	}
 	if _, err := view.convertAll(ended, long("c.io/v2")); err != nil {
 		t.Errorf("nothing to convert: %v", err)
 	}
+	if got, err := view.convertAll(ended, long("c.io/v1")); err != nil || string(got[0].JSON) != string(long("c.io/v2")[0].JSON) {
+		t.Errorf("nothing to decode: %v", err)
+	}
 	<-full
-	got, err := view.convertAll(t.Context(), long("c.io/v1"))
+	got, err := view.convertAll(t.Context(), toDecode())
 	if err != nil || string(got[0].JSON) != string(long("c.io/v2")[0].JSON) || got[0].Revision != 7 || len(full) != 0 {
 		t.Errorf("with a place: %v, %d objects, %d places taken", err, len(got), len(full))
 	}

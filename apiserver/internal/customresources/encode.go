@@ -98,6 +98,9 @@ func (c *converter) decode(f *compiledVersion, value []byte) (*object, error) {
 // normalizeStored returns a stored value defaulted and pruned by its version's schema, which
 // may have changed since.
 func (c *converter) normalizeStored(value []byte) []byte {
+	if f := c.versionIn(value); f != nil && f.isNormal(value) {
+		return value
+	}
 	o, err := unmarshal(value)
 	if err != nil {
 		return value

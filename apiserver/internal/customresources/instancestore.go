@@ -158,6 +158,12 @@ func (f *compiledVersion) normalize(o *object) {
 	f.schema.Complete(o.Object)
 }
 
+// isNormal reports whether it is certain that normalize would leave an encoded object as
+// it is.
+func (f *compiledVersion) isNormal(value []byte) bool {
+	return f.schema.Settled(value, !f.preserves, true)
+}
+
 // prune drops unknown fields, and returns them if asked; it drops nothing
 // without a schema, or if the definition keeps everything, as those stored
 // before apiextensions.k8s.io/v1 may.

@@ -47,6 +47,7 @@ func (s *Schema) dropUnknown() {
 			property.hasFallback = len(unknown) == 0
 		}
 	}
+	meta.countDefaulted()
 }
 
 // takeAnyForEither accepts defaults as upstream does: for int-or-string values,

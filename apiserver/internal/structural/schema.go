@@ -20,6 +20,7 @@ type Schema struct {
 	// fallback is the default; hasFallback distinguishes none from null.
 	fallback    any
 	hasFallback bool
+	defaulted   int // how many properties have one
 	enum        []any
 	pattern     func() *regexp.Regexp // nil if there is none
 
@@ -90,7 +91,17 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 		s.holds, s.ruled = s.holds || property.holds, s.ruled || property.ruled
 	}
 	s.dropUnknown()
+	s.countDefaulted()
 	return s, nil
+}
+
+func (s *Schema) countDefaulted() {
+	s.defaulted = 0
+	for _, property := range s.properties {
+		if property.hasFallback {
+			s.defaulted++
+		}
+	}
 }
 
 // compileValues decodes the parts of a schema that are raw JSON.

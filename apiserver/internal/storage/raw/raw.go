@@ -55,7 +55,7 @@ func AppendWithResourceVersion(dst, object []byte, revision int64) ([]byte, erro
 // known to have no resourceVersion: it looks at nothing beyond the place where
 // that goes.
 func AppendNewResourceVersion(dst, object []byte, revision int64) ([]byte, error) {
-	top := skipSpace(object, 0)
+	top := SkipSpace(object, 0)
 	at, err := memberStart(object, top, "metadata")
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func appendVersion(dst []byte, revision int64) []byte {
 // appendMembers appends object from position i, which follows a '{', with a
 // comma first if members follow.
 func appendMembers(dst, object []byte, i int) ([]byte, error) {
-	next := skipSpace(object, i)
+	next := SkipSpace(object, i)
 	if next >= len(object) {
 		return nil, errMalformed
 	}
@@ -108,8 +108,8 @@ func aroundVersion(object []byte) (head, tail []byte, err error) {
 	if err != nil || !version.found() {
 		return object, nil, err
 	}
-	if next := skipSpace(object, version.end); object[next] == ',' {
-		return object[:version.key], object[skipSpace(object, next+1):], nil
+	if next := SkipSpace(object, version.end); object[next] == ',' {
+		return object[:version.key], object[SkipSpace(object, next+1):], nil
 	}
 	// It is the last member: the comma before it goes, too.
 	before := bytes.TrimRight(object[:version.key], " \t\r\n")
@@ -136,7 +136,7 @@ func Labels(object []byte) (map[string]string, error) {
 // metadata finds the object's opening brace and its metadata member, which must
 // be an object if it exists.
 func metadata(object []byte) (top int, meta span, err error) {
-	top = skipSpace(object, 0)
+	top = SkipSpace(object, 0)
 	meta, err = member(object, top, "metadata")
 	if err == nil && meta.found() && object[meta.start] != '{' {
 		err = fmt.Errorf("%w: metadata is no object", errMalformed)

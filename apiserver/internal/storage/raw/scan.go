@@ -15,7 +15,7 @@ func member(b []byte, i int, name string) (span, error) {
 	if err != nil || start == 0 {
 		return span{}, err
 	}
-	end, err := skipValue(b, start)
+	end, err := SkipValue(b, start)
 	if err != nil {
 		return span{}, err
 	}
@@ -38,48 +38,49 @@ func find(b []byte, i int, name string) (key, start int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		return 0, 0, errMalformed
 	}
-	i = skipSpace(b, i+1)
+	i = SkipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return 0, 0, nil
 	}
 	for {
 		key = i
-		end, err := skipString(b, key)
+		end, err := SkipString(b, key)
 		if err != nil {
 			return 0, 0, err
 		}
-		i = skipSpace(b, end)
+		i = SkipSpace(b, end)
 		if i >= len(b) || b[i] != ':' {
 			return 0, 0, errMalformed
 		}
-		start = skipSpace(b, i+1)
+		start = SkipSpace(b, i+1)
 		if string(b[key+1:end-1]) == name {
 			return key, start, nil
 		}
-		if i, err = skipValue(b, start); err != nil {
+		if i, err = SkipValue(b, start); err != nil {
 			return 0, 0, err
 		}
-		i = skipSpace(b, i)
+		i = SkipSpace(b, i)
 		switch {
 		case i < len(b) && b[i] == '}':
 			return 0, 0, nil
 		case i < len(b) && b[i] == ',':
-			i = skipSpace(b, i+1)
+			i = SkipSpace(b, i+1)
 		default:
 			return 0, 0, errMalformed
 		}
 	}
 }
 
-func skipSpace(b []byte, i int) int {
+// SkipSpace returns the position of what follows white space at i.
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-// skipString returns the position after the string that opens at i.
-func skipString(b []byte, i int) (int, error) {
+// SkipString returns the position after the string that opens at i.
+func SkipString(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return 0, errMalformed
 	}
@@ -101,14 +102,14 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// skipValue returns the position after the value that starts at i.
-func skipValue(b []byte, i int) (int, error) {
+// SkipValue returns the position after the value that starts at i.
+func SkipValue(b []byte, i int) (int, error) {
 	if i >= len(b) {
 		return 0, errMalformed
 	}
 	switch b[i] {
 	case '"':
-		return skipString(b, i)
+		return SkipString(b, i)
 	case '{', '[':
 		return skipNested(b, i)
 	}
@@ -128,7 +129,7 @@ func skipNested(b []byte, i int) (int, error) {
 	for i < len(b) {
 		switch b[i] {
 		case '"':
-			end, err := skipString(b, i)
+			end, err := SkipString(b, i)
 			if err != nil {
 				return 0, err
 			}

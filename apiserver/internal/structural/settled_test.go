@@ -1,0 +1,185 @@
+package structural
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+)
+
+// TestSettledSaysWhatDecodingWouldDo compares it with Prune and Complete, for random schemas
+// and objects as the encoder writes them.
+func TestSettledSaysWhatDecodingWouldDo(t *testing.T) {
+	counts := map[bool]int{}
+	for seed := range uint64(3000) {
+		made := maker{rand.New(rand.NewPCG(seed, 1))}
+		props := made.object(4)
+		s, err := Compile(props)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			object := made.value(props, 5).(map[string]any)
+			object["apiVersion"], object["metadata"] = "c.io/v1", map[string]any{"name": "x", "odd": nil}
+			prune, complete := made.often(4), made.often(4)
+			want := unchangedBy(s, object, prune, complete)
+			encoded := mustMarshal(t, object)
+			if got := s.Settled(encoded, prune, complete); got != want {
+				t.Fatalf("seed %d, prune %v, complete %v: settled is %v\nschema %s\nobject %s", seed, prune, complete, got, mustMarshal(t, props), encoded)
+			}
+			counts[want]++
+		}
+	}
+	if counts[true] < 5000 || counts[false] < 5000 {
+		t.Errorf("the objects are too much alike: %v", counts)
+	}
+}
+
+// TestSettledIsCareful: where it can't be certain, it says no.
+func TestSettledIsCareful(t *testing.T) {
+	s, err := Compile(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"a": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"x"`)}},
+		"l": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		`{"a":"1","kind":"C"}`:              true,
+		" { \"a\" : \"1\" , \"l\" : [ ] } ": true,
+		`{"a":"1","l":[{},{}]}`:             true,
+		`{"a":"1","a":null}`:                false, // twice
+		`{"l":[],"a":"1"}`:                  false, // in another order
+		`{"\u0061":"1"}`:                    false,
+		`{"a":"1","l":[{"b":1}]}`:           false,
+		`{"a":"1"`:                          false,
+		`{"a":"1",`:                         false,
+		`{"a"`:                              false,
+		`{"a":"1","l":[{}`:                  false,
+		`{"a":"1","l":[`:                    false,
+		`{`:                                 false,
+		`[]`:                                false,
+		``:                                  false,
+	} {
+		if got := s.Settled([]byte(text), true, true); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	if (*Schema)(nil).Settled(nil, true, true) != true {
+		t.Error("nothing can change without a schema")
+	}
+}
+
+func unchangedBy(s *Schema, object map[string]any, prune, complete bool) bool {
+	content := copyValue(object).(map[string]any)
+	if prune {
+		s.Prune(content, false)
+	}
+	if complete {
+		s.Complete(content)
+	}
+	return reflect.DeepEqual(content, object)
+}
+
+func mustMarshal(t *testing.T, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// maker makes schemas, and objects that mostly follow them.
+type maker struct{ *rand.Rand }
+
+func (m maker) often(n int) bool { return m.IntN(n) > 0 }
+func (m maker) once(n int) bool  { return m.IntN(n) == 0 }
+
+func (m maker) schema(depth int) *apiextensionsv1.JSONSchemaProps {
+	s := &apiextensionsv1.JSONSchemaProps{Type: "string"}
+	switch kind := m.IntN(4); {
+	case depth > 0 && kind < 2:
+		s = m.object(depth - 1)
+	case depth > 0 && kind == 2:
+		s = &apiextensionsv1.JSONSchemaProps{Type: "array"}
+		if m.often(6) {
+			s.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: m.schema(depth - 1)}
+		}
+	}
+	s.Nullable = m.once(4)
+	if m.once(8) {
+		s.Default = &apiextensionsv1.JSON{Raw: []byte(map[string]string{"string": `"d"`, "array": `[]`, "object": `{}`}[s.Type])}
+	}
+	if m.once(8) {
+		s.XPreserveUnknownFields = ptr.To(true)
+	}
+	return s
+}
+
+func (m maker) object(depth int) *apiextensionsv1.JSONSchemaProps {
+	s := &apiextensionsv1.JSONSchemaProps{Type: "object", XEmbeddedResource: m.once(8)}
+	switch m.IntN(6) {
+	case 0:
+		s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true}
+	case 1:
+		s.AdditionalProperties = &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: m.schema(depth - 1)}
+	default:
+		s.Properties = map[string]apiextensionsv1.JSONSchemaProps{}
+		for i := range m.IntN(4) {
+			s.Properties[fmt.Sprint("p", i)] = *m.schema(depth - 1)
+		}
+		if m.once(4) {
+			s.Properties["metadata"] = *m.schema(depth - 1)
+		}
+	}
+	return s
+}
+
+func (m maker) value(s *apiextensionsv1.JSONSchemaProps, depth int) any {
+	switch {
+	case s.Type == "array":
+		list := []any{}
+		for range m.IntN(3) {
+			items := &apiextensionsv1.JSONSchemaProps{Type: "string"}
+			if s.Items != nil {
+				items = s.Items.Schema
+			} else if m.once(4) {
+				items.Type = "object"
+			}
+			list = append(list, m.maybe(items, depth-1))
+		}
+		return list
+	case s.Type == "object":
+		out := map[string]any{}
+		for name, property := range s.Properties {
+			if property.Default != nil && m.often(10) || property.Default == nil && m.often(3) {
+				out[name] = m.maybe(&property, depth-1)
+			}
+		}
+		if a := s.AdditionalProperties; a != nil || m.once(12) {
+			below := &apiextensionsv1.JSONSchemaProps{Type: "string"}
+			if a != nil && a.Schema != nil {
+				below = a.Schema
+			}
+			out["x"] = m.maybe(below, depth-1)
+		}
+		if s.XEmbeddedResource {
+			out["kind"] = "K"
+		}
+		return out
+	}
+	return strings.Repeat(`t"<\`, m.IntN(3))
+}
+
+func (m maker) maybe(s *apiextensionsv1.JSONSchemaProps, depth int) any {
+	if m.once(20) || depth < 0 {
+		return nil
+	}
+	return m.value(s, depth)
+}
