@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -34,6 +35,11 @@ func (c *Cache) Ready() error {
 	}
 }
 
+// maxFirstRead is how long a reader waits for a cache that has yet to be read. Large
+// resources take seconds, and a custom one is read when the first client asks for it,
+// which had better wait than be told to come back.
+const maxFirstRead = 30 * time.Second
+
 // WaitReady waits until the cache has read its resource. If it is held back, WaitReady
 // returns at once: an administrator has to repair that first.
 func (c *Cache) WaitReady(ctx context.Context) error {
@@ -43,7 +49,7 @@ func (c *Cache) WaitReady(ctx context.Context) error {
 	select {
 	case <-c.readiness.Load().known:
 		return c.Ready()
-	case <-c.options.Clock.After(maxFreshnessWait):
+	case <-c.options.Clock.After(maxFirstRead):
 		return ErrNotReady
 	case <-ctx.Done():
 		return ctx.Err()
