@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,7 +49,9 @@ func Serve(proxy *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request)
 		}
 		return nil
 	}
-	passing.ServeHTTP(pairWriter{w, both}, r)
+	writer := &pairWriter{ResponseWriter: w, both: both, own: w.Header().Clone()}
+	passing.ServeHTTP(writer, r)
+	writer.restore() // the caller answers if the backend did not
 }
 
 // Carry copies between a client and a backend until both have ended, or one has
@@ -75,13 +78,39 @@ func Carry(ctx context.Context, client, backend io.ReadWriteCloser) {
 type pairWriter struct {
 	http.ResponseWriter
 	both *pair
+	// own are the headers that were set before the backend was asked. ReverseProxy clears
+	// all after an informational response, as cleared says.
+	own     http.Header
+	cleared bool
 }
 
 // Unwrap is what http.ResponseController looks for.
-func (w pairWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *pairWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *pairWriter) WriteHeader(code int) {
+	if code < http.StatusOK && code != http.StatusSwitchingProtocols {
+		w.cleared = true
+	} else {
+		w.restore()
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *pairWriter) restore() {
+	if !w.cleared {
+		return
+	}
+	w.cleared = false
+	header := w.Header()
+	for name, values := range w.own {
+		header[name] = slices.Concat(values, header[name])
+	}
+}
 
 // Hijack is where the connection stops being HTTP.
-func (w pairWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *pairWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.restore()
 	c, buffer, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err

@@ -130,13 +130,7 @@ func rewriteRequest(p *httputil.ProxyRequest, host string) {
 	in, out := p.In, p.Out
 	out.URL = &url.URL{Scheme: "https", Host: host, Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery}
 	out.Host = host
-	out.Header.Del("Authorization")
-	for name := range out.Header {
-		if strings.HasPrefix(name, "Impersonate-") {
-			delete(out.Header, name)
-		}
-	}
-	authn.CommonHeaderNames.Remove(out.Header)
+	authn.RemoveClaims(out.Header)
 	setUserHeaders(out.Header, request.UserFrom(in.Context()))
 	tracing.Inject(in.Context(), out.Header)
 	from := in.Header.Values("X-Forwarded-For")

@@ -26,21 +26,59 @@ var CommonHeaderNames = HeaderNames{
 	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"},
 }
 
-// Remove removes the headers.
+// Remove removes the headers, and those that a server behind may take for them: gateways
+// to programs (CGI, WSGI) turn each dash into an underscore.
 func (n HeaderNames) Remove(header http.Header) {
-	for _, names := range [][]string{n.Username, n.UID, n.Group} {
-		for _, name := range names {
-			header.Del(name)
-		}
-	}
-	if len(n.ExtraPrefix) == 0 {
-		return
-	}
 	for name := range header {
-		if slices.ContainsFunc(n.ExtraPrefix, func(prefix string) bool { return hasPrefix(name, prefix) }) {
+		if n.stands(name) {
 			delete(header, name)
 		}
 	}
+}
+
+func (n HeaderNames) stands(name string) bool {
+	for _, names := range [][]string{n.Username, n.UID, n.Group} {
+		if slices.ContainsFunc(names, func(own string) bool { return len(name) == len(own) && beginsLike(name, own) }) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(n.ExtraPrefix, func(prefix string) bool { return beginsLike(name, prefix) })
+}
+
+// RemoveClaims removes the headers in which a client says who it is, or wants to be. A
+// proxy must not pass them on.
+func RemoveClaims(header http.Header) {
+	header.Del("Authorization")
+	CommonHeaderNames.Remove(header)
+	for name := range header {
+		if beginsLike(name, "Impersonate-") {
+			delete(header, name)
+		}
+	}
+}
+
+// beginsLike reports whether a header's name has a prefix, with underscores for dashes
+// perhaps, and in either case.
+func beginsLike(name, prefix string) bool {
+	if len(name) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if fold(name[i]) != fold(prefix[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func fold(b byte) byte {
+	switch {
+	case b == '_':
+		return '-'
+	case 'A' <= b && b <= 'Z':
+		return b + 'a' - 'A'
+	}
+	return b
 }
 
 // RequestHeader authenticates requests that a proxy forwards: the proxy shows a

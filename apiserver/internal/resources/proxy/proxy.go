@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/tracing"
@@ -168,12 +169,7 @@ func forward(w http.ResponseWriter, r *http.Request, to *target, prefix, rest st
 
 // setForwardedHeaders tells the target its external address, and nothing about the user.
 func setForwardedHeaders(p *httputil.ProxyRequest, seen string) {
-	p.Out.Header.Del("Authorization")
-	for name := range p.Out.Header {
-		if strings.HasPrefix(name, "Impersonate-") || strings.HasPrefix(name, "X-Remote-") {
-			p.Out.Header.Del(name)
-		}
-	}
+	authn.RemoveClaims(p.Out.Header)
 	p.Out.Header.Set("X-Forwarded-Uri", seen)
 	tracing.Inject(p.In.Context(), p.Out.Header)
 	from := p.In.Header.Values("X-Forwarded-For")

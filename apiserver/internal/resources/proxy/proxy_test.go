@@ -230,7 +230,8 @@ func TestHeaders(t *testing.T) {
 	})
 	sent := http.Header{
 		"Authorization": {"Bearer secret"}, "X-Remote-User": {"root"}, "Impersonate-User": {"root"}, "X-Forwarded-For": {"192.0.2.1"},
-		"Cookie": {"a=b"}, "Connection": {"X-Hop"}, "X-Hop": {"1"}, "X-App": {"kept"},
+		"Cookie": {"a=b"}, "Connection": {"X-Hop"}, "X-Hop": {"1"}, "X-App": {"kept"}, "X_app": {"kept"},
+		"X_Remote_User": {"root"}, "X-Remote_Extra-A": {"b"}, "Impersonate_User": {"root"},
 	}
 	answer, _ := ask(t, front, "GET", space+"/pods/web/proxy/x", sent)
 	if answer.Header.Get("Access-Control-Allow-Origin") != "" || answer.Header.Get("X-Mine") != "1" {
@@ -238,7 +239,8 @@ func TestHeaders(t *testing.T) {
 	}
 	r := <-seen
 	for name, want := range map[string]string{
-		"Authorization": "", "X-Remote-User": "", "Impersonate-User": "", "X-Hop": "", "X-App": "kept", "Cookie": "a=b",
+		"Authorization": "", "X-Remote-User": "", "Impersonate-User": "", "X-Hop": "", "X-App": "kept", "X_app": "kept", "Cookie": "a=b",
+		"X_remote_user": "", "X-Remote_extra-A": "", "Impersonate_user": "",
 		"X-Forwarded-For": "192.0.2.1, 127.0.0.1", "X-Forwarded-Uri": space + "/pods/web/proxy/x",
 	} {
 		if got := strings.Join(r.Header.Values(name), "|"); got != want {

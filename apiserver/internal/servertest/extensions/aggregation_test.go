@@ -158,13 +158,13 @@ func (f *federation) passesOn(t *testing.T) {
 		t.Errorf("got %v", one)
 	}
 	// Clients must not be able to remove or add identity headers on the way.
-	f.Speak("GET " + thingsPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nX-Remote-User: intruder\r\nX-Remote-Extra-A: b\r\n" +
+	f.Speak("GET " + thingsPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nX-Remote-User: intruder\r\nX-Remote-Extra-A: b\r\nX_Remote_User: intruder\r\n" +
 		"Connection: close, X-Remote-User, X-Remote-Group, X-Forwarded-Uri\r\n\r\n")
 	f.extension.mu.Lock()
 	seen = f.extension.seen
 	f.extension.mu.Unlock()
 	if user, groups := seen.Values("X-Remote-User"), seen.Values("X-Remote-Group"); len(user) != 1 || user[0] == "intruder" || !slices.Contains(groups, "system:masters") ||
-		seen.Get("X-Forwarded-Uri") != thingsPath || seen.Get("X-Remote-Extra-A") != "" {
+		seen.Get("X-Forwarded-Uri") != thingsPath || seen.Get("X-Remote-Extra-A") != "" || seen.Get("X_remote_user") != "" {
 		t.Errorf("the extension server got %v", seen)
 	}
 	// A request that is not authorized is not passed on.
