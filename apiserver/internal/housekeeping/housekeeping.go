@@ -51,8 +51,9 @@ type Dependencies struct {
 	PodCIDRs      []*podcidr.Range
 	ServiceRanges []netip.Prefix
 
-	// Metrics gets the loops' metrics; nil for none.
+	// Metrics gets the loops' metrics, and Queues measures their queues; nil for none.
 	Metrics prometheus.Registerer
+	Queues  *Queues
 
 	Clock  clock.Clock
 	Logger *zap.Logger

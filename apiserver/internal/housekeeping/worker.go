@@ -26,16 +26,19 @@ type worker struct {
 	// it; so does an error, with growing delays.
 	sync func(ctx context.Context, key informer.Key) (again time.Duration, err error)
 
-	mu   sync.Mutex
-	due  map[informer.Key]time.Time
-	wake chan struct{}
+	meter *queueMeter
+
+	mu    sync.Mutex
+	due   map[informer.Key]time.Time
+	taken int // keys that were due and are not worked on yet
+	wake  chan struct{}
 }
 
 func newWorker(name string, d *Dependencies, sync func(ctx context.Context, key informer.Key) (time.Duration, error)) *worker {
 	return &worker{
 		clock: d.Clock, logger: d.Logger.With(zap.String("loop", name)), sync: sync,
-		failures: backoff.NewKeyed[informer.Key](retryPolicy, d.Clock),
-		due:      map[informer.Key]time.Time{}, wake: make(chan struct{}, 1),
+		failures: backoff.NewKeyed[informer.Key](retryPolicy, d.Clock), meter: d.Queues.meter(name),
+		due: map[informer.Key]time.Time{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -46,25 +49,44 @@ func (w *worker) add(key informer.Key) { w.addAfter(key, 0) }
 func (w *worker) addAfter(key informer.Key, after time.Duration) {
 	at := w.clock.Now().Add(after)
 	w.mu.Lock()
-	if have, ok := w.due[key]; !ok || at.Before(have) {
+	have, ok := w.due[key]
+	if !ok || at.Before(have) {
 		w.due[key] = at
 	}
 	w.mu.Unlock()
+	if !ok {
+		w.meter.added()
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
+// depth is how many keys are due.
+func (w *worker) depth(now time.Time) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	depth := w.taken
+	for _, at := range w.due {
+		if !at.After(now) {
+			depth++
+		}
+	}
+	return depth
+}
+
 // run works until ctx ends.
 func (w *worker) run(ctx context.Context) error {
+	w.meter.began(w, time.Time{})
+	defer w.meter.ended(w)
 	for {
 		ready, wait := w.takeDue()
-		for _, key := range ready {
+		for _, next := range ready {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			w.process(ctx, key)
+			w.process(ctx, next)
 		}
 		if len(ready) > 0 {
 			continue
@@ -86,16 +108,22 @@ func (w *worker) run(ctx context.Context) error {
 	}
 }
 
+// dueKey is a key that is due since at.
+type dueKey struct {
+	informer.Key
+	at time.Time
+}
+
 // takeDue removes the keys that are due, and returns how long until the next one
 // is; zero if there is none.
-func (w *worker) takeDue() (ready []informer.Key, wait time.Duration) {
+func (w *worker) takeDue() (ready []dueKey, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
 	for key, at := range w.due {
 		left := at.Sub(now)
 		if left <= 0 {
-			ready = append(ready, key)
+			ready = append(ready, dueKey{key, at})
 			delete(w.due, key)
 			continue
 		}
@@ -103,11 +131,16 @@ func (w *worker) takeDue() (ready []informer.Key, wait time.Duration) {
 			wait = left
 		}
 	}
+	w.taken = len(ready)
 	return ready, wait
 }
 
-func (w *worker) process(ctx context.Context, key informer.Key) {
-	again, err := w.sync(ctx, key)
+func (w *worker) process(ctx context.Context, next dueKey) {
+	key := next.Key
+	again, err := w.measure(ctx, next)
+	if again > 0 || err != nil {
+		w.meter.retried()
+	}
 	if err != nil && ctx.Err() == nil {
 		delay := w.failures.Fail(key)
 		w.logger.Warn("an object could not be dealt with, trying again", zap.String("object", key.String()), zap.Duration("after", delay), zap.Error(err))
@@ -118,4 +151,22 @@ func (w *worker) process(ctx context.Context, key informer.Key) {
 	if again > 0 {
 		w.addAfter(key, again)
 	}
+}
+
+// measure calls sync.
+func (w *worker) measure(ctx context.Context, next dueKey) (again time.Duration, err error) {
+	began := w.clock.Now()
+	w.mu.Lock()
+	w.taken--
+	w.mu.Unlock()
+	if w.meter == nil {
+		return w.sync(ctx, next.Key)
+	}
+	w.meter.waited.Observe(began.Sub(next.at).Seconds())
+	w.meter.began(w, began)
+	defer func() {
+		w.meter.worked.Observe(w.clock.Since(began).Seconds())
+		w.meter.began(w, time.Time{})
+	}()
+	return w.sync(ctx, next.Key)
 }

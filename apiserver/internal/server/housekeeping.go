@@ -47,7 +47,8 @@ func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, er
 	d := housekeeping.Dependencies{
 		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage,
 		RootCA: rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
-		Authorizer: s.authorizer, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+		Authorizer: s.authorizer, Metrics: s.metrics, Queues: housekeeping.NewQueues(s.metrics, s.clock),
+		Clock: s.clock, Logger: s.logger,
 	}
 	if s.identities.Issuer != nil { // not an interface that holds nil
 		d.AccountTokens = s.identities.Issuer
