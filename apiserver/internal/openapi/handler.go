@@ -106,7 +106,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if path == discoveryPath {
+	if r.URL.Path == discoveryPath {
 		return h.write(w, r, index)
 	}
 	name, found := strings.CutPrefix(path, discoveryPath+"/")

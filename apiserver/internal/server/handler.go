@@ -90,12 +90,18 @@ func (s *Server) installOperations(router gin.IRoutes) {
 			operations.ServeHTTP(c.Writer, c.Request)
 		})
 	}
-	for _, path := range []string{"/version", "/version/"} {
-		router.GET(path, document(func(c *gin.Context) {
-			c.Header("Content-Type", "application/json")
-			c.IndentedJSON(http.StatusOK, effectiveVersion())
-		}, "application/json"))
-	}
+	version := document(func(c *gin.Context) {
+		c.Header("Content-Type", "application/json")
+		c.IndentedJSON(http.StatusOK, effectiveVersion())
+	}, "application/json")
+	router.GET("/version", version)
+	router.GET("/version/*slashes", func(c *gin.Context) {
+		if strings.Trim(c.Param("slashes"), "/") != "" {
+			s.notFound(c)
+			return
+		}
+		version(c)
+	})
 	if s.options.Profiling {
 		if s.options.Operation.ContentionProfiling {
 			runtime.SetBlockProfileRate(1)
@@ -136,7 +142,14 @@ func (s *Server) installPages(router gin.IRoutes) {
 // paths, as upstream's --profiling does.
 func (s *Server) installDebug(router gin.IRoutes) {
 	debug := gin.WrapH(daemon.Debug(&s.options.Log, s.logger))
-	router.Match(reading, "/debug/pprof/*profile", debug)
+	router.Any("/debug/pprof", func(c *gin.Context) { c.Redirect(http.StatusFound, "/debug/pprof/") })
+	router.Match(reading, "/debug/pprof/*profile", func(c *gin.Context) {
+		if roundabout(c.Request.URL.Path) {
+			s.notFound(c)
+			return
+		}
+		debug(c)
+	})
 	router.GET("/debug/flags", debug)
 	router.PUT("/debug/flags/v", debug)
 	router.Match(reading, "/debug/flags/v", func(c *gin.Context) { // upstream's answer: it can't be read
