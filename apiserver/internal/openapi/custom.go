@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -41,13 +42,17 @@ func (g *group) describeCustom(c Custom, d definitions) {
 	listMeta := d.define(reflect.TypeFor[metav1.ListMeta]())
 	labels := strings.Split(c.Group, ".")
 	slices.Reverse(labels)
+	for _, shared := range []reflect.Type{reflect.TypeFor[metav1.DeleteOptions](), reflect.TypeFor[metav1.Status](), reflect.TypeFor[metav1.Patch](), reflect.TypeFor[metav1.WatchEvent]()} {
+		d.define(shared) // before a name is free for others
+	}
 	name := strings.Join(append(labels, c.Version, c.Kind), ".")
+	list := d.freeName(name + "List")
+	name = d.freeName(name)
 	d[name] = &schema{
 		custom:     func(v version) map[string]any { return c.render(v, v.ref(meta)) },
 		customRefs: []string{meta},
 	}
 	d.addKind(name, c.GVK())
-	list := name + "List"
 	kind := c.GVK()
 	kind.Kind = c.ListKind
 	d[list] = &schema{
@@ -66,6 +71,15 @@ func (g *group) describeCustom(c Custom, d definitions) {
 	if c.HasStatus {
 		b.addObject("status", false)
 	}
+}
+
+// freeName is a name that no other type has, made as upstream makes it.
+func (d definitions) freeName(name string) string {
+	free := name
+	for i := 2; d[free] != nil; i++ {
+		free = fmt.Sprintf("%s_v%d", name, i)
+	}
+	return free
 }
 
 // render is the schema with the fields by which objects can be selected.

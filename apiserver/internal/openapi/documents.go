@@ -24,7 +24,9 @@ type model struct {
 // newModel describes the served resources, and those that can only be created.
 func newModel(entries []registry.Served, created []core.Resource, customs []Custom) (*model, error) {
 	m := &model{definitions: definitions{}}
+	builtin := map[runtimeschema.GroupVersionResource]bool{}
 	for _, e := range entries {
+		builtin[e.Resource.Info().GVR()] = true
 		m.group(e.Resource.Info().GVR().GroupVersion()).describe(e, m.definitions)
 	}
 	for _, resource := range created {
@@ -35,6 +37,9 @@ func newModel(entries []registry.Served, created []core.Resource, customs []Cust
 		m.group(resource.GVR().GroupVersion()).describeCreated(resource, obj, m.definitions)
 	}
 	for _, c := range customs {
+		if builtin[c.GVR()] {
+			continue // which is the one that is served
+		}
 		m.group(c.GVR().GroupVersion()).describeCustom(c, m.definitions)
 	}
 	return m, nil
