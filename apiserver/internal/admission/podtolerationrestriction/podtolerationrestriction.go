@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -87,8 +86,9 @@ func check(pod *core.Pod, s settings) error {
 	if len(s.Allowed) == 0 {
 		return nil
 	}
+	allowed := newIndex(s.Allowed)
 	for i := range pod.Spec.Tolerations {
-		if !slices.ContainsFunc(s.Allowed, func(allowed corev1.Toleration) bool { return covers(&allowed, &pod.Spec.Tolerations[i]) }) {
+		if !allowed.covers(&pod.Spec.Tolerations[i]) {
 			return errNotListed
 		}
 	}
@@ -120,38 +120,4 @@ func (p *Plugin) podAndSettings(ctx context.Context, a *admission.Attributes) (*
 		}
 	}
 	return pod, s, nil
-}
-
-// merge appends second to first, leaving out tolerations that another one
-// covers.
-func merge(first, second []corev1.Toleration) []corev1.Toleration {
-	all := slices.Concat(first, second)
-	var out []corev1.Toleration
-	for i := range all {
-		covered := false
-		for j := range all {
-			// Of two that cover each other the first stays.
-			if i != j && covers(&all[j], &all[i]) && (j < i || !covers(&all[i], &all[j])) {
-				covered = true
-			}
-		}
-		if !covered {
-			out = append(out, all[i])
-		}
-	}
-	return out
-}
-
-// covers reports whether wide tolerates everything that narrow does, for at least as
-// long.
-func covers(wide, narrow *corev1.Toleration) bool {
-	switch {
-	case wide.Key != narrow.Key && (wide.Key != "" || wide.Operator != corev1.TolerationOpExists),
-		wide.Effect != narrow.Effect && wide.Effect != "",
-		wide.TolerationSeconds != nil && (narrow.TolerationSeconds == nil || *narrow.TolerationSeconds > *wide.TolerationSeconds):
-		return false
-	case wide.Operator == corev1.TolerationOpExists:
-		return true
-	}
-	return narrow.Operator != corev1.TolerationOpExists && wide.Value == narrow.Value
 }
