@@ -91,7 +91,7 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 		if err := checkConverted(j, objects[i], converted[j], to.apiVersion()); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s returned %w", objects[i].GroupVersionKind(), err))
 		}
-		to.prune(converted[j].Object, false)
+		to.tidy(converted[j])
 		out[i] = converted[j]
 	}
 	return out, nil
@@ -100,7 +100,15 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 // rename makes an object one of version f, where only the version's name differs.
 func (f *compiledVersion) rename(o *object) {
 	o.SetAPIVersion(f.apiVersion())
+	f.tidy(o)
+}
+
+// tidy drops what a conversion has left in an object and f does not have.
+func (f *compiledVersion) tidy(o *object) {
 	f.prune(o.Object, false)
+	if !f.preserves {
+		f.schema.DropNulls(o.Object)
+	}
 }
 
 // renameEncoded is rename for an object that is encoded in version from, without decoding

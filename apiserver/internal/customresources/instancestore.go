@@ -101,6 +101,7 @@ func (s *instanceStore) build(e *entry) error {
 		}
 		s.resources[name] = served
 	}
+	c.linkFields(s.resources)
 	s.runCache()
 	s.built.Store(true)
 	return nil

@@ -1,13 +1,43 @@
 package customresources
 
 import (
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/mergeschema"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/structural"
+	"kctl/proto/core"
 )
+
+// linkFields has each version understand who owns fields in the others.
+func (c *converter) linkFields(resources map[string]registry.Served) {
+	names := slices.Sorted(maps.Keys(resources))
+	for i, one := range names {
+		for _, another := range names[i+1:] {
+			a, b := resources[one].Resource.Info(), resources[another].Resource.Info()
+			a.FieldTracker.Link(b.FieldTracker, c.into(b.GVK().GroupVersion()), c.into(a.GVK().GroupVersion()))
+		}
+	}
+}
+
+// into converts objects into a version.
+func (c *converter) into(version schema.GroupVersion) managedfields.Convert {
+	to := c.versions[version.String()]
+	return func(in core.Object) (core.Object, error) {
+		o, ok := in.(*object)
+		if !ok {
+			return nil, fmt.Errorf("convert a %T", in)
+		}
+		return c.convert(c.ctx, to, o)
+	}
+}
 
 // mergeSchemaOf is how the objects of a schema are merged (Kubernetes docs,
 // "Server-Side Apply", "Custom resources"): lists as a whole and maps entry by

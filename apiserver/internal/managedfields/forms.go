@@ -30,9 +30,16 @@ func (t *Tracker) Form(kind schema.GroupVersionKind, newKind func() core.Object,
 	o.Kind, o.New, o.Default = kind, newKind, defaults
 	o.Schema = func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeOf(newKind())) }
 	form := New(o)
-	t.peers = append(t.peers, peer{form, kindSet(kind, show)})
-	form.peers = append(form.peers, peer{t, kindSet(t.options.Kind, take)})
+	t.Link(form, show, take)
 	return form
+}
+
+// Link makes each of two Trackers of the same objects understand the entries that the
+// other has written; there converts objects of t into those of other, and back converts
+// these. It must be called before either is used.
+func (t *Tracker) Link(other *Tracker, there, back Convert) {
+	t.peers = append(t.peers, peer{other, kindSet(other.options.Kind, there)})
+	other.peers = append(other.peers, peer{t, kindSet(t.options.Kind, back)})
 }
 
 func kindSet(kind schema.GroupVersionKind, convert Convert) Convert {
@@ -46,11 +53,12 @@ func kindSet(kind schema.GroupVersionKind, convert Convert) Convert {
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor. In an unknown version,
-// no field has an owner.
+// no field has an owner, but a custom kind's may be one that it no longer has, whose
+// fields are taken for those of the version in use.
 func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	from := in.GetObjectKind().GroupVersionKind()
 	to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{from})
-	if ok && to == from || c.tracker.options.Custom {
+	if ok && to == from {
 		return in, nil
 	}
 	object, ok := in.(core.Object)
@@ -67,6 +75,9 @@ func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVers
 		case from == p.options.Kind && into == own:
 			return p.back(own)(object)
 		}
+	}
+	if c.tracker.options.Custom {
+		return in, nil
 	}
 	return nil, runtime.NewNotRegisteredErrForTarget(from.Kind, reflect.TypeOf(in), target)
 }

@@ -42,6 +42,34 @@ func (s *Schema) fill(value any, dropNulls bool) {
 	}
 }
 
+// DropNulls drops the nulls that are not allowed and that no default replaces: what a
+// conversion between versions made counts as omitted, like what a client sent.
+func (s *Schema) DropNulls(value any) {
+	if s == nil {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, item := range v {
+			property := s.properties[name]
+			if property == nil {
+				property = s.values
+			}
+			switch {
+			case property == nil:
+			case item != nil:
+				property.DropNulls(item)
+			case !property.props.Nullable && !property.hasFallback:
+				delete(v, name)
+			}
+		}
+	case []any:
+		for _, item := range v {
+			s.items.DropNulls(item)
+		}
+	}
+}
+
 // HasDefaults reports whether Default may ever do anything but drop nulls.
 func (s *Schema) HasDefaults() bool {
 	if s == nil {

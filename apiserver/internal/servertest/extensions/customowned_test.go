@@ -1,0 +1,63 @@
+package extensions
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// owned: a field that one manager owns in one version, and under another name in
+// another, keeps its value and its owner there; and a null in a webhook's answer
+// counts as omitted.
+func (c *custom) owned() {
+	const group = "owned.test"
+	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
+		for _, o := range all {
+			spec, _ := o.Object["spec"].(map[string]any)
+			from, to := "shade", "color"
+			if o.GetAPIVersion() == group+"/v2beta1" {
+				from, to = to, from
+			}
+			if value, ok := spec[from]; ok {
+				delete(spec, from)
+				spec[to] = value
+			}
+			if o.GetAPIVersion() == group+"/v2beta1" {
+				o.Object["spec"], o.Object["status"] = spec, nil
+				spec["list"], spec["note"] = nil, nil
+			}
+		}
+	}), func(d *apiextensionsv1.CustomResourceDefinition) {
+		second := &d.Spec.Versions[1]
+		second.Schema = d.Spec.Versions[0].Schema.DeepCopy()
+		spec := second.Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["shade"], spec.Properties["list"] = spec.Properties["color"], apiextensionsv1.JSONSchemaProps{Type: "object"}
+		delete(spec.Properties, "color")
+	}))
+	apply := func(code int, version, manager, spec string) map[string]any {
+		path := "/apis/" + group + "/" + version + "/namespaces/default/widgets/a?fieldManager=" + manager
+		return c.want(code, "PATCH", path, widget(group+"/"+version, "a", spec), "Content-Type", "application/apply-patch+yaml")
+	}
+	apply(201, "v1", "one", `{"color":"red","size":7}`)
+	conflict := apply(409, "v2beta1", "two", `{"shade":"blue"}`)
+	if want := `Apply failed with 1 conflict: conflict with "one": .spec.color`; conflict["message"] != want {
+		c.T.Errorf("%v, not %s", conflict["message"], want)
+	}
+	apply(200, "v2beta1", "two", `{"shade":"red"}`)
+	left := apply(200, "v1", "one", `{"size":7}`)
+	if got := fmt.Sprint(left["spec"]); got != "map[color:red note:<nil> size:7]" {
+		c.T.Errorf("the other manager's field was not kept: %s", got)
+	}
+	shown := c.want(200, "GET", "/apis/"+group+"/v2beta1/namespaces/default/widgets/a", nil)
+	if got := fmt.Sprint(shown["spec"]); got != "map[note:<nil> shade:red size:7]" {
+		c.T.Errorf("in the other version: %s", got)
+	}
+	if _, has := shown["status"]; has {
+		c.T.Errorf("a null is shown: %v", shown)
+	}
+	gone := apply(200, "v2beta1", "two", `{}`)
+	if got := fmt.Sprint(gone["spec"]); got != "map[note:<nil> size:7]" {
+		c.T.Errorf("what its last owner no longer applies is still there: %s", got)
+	}
+}
