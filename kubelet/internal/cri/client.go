@@ -24,6 +24,11 @@ const (
 	// maxMessage bounds one message of the runtime's; lists of many containers
 	// are large.
 	maxMessage = 16 << 20
+	// streamWindow is how much of an answer the runtime may send before it is read:
+	// gRPC's least. Of a message that is being read, all may come at once.
+	streamWindow = 64 << 10
+	// connectionWindow does not wait for readers.
+	connectionWindow = 1 << 20
 	// pingAfter is how long the connection may be silent before it is checked.
 	// containerd closes connections that ping more often than every 5 minutes.
 	pingAfter = 6 * time.Minute
@@ -45,10 +50,13 @@ type Options struct {
 // Client talks to one runtime. It is safe for concurrent use, and reconnects by
 // itself when the runtime was away.
 type Client struct {
-	close   func() error
-	runtime runtimeapi.RuntimeServiceClient
-	images  runtimeapi.ImageServiceClient
-	timeout time.Duration
+	close      func() error
+	connection grpc.ClientConnInterface
+	runtime    runtimeapi.RuntimeServiceClient
+	images     runtimeapi.ImageServiceClient
+	timeout    time.Duration
+	observe    func(method string, took time.Duration, err error) // may be nil
+	receiving  chan struct{}                                      // held while an answer of ExecSync is received
 }
 
 // New returns a client for the runtime at endpoint: "unix:///path/to/socket",
@@ -61,6 +69,7 @@ func New(endpoint string, o Options) (*Client, error) {
 	dial := []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a root-only unix socket
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connectionWindow),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: 20 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
@@ -88,10 +97,13 @@ func NewOver(connection grpc.ClientConnInterface, o Options) *Client {
 		connection = observed{connection, o.Observe}
 	}
 	return &Client{
-		close:   func() error { return nil },
-		runtime: runtimeapi.NewRuntimeServiceClient(connection),
-		images:  runtimeapi.NewImageServiceClient(connection),
-		timeout: cmp.Or(o.Timeout, callTimeout),
+		close:      func() error { return nil },
+		connection: connection,
+		runtime:    runtimeapi.NewRuntimeServiceClient(connection),
+		images:     runtimeapi.NewImageServiceClient(connection),
+		timeout:    cmp.Or(o.Timeout, callTimeout),
+		observe:    o.Observe,
+		receiving:  make(chan struct{}, 1),
 	}
 }
 

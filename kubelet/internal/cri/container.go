@@ -102,25 +102,6 @@ func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.Cont
 	return answer.GetStats(), err
 }
 
-// ExecResult is the output and the exit code of a command in a container.
-type ExecResult struct {
-	Stdout, Stderr []byte
-	ExitCode       int32
-}
-
-// ExecSync runs a command in a container until it ends, or until timeout, when
-// the runtime kills it and the error is context.DeadlineExceeded. Zero means no
-// timeout but ctx's.
-func (c *Client) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (ExecResult, error) {
-	limit := time.Duration(0)
-	if timeout > 0 {
-		limit = timeout + c.timeout // the runtime keeps the time; this is for a runtime that does not
-	}
-	answer, err := call(ctx, limit, "ExecSync", id, c.runtime.ExecSync,
-		&runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64((timeout + time.Second - 1) / time.Second)})
-	return ExecResult{Stdout: answer.GetStdout(), Stderr: answer.GetStderr(), ExitCode: answer.GetExitCode()}, err
-}
-
 // Exec prepares a command with streams and returns the URL to connect to.
 func (c *Client) Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error) {
 	answer, err := call(ctx, c.timeout, "Exec", request.GetContainerId(), c.runtime.Exec, request)

@@ -78,11 +78,7 @@ func (r *Runner) exec(ctx context.Context, id runtimestate.ContainerID, command 
 		return fmt.Errorf("exec hook %q: %s", command, cri.Message(err))
 	}
 	if result.ExitCode != 0 {
-		output := append(result.Stdout, result.Stderr...)
-		if len(output) > maxOutput {
-			output = output[:maxOutput]
-		}
-		return fmt.Errorf("exec hook %q exited with %d: %s", command, result.ExitCode, output)
+		return fmt.Errorf("exec hook %q exited with %d: %s", command, result.ExitCode, result.Output(maxOutput))
 	}
 	return nil
 }

@@ -150,8 +150,7 @@ func (p *Prober) exec(ctx context.Context, target Target, timeout time.Duration)
 	if err != nil {
 		return Answer{}, err
 	}
-	output := append(result.Stdout, result.Stderr...)
-	answer := Answer{Output: string(output[:min(len(output), maxOutput)])}
+	answer := Answer{Output: string(result.Output(maxOutput))}
 	if result.ExitCode != 0 {
 		answer.Result = Failure
 	}

@@ -89,7 +89,28 @@ func (c connection) NewStream(ctx context.Context, _ *grpc.StreamDesc, method st
 			return clientSide{s}, nil
 		}
 	}
-	return nil, status.Errorf(codes.Unimplemented, "unknown method %s", method)
+	return &unary{connection: c, ctx: ctx, method: method}, nil
+}
+
+// unary is a call of one answer, made as a stream: Invoke makes it when the answer is
+// received.
+type unary struct {
+	clientSide
+	connection connection
+	ctx        context.Context
+	method     string
+	request    any
+}
+
+func (u *unary) Context() context.Context { return u.ctx }
+
+func (u *unary) SendMsg(request any) error {
+	u.request = request
+	return nil
+}
+
+func (u *unary) RecvMsg(into any) error {
+	return u.connection.Invoke(u.ctx, u.method, u.request, into)
 }
 
 // stream has one request and any number of answers. It ends when its handler
