@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"kctl/kubelet/internal/source"
@@ -32,7 +31,7 @@ func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
 	if k.config.StaticPodURL != "" {
 		url := &source.HTTP{
 			URL: k.config.StaticPodURL, Header: k.config.StaticPodURLHeader, NodeName: k.nodeName, Period: k.config.HTTPCheckFrequency,
-			Clock: k.clock, Logger: k.logger, Client: &http.Client{Timeout: manifestTimeout},
+			Clock: k.clock, Logger: k.logger, Client: source.NewClient(manifestTimeout),
 		}
 		run(func() error { return url.Run(ctx, k.mux) })
 	}

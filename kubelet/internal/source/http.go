@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -21,7 +22,29 @@ type HTTP struct {
 	Period   time.Duration
 	Clock    clock.Clock
 	Logger   *zap.Logger
-	Client   *http.Client // with a timeout
+	Client   *http.Client // of NewClient
+}
+
+// maxHeaders bounds the headers of an answer, which go into the log if they are odd.
+const maxHeaders = 64 << 10
+
+// NewClient returns a client for manifests, which gives up on a server after timeout.
+func NewClient(timeout time.Duration) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxResponseHeaderBytes = maxHeaders
+	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: withoutHeaders}
+}
+
+// withoutHeaders is a http.Client's CheckRedirect that sends no headers to other hosts:
+// they are credentials for the one that the user named. Of some net/http knows that.
+func withoutHeaders(request *http.Request, via []*http.Request) error {
+	if request.URL.Host != via[0].URL.Host {
+		request.Header = http.Header{}
+	}
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
+	}
+	return nil
 }
 
 // Run gives the URL's pods to the mux once a period until ctx ends. While the
@@ -67,7 +90,7 @@ func (h *HTTP) read(ctx context.Context, last []byte) ([]byte, []*core.Pod, erro
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("get %s: %s", h.URL, response.Status)
+		return nil, nil, fmt.Errorf("get %s: %d %s", h.URL, response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	data, err := readManifest(response.Body)
 	if err != nil {

@@ -24,6 +24,10 @@ import (
 // maxManifest bounds a manifest, as upstream does: what is larger is not a pod.
 const maxManifest = 10 << 20
 
+// maxTokens bounds the braces, names and values in a manifest. A pod has some hundreds
+// of them. An empty item of a list is two bytes long, and two kilobytes as a Pod.
+const maxTokens = 200_000
+
 func readManifest(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxManifest+1))
 	if err != nil {
@@ -40,9 +44,14 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("manifest is empty")
 	}
-	data, err := yaml.YAMLToJSONStrict(data)
-	if err != nil {
-		return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+	if !json.Valid(data) { // else YAML's parser would take a hundred times the memory
+		var err error
+		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+			return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+		}
+	}
+	if err := checkTokens(data); err != nil {
+		return nil, err
 	}
 	// The kubelet would compute for hours, and care for no pod meanwhile.
 	if err := quantity.Check(data, nil); err != nil {
@@ -75,6 +84,19 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	default:
 		return nil, fmt.Errorf("kind %q is not supported in manifests: expected Pod or PodList", kind.Kind)
 	}
+}
+
+// checkTokens refuses JSON of more than maxTokens.
+func checkTokens(data []byte) error {
+	tokens := json.NewDecoder(bytes.NewReader(data))
+	for range maxTokens {
+		if _, err := tokens.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read manifest: %w", err)
+		}
+	}
+	return fmt.Errorf("manifest has more than %d names and values", maxTokens)
 }
 
 // unread is the warning about a manifest with several documents: as upstream's kubelet,
