@@ -106,7 +106,7 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 			}
 		}
 	}
-	log := "on that machine see " + s.serviceHint("kubelet") + ", its container runtime, and `kctl doctor`"
+	log := "on that machine look at the kubelet (" + s.serviceHint("kubelet") + ") and at the container runtime, and run `kctl doctor` there"
 	lease, leased := renewed[node.Name]
 	switch {
 	case ready.Status != corev1.ConditionTrue:

@@ -369,7 +369,8 @@ func TestMachines(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if got := find(t, m.Checks(ctx), "container-runtime"); got.Result != Fail || !strings.Contains(got.Detail, "no answer within") {
+	m.Restart = "kick it"
+	if got := find(t, m.Checks(ctx), "container-runtime"); got.Result != Fail || !strings.Contains(got.Detail, "no answer within") || got.Advice != "kick it" {
 		t.Errorf("got %+v", got)
 	}
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)

@@ -22,6 +22,7 @@ import (
 type Machine struct {
 	Runtime string // endpoint
 	Start   string // how the runtime is started
+	Restart string // what to do when it hangs
 	RootDir string // the kubelet's
 	Port    int    // the kubelet's
 	// Kubelet says that one runs here, so that its port is taken.
@@ -37,7 +38,8 @@ type Machine struct {
 
 // NewMachine is this machine.
 func NewMachine(runtime, rootDir string, port int) *Machine {
-	return &Machine{Runtime: runtime, Start: "`systemctl start containerd`", RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
+	return &Machine{Runtime: runtime, Start: "`systemctl start containerd`", Restart: "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`",
+		RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
 }
 
 // answerWithin bounds what is asked of programs.
@@ -77,7 +79,7 @@ func (m *Machine) checkRuntime(ctx context.Context) ([]Check, cluster.RuntimeNet
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return bad("start it: "+m.Start, "nobody listens on %s", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, context.DeadlineExceeded):
-		return bad("restart it: `systemctl restart containerd`, and see `journalctl -u containerd`", "no answer within %s from %s", answerWithin, m.Runtime)
+		return bad(m.Restart, "no answer within %s from %s", answerWithin, m.Runtime)
 	case err != nil:
 		return bad("see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)
 	}

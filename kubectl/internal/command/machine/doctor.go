@@ -122,7 +122,7 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 	var checks []doctor.Check
 	for _, f := range findings {
 		for _, problem := range f.Problems {
-			checks = append(checks, doctor.Check{Name: name, Result: severity(f, now), Detail: problem, Advice: "`kctl pki check --dir " + dir + "` lists them all"})
+			checks = append(checks, doctor.Check{Name: name, Result: severity(f, now), Detail: problem, Advice: "`kctl pki check --dir " + frame.ShellWord(dir) + "` lists them all"})
 		}
 	}
 	if len(checks) == 0 {
@@ -141,6 +141,15 @@ func severity(f certificates.Finding, now time.Time) doctor.Result {
 
 // nodeChecks looks at this machine if it is a node.
 func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
+	machine := nodeMachine(n)
+	if machine == nil {
+		return nil
+	}
+	return machine.Checks(ctx)
+}
+
+// nodeMachine is this machine if it is a node, whose runtime, with kctl up, is no service.
+func nodeMachine(n bootstrap.Node) *doctor.Machine {
 	_, err := os.Stat(filepath.Join(n.Dir, "cluster.json"))
 	local := err == nil // kctl up's
 	if local {
@@ -152,9 +161,11 @@ func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
 	machine := doctor.NewMachine(n.Runtime, n.RootDir, 0)
 	machine.Kubelet = true
 	if local {
-		machine.Start = "`kctl up --dir " + frame.ShellWord(n.Dir) + "`"
+		dir := frame.ShellWord(n.Dir)
+		machine.Start = "`kctl up --dir " + dir + "`"
+		machine.Restart = fmt.Sprintf("if it hangs, end it with `kill -9 $(cat %[1]s/run/containerd.pid)`, and `kctl up --dir %[1]s` starts it anew; %[1]s/log/containerd.log is its log", dir)
 	}
-	return machine.Checks(ctx)
+	return machine
 }
 
 func printChecks(out io.Writer, checks []doctor.Check) error {
