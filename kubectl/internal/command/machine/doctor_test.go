@@ -1,0 +1,52 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kctl/kubectl/internal/bootstrap"
+)
+
+// The runtime of kctl up is no service of the machine: advice names what ends and
+// starts it, for a shell.
+func TestAdviceAboutTheRuntimeOfKctlUp(t *testing.T) {
+	n := bootstrap.Node{Dir: filepath.Join(t.TempDir(), "my cluster")}
+	if machine := nodeMachine(n); machine != nil {
+		t.Fatalf("a directory that is not there is a node: %+v", machine)
+	}
+	if err := os.Mkdir(n.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(n.Dir, "cluster.json"), n.Kubeconfig()} {
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine := nodeMachine(n)
+	if machine == nil {
+		t.Fatal("the node was not seen")
+	}
+	for _, advice := range []string{machine.Start, machine.Restart} {
+		if !strings.Contains(advice, "`kctl up --dir '"+n.Dir+"'`") || strings.Contains(advice, "systemctl") {
+			t.Errorf("advice %q", advice)
+		}
+	}
+}
+
+func TestAdviceQuotesTheDirectoryOfCertificates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my cluster")
+	if err := os.MkdirAll(filepath.Join(dir, "pki"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pki", "ca.crt"), []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range fileChecks(dir, time.Now(), time.Hour) {
+		if check.Advice != "" && !strings.Contains(check.Advice, "--dir '"+dir+"'") {
+			t.Errorf("%+v", check)
+		}
+	}
+}
