@@ -15,6 +15,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 )
 
@@ -51,7 +52,9 @@ func Join(ctx context.Context, config *clientrest.Config, address *url.URL, s St
 		defer restore()
 		options.TerminalSizeQueue = sizes
 	}
-	err = executor.StreamWithContext(ctx, options)
+	// The library logs what breaks off, on a terminal that may still be raw; the error
+	// says as much. A zero logger discards.
+	err = executor.StreamWithContext(klog.NewContext(ctx, klog.Logger{}), options)
 	var coded exec.CodeExitError
 	if errors.As(err, &coded) {
 		return &ExitError{Code: coded.Code}
