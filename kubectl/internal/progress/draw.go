@@ -3,6 +3,7 @@ package progress
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -59,7 +60,8 @@ func (p *Plain) Close() {}
 
 // Live draws on a terminal: steps that are done stay as lines with the time
 // they took; below them, one line says what is under way and, once known, why
-// it is stuck.
+// it is stuck. A reason that is too long for that line gets lines of its own first,
+// which stay: its end is often what matters ("not found").
 type Live struct {
 	Out   io.Writer
 	Width int
@@ -69,7 +71,8 @@ type Live struct {
 	began, last time.Time
 	printed     int // steps that have their lasting line
 	view        View
-	pending     string // the moving line, as it is on the screen
+	pending     string          // the moving line, as it is on the screen
+	told        map[string]bool // problems that have lines of their own
 }
 
 const clearLine = "\r\x1b[K"
@@ -102,6 +105,7 @@ func (l *Live) Tick() {
 	color := "2"
 	if l.view.Problem != "" {
 		text, color = text+"  "+printer.Visible(strings.ReplaceAll(l.view.Problem, "\n", " ")), "33"
+		l.tellLong(text)
 	}
 	line := l.paint(color, truncate(text, l.Width-1))
 	if l.pending == line {
@@ -110,6 +114,23 @@ func (l *Live) Tick() {
 	fmt.Fprint(l.Out, clearLine+line)
 	l.pending = line
 }
+
+// tellLong writes a new problem out if the moving line has no room for it. What
+// only tells how long to wait before the next attempt is no new problem.
+func (l *Live) tellLong(line string) {
+	problem := backoffTime.ReplaceAllString(l.view.Problem, "back-off")
+	if l.told[problem] || truncate(line, l.Width-1) == line {
+		return
+	}
+	if l.told == nil {
+		l.told = map[string]bool{}
+	}
+	l.told[problem] = true
+	l.clear()
+	fmt.Fprintln(l.Out, l.paint("33", "! "+printer.Visible(l.view.Problem)))
+}
+
+var backoffTime = regexp.MustCompile(`back-off \S+`)
 
 // Close clears the moving line.
 func (l *Live) Close() { l.clear() }

@@ -149,8 +149,35 @@ func TestLiveKeepsDoneStepsAndClearsTheRest(t *testing.T) {
 	}), []core.Event{{Reason: "Pulling"}}))
 	display.Close()
 	want := "✓ queued  0s\n" + clearLine + "… scheduling  0s" +
-		clearLine + "✓ scheduled to n1  1.5s\n" + clearLine + "… pulling nginx  0s  ErrImag…" + clearLine
+		clearLine + "✓ scheduled to n1  1.5s\n" +
+		"! ErrImagePull: no such image in the registry\n" + clearLine + "… pulling nginx  0s  ErrImag…" + clearLine
 	if out.String() != want {
 		t.Errorf("got  %q\nwant %q", out.String(), want)
+	}
+}
+
+// A problem that has no room in the moving line is told in full, once, however
+// often it is drawn and however long the back-off is by then.
+func TestLiveTellsLongProblemsOnce(t *testing.T) {
+	var out bytes.Buffer
+	display := &Live{Out: &out, Width: 40, Clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0))}
+	for _, message := range []string{"back-off 10s restarting failed container", "back-off 20s restarting failed container", "back-off 20s restarting failed container"} {
+		display.Show(Look(stage(func(p *core.Pod) {
+			p.Spec.NodeName = "n1"
+			p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", State: waiting("CrashLoopBackOff", message)}}
+		}), nil))
+		display.Tick()
+	}
+	if got := strings.Count(out.String(), "! CrashLoopBackOff: back-off 10s restarting failed container\n"); got != 1 || strings.Count(out.String(), "! ") != 1 {
+		t.Errorf("got %q", out.String())
+	}
+	out.Reset()
+	display = &Live{Out: &out, Width: 120, Clock: display.Clock}
+	display.Show(Look(stage(func(p *core.Pod) {
+		p.Spec.NodeName = "n1"
+		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", State: waiting("ErrImagePull", "not found")}}
+	}), nil))
+	if strings.Contains(out.String(), "! ") {
+		t.Errorf("a short problem is told twice: %q", out.String())
 	}
 }
