@@ -61,8 +61,12 @@ func (l Layout) ownsProcess(pid int) bool {
 // start runs p in a session of its own, so that it outlives this command, and
 // waits until it is ready. It does nothing if p runs already.
 func (l Layout) start(ctx context.Context, p program) (started bool, err error) {
-	if l.pid(p.name) != 0 {
-		return false, l.waitReady(ctx, p, func() bool { return l.pid(p.name) == 0 })
+	if pid := l.pid(p.name); pid != 0 {
+		err := l.waitReady(ctx, p, func() bool { return l.pid(p.name) == 0 })
+		if err != nil && ctx.Err() == nil && l.pid(p.name) != 0 {
+			err = fmt.Errorf("%w\n%s was running before: if it hangs, end it with `kill -9 %d` and run this again", err, p.name, pid)
+		}
+		return false, err
 	}
 	ended, err := l.spawn(p)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -64,6 +65,30 @@ func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
 	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no such device") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A program that ran before and never answers is named with what ends it. Time is the
+// bubble's; the process is outside.
+func TestAProgramThatHangs(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	hung := exec.Command("tail", "-f", "/dev/null", l.path("x")+"/")
+	if err := hung.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hung.Process.Kill(); _ = hung.Wait() }()
+	pid := strconv.Itoa(hung.Process.Pid)
+	if err := os.WriteFile(l.PIDFile("kubelet"), []byte(pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := program{name: "kubelet", ready: func(context.Context) error { return errors.New("no answer") }}
+		if started, err := l.start(t.Context(), p); started || err == nil || !strings.Contains(err.Error(), "kubelet is not ready: no answer") || !strings.HasSuffix(err.Error(), "`kill -9 "+pid+"` and run this again") {
+			t.Errorf("started: %v, got %v", started, err)
+		}
+	})
 }
 
 // Just after its start, a program's command line may be empty.
