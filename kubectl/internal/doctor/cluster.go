@@ -31,6 +31,7 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var requests certificatesv1.CertificateSigningRequestList
 	var tokens corev1.SecretList
 	var deployments appsv1.DeploymentList
+	var pods corev1.PodList
 	var checks []Check
 	list := func(resource core.Resource, namespace string, into any, opts ...rest.Option) bool {
 		ctx, cancel := context.WithTimeout(ctx, answerWithin)
@@ -48,6 +49,9 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	}
 	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) {
 		checks = append(checks, s.judgeNodes(nodes.Items, leases.Items, server)...)
+	}
+	if list(core.Pods, "", &pods, rest.FieldSelector(unscheduled)) {
+		checks = append(checks, s.judgeUnscheduled(pods.Items)...)
 	}
 	if list(core.CertificateSigningRequests, "", &requests) {
 		checks = append(checks, judgeRequests(requests.Items, s.Now()))
@@ -153,9 +157,6 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 	}
 	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", abbreviate(pending))
 }
-
-// unheard is how long a deployment may wait for a controller.
-const unheard = 10 * time.Second
 
 // judgeDeployments looks for deployments that no controller handles: the API
 // server only stores them, and kube-controller-manager makes their pods.

@@ -283,6 +283,36 @@ func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
 	}
 }
 
+// Pods that no scheduler looks at, beside those about which one has said why they wait.
+func TestPodsThatNoSchedulerTakesUp(t *testing.T) {
+	now := time.Now()
+	s := &Server{Now: func() time.Time { return now }}
+	pod := func(name string, change func(*core.Pod)) core.Pod {
+		p := core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+		p.Spec.SchedulerName = corev1.DefaultSchedulerName
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	got := s.judgeUnscheduled([]core.Pod{
+		pod("lost", nil),
+		pod("other", func(p *core.Pod) { p.Spec.SchedulerName = "mine" }),
+		pod("new", func(p *core.Pod) { p.CreationTimestamp = metav1.NewTime(now) }),
+		pod("bound", func(p *core.Pod) { p.Spec.NodeName = "n" }),
+		pod("leaves", func(p *core.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }),
+		pod("refused", func(p *core.Pod) {
+			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
+		}),
+	})
+	if len(got) != 2 || got[0].Result != Fail || got[0].Detail != "default-scheduler does not take up: a/lost" || !strings.Contains(got[0].Advice, "kctl-scheduler") {
+		t.Errorf("got %+v", got)
+	}
+	if len(got) == 2 && (got[1].Detail != "mine does not take up: a/other" || strings.Contains(got[1].Advice, "kctl-scheduler")) {
+		t.Errorf("got %+v", got[1])
+	}
+}
+
 // A cluster of kctl up has no units to look at.
 func TestAdviceForKctlUp(t *testing.T) {
 	s := newPatient(t).server(t)
@@ -361,6 +391,11 @@ func TestMachines(t *testing.T) {
 		if got := find(t, checks, name); got.Result != OK {
 			t.Errorf("%+v", got)
 		}
+	}
+	taken.Close()
+	m.KubeletHint = "wake it"
+	if got := m.checkPort(); got.Result != Fail || !strings.Contains(got.Detail, "nobody listens on port ") || got.Advice != "wake it" {
+		t.Errorf("a node whose kubelet does not run: %+v", got)
 	}
 	// A socket on which nobody listens any more, and one that never answers.
 	listener, err := net.Listen("unix", filepath.Join(dir, "containerd.sock"))

@@ -25,8 +25,10 @@ type Machine struct {
 	Restart string // what to do when it hangs
 	RootDir string // the kubelet's
 	Port    int    // the kubelet's
-	// Kubelet says that one runs here, so that its port is taken.
-	Kubelet bool
+	// Kubelet says that one runs here, so that its port is taken; KubeletHint is where
+	// to look otherwise.
+	Kubelet     bool
+	KubeletHint string
 	// NodeNetwork says that the kubelet makes the pods' network, by a
 	// configuration in cluster.NetworkDir.
 	NodeNetwork bool
@@ -134,11 +136,14 @@ func withPlugins(dirs []string) string {
 
 func (m *Machine) checkPort() Check {
 	const name = "kubelet-port"
-	if m.Kubelet {
-		return ok(name, "it is this node's kubelet's")
-	}
 	listener, err := net.Listen("tcp", ":"+strconv.Itoa(m.Port))
-	if err != nil {
+	switch {
+	case m.Kubelet && err != nil:
+		return ok(name, "it is this node's kubelet's")
+	case m.Kubelet:
+		listener.Close()
+		return fail(name, m.KubeletHint, "nobody listens on port %d: this node's kubelet does not run", m.Port)
+	case err != nil:
 		return fail(name, "see who it is (`ss -ltnp 'sport = :"+strconv.Itoa(m.Port)+"'`): a kubelet of another cluster must be taken away first", "port %d is taken", m.Port)
 	}
 	listener.Close()

@@ -35,9 +35,13 @@ type Server struct {
 
 // serviceHint says where to look after a program, which is a systemd unit or, in a
 // cluster of `kctl up`, a process.
-func (s *Server) serviceHint(name string) string {
-	if s.Up != "" {
-		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[1]s/log/%[2]s.log is its log", s.Up, name)
+func (s *Server) serviceHint(name string) string { return ServiceHint(s.Up, name) }
+
+// ServiceHint says where to look after a program of the cluster that `kctl up` made
+// in the directory up, or, if that is empty, of a systemd unit.
+func ServiceHint(up, name string) string {
+	if up != "" {
+		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[1]s/log/%[2]s.log is its log", up, name)
 	}
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }

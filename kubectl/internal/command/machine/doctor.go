@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"kctl/kubectl/internal/bootstrap"
 	"kctl/kubectl/internal/certificates"
@@ -158,14 +159,42 @@ func nodeMachine(n bootstrap.Node) *doctor.Machine {
 	if _, err := os.Stat(n.Kubeconfig()); err != nil {
 		return nil
 	}
-	machine := doctor.NewMachine(n.Runtime, n.RootDir, 0)
-	machine.Kubelet = true
+	machine := doctor.NewMachine(n.Runtime, n.RootDir, kubeletPort(n.Dir, local))
+	machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint("", "kubelet")
 	if local {
 		dir := frame.ShellWord(n.Dir)
+		machine.KubeletHint = doctor.ServiceHint(dir, "kubelet")
 		machine.Start = "`kctl up --dir " + dir + "`"
 		machine.Restart = fmt.Sprintf("if it hangs, end it with `kill -9 $(cat %[1]s/run/containerd.pid)`, and `kctl up --dir %[1]s` starts it anew; %[1]s/log/containerd.log is its log", dir)
 	}
 	return machine
+}
+
+// usualPort is the kubelet's where nothing else is said.
+const usualPort = 10250
+
+// kubeletPort is the port of the node's kubelet, as kctl up or kctl join wrote it down.
+func kubeletPort(dir string, local bool) int {
+	file := "kubelet.yaml"
+	if local {
+		file = "cluster.json"
+	}
+	var written struct {
+		Joined int `json:"port"`
+		Up     int `json:"kubeletPort"`
+	}
+	data, err := os.ReadFile(filepath.Join(dir, file))
+	if err == nil {
+		err = yaml.Unmarshal(data, &written)
+	}
+	port := written.Joined
+	if local {
+		port = written.Up // "port" is the API server's there
+	}
+	if err != nil || port == 0 {
+		return usualPort
+	}
+	return port
 }
 
 func printChecks(out io.Writer, checks []doctor.Check) error {

@@ -36,6 +36,28 @@ func TestAdviceAboutTheRuntimeOfKctlUp(t *testing.T) {
 	}
 }
 
+func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, content string
+		local         bool
+		want          int
+	}{
+		"kctl up":   {"cluster.json", `{"port": 6443, "kubeletPort": 26103}`, true, 26103},
+		"joined":    {"kubelet.yaml", "kind: KubeletConfiguration\nport: 11250\n", false, 11250},
+		"unsaid":    {"kubelet.yaml", "kind: KubeletConfiguration\n", false, usualPort},
+		"broken":    {"kubelet.yaml", "port: [", false, usualPort},
+		"not there": {"other", "", false, usualPort},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := kubeletPort(dir, test.local); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
 func TestAdviceQuotesTheDirectoryOfCertificates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my cluster")
 	if err := os.MkdirAll(filepath.Join(dir, "pki"), 0o700); err != nil {
