@@ -81,6 +81,9 @@ func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
+	if lookup.Unheard(object) && c.Clock.Since(object.GetCreationTimestamp().Time) > lookup.Patience {
+		c.Warn("%s", lookup.UnheardText(object))
+	}
 	ctx, cancel := context.WithTimeout(ctx, wait.Duration)
 	defer cancel()
 	pod := &core.Pod{}

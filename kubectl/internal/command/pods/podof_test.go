@@ -31,9 +31,11 @@ func TestAwaitPod(t *testing.T) {
 	for name, c := range map[string]struct {
 		events, pod, err string
 		wait             time.Duration
+		generation       int64 // no controller has seen it
 	}{
 		"one appears":  {events: event("DELETED", "before", "11") + event("ADDED", "shop-1", "12") + event("ADDED", "shop-2", "13"), pod: "shop-1", wait: time.Hour},
 		"none appears": {events: event("DELETED", "before", "11"), err: "timed out waiting for the condition", wait: 50 * time.Millisecond},
+		"none will":    {err: "timed out waiting for the condition", wait: 50 * time.Millisecond, generation: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,13 +49,18 @@ func TestAwaitPod(t *testing.T) {
 			}))
 			defer server.Close()
 			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-			asking := frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, clock.RealClock{})
+			var said strings.Builder
+			asking := frame.New(frame.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &said}, clock.RealClock{})
 			flags := pflag.NewFlagSet("kctl", pflag.ContinueOnError)
 			asking.Flags.Add(flags)
 			if err := flags.Set("server", server.URL); err != nil {
 				t.Fatal(err)
 			}
+			shop.SetGeneration(c.generation)
 			pod, err := awaitPod(t.Context(), asking, shop, podWait{c.wait})
+			if unheard := strings.Contains(said.String(), `no controller has taken up deployment "shop"`); unheard != (c.generation > 0) {
+				t.Errorf("it said %q", said.String())
+			}
 			if c.err != "" {
 				if err == nil || err.Error() != c.err {
 					t.Errorf("%v, want %s", err, c.err)

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -152,6 +153,9 @@ func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
 		return nil
 	}
 	text := view.Now()
+	if lookup.NoScheduler(pod, t.Clock.Now()) {
+		text += fmt.Sprintf(": %s has not looked at it yet (\"kctl doctor\" tells whether it runs)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+	}
 	if pod.Spec.NodeName == "" {
 		text += fmt.Sprintf("\n(\"kctl explain-schedule pod/%s\" tells what each node answers)", pod.Name)
 	}

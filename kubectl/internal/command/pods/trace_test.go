@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/timeline"
@@ -30,11 +31,12 @@ func TestTraceSaysWhatAPodWaitsFor(t *testing.T) {
 		want   string
 	}{
 		"no room":    {condition(corev1.PodScheduled, corev1.ConditionFalse, "0/1 nodes"), "", nil, "\nNow: scheduling: Because: 0/1 nodes\n(\"kctl explain-schedule pod/web\" tells what each node answers)\n"},
+		"unseen":     {corev1.PodStatus{Phase: corev1.PodPending}, "", nil, "\nNow: scheduling: default-scheduler has not looked at it yet (\"kctl doctor\" tells whether it runs)\n(\"kctl explain-schedule pod/web\" tells what each node answers)\n"},
 		"bad probe":  {running, "n", []core.Event{started, probe}, "\nNow: getting ready: Unhealthy: Readiness probe failed\n"},
 		"it is well": {condition(corev1.PodReady, corev1.ConditionTrue, ""), "n", nil, ""},
 	} {
 		var out bytes.Buffer
-		tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, nil)}
+		tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, clock.RealClock{})}
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: test.status}
 		pod.Spec.NodeName = test.node
 		pod.Spec.Containers = []core.Container{{Name: "c"}}

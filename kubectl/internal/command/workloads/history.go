@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +33,24 @@ func (r *rolloutOptions) untilRolledOut(ctx context.Context, t lookup.Target, ti
 		return errors.New("timed out waiting for the condition")
 	}
 	return err
+}
+
+// warnUnheard tells the user if no controller takes an object up, unless the function
+// that it returns is called before.
+func (r *rolloutOptions) warnUnheard(object *unstructured.Unstructured, unheard *atomic.Bool) func() {
+	timer, done, ended := r.Sender.Clock.NewTimer(lookup.Patience), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C():
+			if unheard.Load() {
+				r.Sender.Warn("%s", lookup.UnheardText(object))
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // observation is how long an object's controller gets to observe its last change.

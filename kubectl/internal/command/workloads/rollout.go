@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,12 +141,14 @@ func newRolloutStatus(c *frame.CLI) *cobra.Command {
 	var watch bool
 	var timeout time.Duration
 	var revision int64
+	var unheard atomic.Bool // as last seen
 	cmd := &cobra.Command{
 		Use: "status (TYPE NAME | TYPE/NAME)", Short: "Show the status of the rollout",
 		Example: "  kctl rollout status deployment/web --timeout=60s",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
 				show := func(object *unstructured.Unstructured) (bool, error) {
+					unheard.Store(lookup.Unheard(object))
 					text, done, err := rollout.Status(object, revision)
 					if err == nil {
 						fmt.Fprint(printer.VisibleTo(r.Out), text)
@@ -156,6 +159,7 @@ func newRolloutStatus(c *frame.CLI) *cobra.Command {
 					_, err := show(object)
 					return err
 				}
+				defer r.warnUnheard(object, &unheard)()
 				return r.untilRolledOut(cmd.Context(), t, timeout, show)
 			})
 		},

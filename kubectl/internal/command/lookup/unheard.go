@@ -1,0 +1,40 @@
+package lookup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"kctl/proto/core"
+)
+
+// Patience is how long a scheduler or a controller may take to look at what is new.
+const Patience = 10 * time.Second
+
+// NoScheduler tells whether a pod has waited longer than that, and its scheduler has not
+// even said why it waits.
+func NoScheduler(pod *core.Pod, now time.Time) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && now.Sub(pod.CreationTimestamp.Time) > Patience &&
+		!slices.ContainsFunc(pod.Status.Conditions, func(c core.PodCondition) bool { return c.Type == corev1.PodScheduled })
+}
+
+// Unheard tells whether a workload's controller has yet to see what is wanted of it:
+// one in apps/v1 records which generation it has seen.
+func Unheard(object *unstructured.Unstructured) bool {
+	if group := object.GroupVersionKind().Group; group != "apps" || object.GetGeneration() == 0 {
+		return false
+	}
+	seen, _, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	return err == nil && seen < object.GetGeneration()
+}
+
+// UnheardText says what an unheard workload waits for, and what to do.
+func UnheardText(object *unstructured.Unstructured) string {
+	kind := strings.ToLower(object.GetKind())
+	return fmt.Sprintf("no controller has taken up %[1]s %[2]q so far, and without one it has no pods: is there a kube-controller-manager, which makes the pods of a %[1]s? (\"kctl doctor\" says more)",
+		kind, object.GetName())
+}
