@@ -33,7 +33,11 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var deployments appsv1.DeploymentList
 	var pods corev1.PodList
 	var checks []Check
+	silent := false // having waited for one list in vain, it does not wait for the others
 	list := func(resource core.Resource, namespace string, into any, opts ...rest.Option) bool {
+		if silent {
+			return false
+		}
 		ctx, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
 		err := s.Client.Resource(resource, namespace).List(ctx, into, opts...)
@@ -41,8 +45,11 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 			return true
 		}
 		advice := "see the API server's log"
-		if apierrors.IsForbidden(err) {
+		switch {
+		case apierrors.IsForbidden(err):
 			advice = "ask somebody who may to run this"
+		case ctx.Err() != nil:
+			silent, err = true, fmt.Errorf("no answer within %s, so that nothing else was asked for", answerWithin)
 		}
 		checks = append(checks, warn(resource.Name, advice, "not looked at: %s", reason(err)))
 		return false

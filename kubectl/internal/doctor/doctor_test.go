@@ -161,6 +161,19 @@ func withoutEtcd(w http.ResponseWriter, r *http.Request) {
 	healthy(w, r)
 }
 
+// A server that answers no list is asked for one only.
+func TestSilenceIsWaitedForOnce(t *testing.T) {
+	p := newPatient(t)
+	p.handler = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	s := p.server(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	got := s.checkCluster(ctx, "v1.37.0")
+	if len(got) != 1 || got[0].Name != "nodes" || got[0].Result != Warn || !strings.Contains(got[0].Detail, "no answer within") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func forbidden(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/api") {
 		w.WriteHeader(http.StatusForbidden)
@@ -319,6 +332,13 @@ func TestAdviceForKctlUp(t *testing.T) {
 	s.Config.Host, s.Up = "https://127.0.0.1:1", "/srv/two"
 	s.Client = at(t, s.Config.Host, nil).Client
 	if got := find(t, s.Checks(t.Context()), "connection"); !strings.Contains(got.Advice, "`kctl up --dir /srv/two`") || strings.Contains(got.Advice, "systemctl") {
+		t.Errorf("%+v", got)
+	}
+	gone := newPatient(t)
+	gone.handler = withoutEtcd
+	s = gone.server(t)
+	s.Up = "/srv/two"
+	if got := find(t, s.Checks(t.Context()), "ready"); !strings.Contains(got.Advice, "/srv/two/log/apiserver.log") || strings.Contains(got.Advice, "systemctl") {
 		t.Errorf("%+v", got)
 	}
 	old := newPatient(t)

@@ -46,6 +46,14 @@ func ServiceHint(up, name string) string {
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }
 
+// etcdHint says what keeps an API server from its etcd.
+func (s *Server) etcdHint() string {
+	if s.Up != "" {
+		return "see that the disk is not full, and that the etcd of --etcd-servers, if there is one, runs and answers; what the API server embeds runs with it: " + s.serviceHint("apiserver")
+	}
+	return "see that most of etcd's members run and reach each other (`systemctl status kctl-etcd`), that their disks are not full, and that the API server's certificate for etcd is good (`kctl pki check`)"
+}
+
 // renewHint says how a certificate of the control plane is renewed.
 func (s *Server) renewHint(name string) string {
 	if s.Up != "" {
@@ -296,7 +304,7 @@ func (s *Server) checkReady(ctx context.Context) Check {
 	case len(failed) > 0:
 		advice := "see the API server's log"
 		if strings.Contains(strings.Join(failed, " "), "etcd") {
-			advice = "see that most of etcd's members run and reach each other (`systemctl status kctl-etcd`), that their disks are not full, and that the API server's certificate for etcd is good (`kctl pki check`)"
+			advice = s.etcdHint()
 		}
 		return fail(name, advice, "not ready: %s", strings.Join(failed, ", "))
 	case status != http.StatusOK:
