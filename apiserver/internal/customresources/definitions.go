@@ -16,6 +16,7 @@ import (
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/webhookclient"
+	"kctl/proto/core"
 )
 
 // Options are what Definitions are built from.
@@ -181,6 +182,16 @@ func (d *Definitions) Measure(gvr schema.GroupVersionResource, namespace string,
 		return 0, 0
 	}
 	return e.store.measure(namespace, mostObjects, mostBytes)
+}
+
+// Counts yields the resources that somebody has asked for, with the number of their
+// objects; -1 while it is unknown.
+func (d *Definitions) Counts(yield func(core.Resource, int) bool) {
+	for _, e := range d.snapshot().entries {
+		if e.store.built.Load() && !yield(e.resource(e.storageVersion()), e.store.count()) {
+			return
+		}
+	}
 }
 
 // GroupVersions are those in which anything is served, in no particular order.

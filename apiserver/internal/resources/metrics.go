@@ -1,9 +1,12 @@
 package resources
 
 import (
+	"iter"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 var (
@@ -12,8 +15,15 @@ var (
 	storageObjects = prometheus.NewDesc("apiserver_storage_objects", "Number of stored objects.", []string{"resource"}, nil)
 )
 
+// Counts are the metrics of how many objects are stored.
+type Counts struct {
+	Builtin *Set
+	// Custom yields custom resources with the number of their objects.
+	Custom iter.Seq2[core.Resource, int]
+}
+
 // Describe implements prometheus.Collector.
-func (s *Set) Describe(descriptions chan<- *prometheus.Desc) {
+func (Counts) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- objects
 	descriptions <- storageObjects
 }
@@ -25,10 +35,13 @@ type counted interface {
 	Count() int
 }
 
-// Collect implements prometheus.Collector: the number of objects of each built-in
-// resource; -1, as in upstream, if it is unknown.
-func (s *Set) Collect(out chan<- prometheus.Metric) {
-	for _, store := range s.runners() {
+// Collect implements prometheus.Collector: -1, as in upstream, is an unknown number.
+func (c Counts) Collect(out chan<- prometheus.Metric) {
+	collect := func(r core.Resource, n int) {
+		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), r.Group, r.Name)
+		out <- prometheus.MustNewConstMetric(storageObjects, prometheus.GaugeValue, float64(n), r.GVR().GroupResource().String())
+	}
+	for _, store := range c.Builtin.runners() {
 		store, ok := store.(counted)
 		if !ok {
 			continue
@@ -37,8 +50,9 @@ func (s *Set) Collect(out chan<- prometheus.Metric) {
 		if store.Ready() == nil {
 			n = store.Count()
 		}
-		r := store.Info().Resource
-		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), r.Group, r.Name)
-		out <- prometheus.MustNewConstMetric(storageObjects, prometheus.GaugeValue, float64(n), r.GVR().GroupResource().String())
+		collect(store.Info().Resource, n)
+	}
+	for r, n := range c.Custom {
+		collect(r, n)
 	}
 }

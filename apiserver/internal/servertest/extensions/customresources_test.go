@@ -83,6 +83,9 @@ func (c *custom) objects() {
 		c.T.Errorf("these objects are blue: %v", items)
 	}
 	c.want(400, "GET", path+"?fieldSelector=spec.size=5", nil)
+	if _, metrics := c.Ask("GET", "/metrics", nil, nil); !strings.Contains(string(metrics), "\napiserver_resource_objects{group=\""+group+"\",resource=\"widgets\"} 2\n") {
+		c.T.Error("the objects are not counted")
+	}
 	c.want(200, "DELETE", path+"/a", nil)
 	c.want(200, "DELETE", path, nil)
 	c.want(404, "GET", path+"/b", nil)
