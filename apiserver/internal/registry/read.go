@@ -184,7 +184,7 @@ func (s *Store[T]) selection(namespace string, o ListOptions) (cache.Selection, 
 			}
 		}
 	}
-	selection := cache.Selection{Prefix: s.key(namespace, ""), Labels: o.Labels, Fields: o.Fields}
+	selection := cache.NewSelection(s.key(namespace, ""), o.Labels, o.Fields)
 	if selection.Fields != nil && selection.Fields.Empty() {
 		selection.Fields = nil
 	}

@@ -14,6 +14,7 @@ type Selection struct {
 	Prefix string
 	Labels labels.Selector // nil for all
 	Fields fields.Selector // nil for all
+	many   []manyValues    // requirements of labels that are not in Labels
 }
 
 // onlyKey returns the only key that can match, if the fields name one.
@@ -33,7 +34,7 @@ func (c *Cache) onlyKey(s Selection) (key string, ok bool) {
 }
 
 func (s Selection) everything() bool {
-	return (s.Labels == nil || s.Labels.Empty()) && (s.Fields == nil || s.Fields.Empty())
+	return (s.Labels == nil || s.Labels.Empty()) && len(s.many) == 0 && (s.Fields == nil || s.Fields.Empty())
 }
 
 // matches reports whether e is selected. Its key is known to have the prefix.
@@ -47,6 +48,11 @@ func (c *Cache) matches(s Selection, e *Entry) bool {
 	}
 	if s.Labels != nil && !s.Labels.Matches(index.labels) {
 		return false
+	}
+	for i := range s.many {
+		if !s.many[i].matches(index.labels) {
+			return false
+		}
 	}
 	return s.Fields == nil || s.Fields.Matches(selectable{c, e})
 }
