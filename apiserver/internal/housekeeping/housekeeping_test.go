@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -304,67 +303,6 @@ func TestCollectedRulesAreInOrderAndOnce(t *testing.T) {
 	if !slices.Equal(got, []string{"x", "y"}) {
 		t.Errorf("got %v", got)
 	}
-}
-
-// The metrics are those of client-go's queues, of which dashboards know.
-func TestQueuesAreMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		registry := prometheus.NewRegistry()
-		d := &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop(), Queues: NewQueues(registry, clock.RealClock{})}
-		failed := false
-		work := func(context.Context, informer.Key) (time.Duration, error) {
-			<-time.After(5 * time.Second)
-			if !failed {
-				failed = true
-				return 0, context.DeadlineExceeded
-			}
-			return 0, nil
-		}
-		w, other := newWorker("test", d, work), newWorker("test", d, work)
-		for _, name := range []string{"a", "b", "b", "c"} {
-			w.add(informer.Key{Name: name})
-		}
-		w.addAfter(informer.Key{Name: "later"}, time.Hour)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := runAllOf(ctx, w.run, other.run)
-		pass(2 * time.Second)
-		expect := func(moment string, want map[string]float64) {
-			t.Helper()
-			for name, value := range want {
-				if got := metricOf(t, registry, "workqueue_"+name); got != value {
-					t.Errorf("%s: %s is %v, want %v", moment, name, got, value)
-				}
-			}
-		}
-		expect("while it works", map[string]float64{"adds_total": 4, "retries_total": 0, "depth": 2, "unfinished_work_seconds": 2, "longest_running_processor_seconds": 2,
-			"queue_duration_seconds": 1, "work_duration_seconds": 0})
-		pass(3 * time.Hour)
-		expect("afterwards", map[string]float64{"adds_total": 5, "retries_total": 1, "depth": 0, "unfinished_work_seconds": 0, "longest_running_processor_seconds": 0,
-			"queue_duration_seconds": 5, "work_duration_seconds": 5})
-		cancel()
-		<-done
-		w.add(informer.Key{Name: "a"})
-		expect("when it has ended", map[string]float64{"adds_total": 6, "depth": 0})
-	})
-}
-
-// metricOf is the value of a metric for the name "test", or the number of observations.
-func metricOf(t *testing.T, registry prometheus.Gatherer, name string) float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() != name || m.GetLabel()[0].GetValue() != "test" {
-				continue
-			}
-			return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-		}
-	}
-	t.Errorf("there is no %s", name)
-	return 0
 }
 
 func TestWorkerTriesAgain(t *testing.T) {
