@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/structural"
 )
 
 // converter converts objects between versions of a definition.
@@ -114,7 +115,7 @@ func (f *compiledVersion) tidy(o *object) {
 // renameEncoded is rename for an object that is encoded in version from, without decoding
 // it; ok is false if more than the version's name may change.
 func (f *compiledVersion) renameEncoded(value []byte, from *compiledVersion) (renamed []byte, ok bool) {
-	if !from.isNormal(value) || !f.preserves && !f.schema.Settled(value, true, false) {
+	if !from.isNormal(value) || !f.preserves && !f.schema.Settled(value, structural.Changes{Prune: true, Nulls: true}) {
 		return nil, false
 	}
 	rest := value[len(from.prefix):]

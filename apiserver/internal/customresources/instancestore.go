@@ -170,7 +170,7 @@ func (f *compiledVersion) normalize(o *object) {
 // isNormal reports whether it is certain that normalize would leave an encoded object as
 // it is.
 func (f *compiledVersion) isNormal(value []byte) bool {
-	return f.schema.Settled(value, !f.preserves, true)
+	return f.schema.Settled(value, structural.Changes{Prune: !f.preserves, Nulls: true, Defaults: true})
 }
 
 // prune drops unknown fields, and returns them if asked; it drops nothing

@@ -26,11 +26,11 @@ func TestSettledSaysWhatDecodingWouldDo(t *testing.T) {
 		for range 20 {
 			object := made.value(props, 5).(map[string]any)
 			object["apiVersion"], object["metadata"] = "c.io/v1", map[string]any{"name": "x", "odd": nil}
-			prune, complete := made.often(4), made.often(4)
-			want := unchangedBy(s, object, prune, complete)
+			changes := Changes{Prune: made.often(4), Nulls: made.often(4), Defaults: made.often(4)}
+			want := unchangedBy(s, object, changes)
 			encoded := mustMarshal(t, object)
-			if got := s.Settled(encoded, prune, complete); got != want {
-				t.Fatalf("seed %d, prune %v, complete %v: settled is %v\nschema %s\nobject %s", seed, prune, complete, got, mustMarshal(t, props), encoded)
+			if got := s.Settled(encoded, changes); got != want {
+				t.Fatalf("seed %d, %+v: settled is %v\nschema %s\nobject %s", seed, changes, got, mustMarshal(t, props), encoded)
 			}
 			counts[want]++
 		}
@@ -66,24 +66,52 @@ func TestSettledIsCareful(t *testing.T) {
 		`[]`:                                false,
 		``:                                  false,
 	} {
-		if got := s.Settled([]byte(text), true, true); got != want {
+		if got := s.Settled([]byte(text), Changes{Prune: true, Nulls: true, Defaults: true}); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
-	if (*Schema)(nil).Settled(nil, true, true) != true {
+	if !(*Schema)(nil).Settled(nil, Changes{Prune: true}) {
 		t.Error("nothing can change without a schema")
 	}
 }
 
-func unchangedBy(s *Schema, object map[string]any, prune, complete bool) bool {
-	content := copyValue(object).(map[string]any)
-	if prune {
-		s.Prune(content, false)
+func unchangedBy(s *Schema, object map[string]any, changes Changes) bool {
+	pruned, completed := copyValue(object).(map[string]any), copyValue(object)
+	if s.Prune(pruned, false); changes.Prune && !reflect.DeepEqual(pruned, object) {
+		return false
 	}
-	if complete {
-		s.Complete(content)
+	s.Complete(completed)
+	added, kept := compare(object, completed)
+	return (!changes.Nulls || kept) && (!changes.Defaults || !added)
+}
+
+// compare reports whether something was added, and whether everything was kept. A null that
+// was replaced was not kept.
+func compare(before, after any) (added, kept bool) {
+	kept = true
+	switch b := before.(type) {
+	case map[string]any:
+		a := after.(map[string]any)
+		for name, value := range b {
+			now, has := a[name]
+			if value == nil || !has {
+				kept = kept && has && now == nil
+				continue
+			}
+			more, same := compare(value, now)
+			added, kept = added || more, kept && same
+		}
+		for name := range a {
+			_, had := b[name]
+			added = added || !had
+		}
+	case []any:
+		for i, value := range b {
+			more, same := compare(value, after.([]any)[i])
+			added, kept = added || more, kept && same
+		}
 	}
-	return reflect.DeepEqual(content, object)
+	return added, kept
 }
 
 func mustMarshal(t *testing.T, value any) []byte {
