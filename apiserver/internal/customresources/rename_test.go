@@ -11,7 +11,7 @@ import (
 )
 
 // renamedVersions are two versions of a definition without a webhook, of which the second
-// lacks the field gone.
+// lacks the field gone, and allows no null in maybe.
 func renamedVersions(tb testing.TB) (view *convertedStore, stored *compiledVersion) {
 	tb.Helper()
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
@@ -21,6 +21,7 @@ func renamedVersions(tb testing.TB) (view *convertedStore, stored *compiledVersi
 			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 				"size":   {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"small"`)}},
 				more:     text,
+				"maybe":  {Type: "string", Nullable: more == "gone"},
 				"labels": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
 				"items": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "value": {Type: "integer"}}}}},
@@ -73,6 +74,7 @@ func TestRenameIsTheSameWithoutDecoding(t *testing.T) {
 		"a field of the other":   {change: func(spec map[string]any) { spec["came"] = "x" }, decodes: true},
 		"a default that is new":  {change: func(spec map[string]any) { delete(spec, "size") }, decodes: true},
 		"a null":                 {change: func(spec map[string]any) { spec["items"] = nil }, decodes: true},
+		"a null of the first":    {change: func(spec map[string]any) { spec["maybe"] = nil }, decodes: true},
 		"something below a list": {change: func(spec map[string]any) { spec["items"].([]any)[3].(map[string]any)["odd"] = 1 }, decodes: true},
 	} {
 		item := storedObject(t, 7, c.change)
