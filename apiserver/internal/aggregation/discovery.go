@@ -149,6 +149,9 @@ func isAggregated(contentType string) bool {
 	return err == nil && kind == "application/json" && parameters["as"] == "APIGroupDiscoveryList"
 }
 
+// fromAggregated takes the server's version out of all that it serves. Without it, the
+// version has no resources: servers of metrics (KEDA's) serve theirs by names that they
+// don't know before, and leave them out.
 func fromAggregated(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery, error) {
 	var list apidiscoveryv2.APIGroupDiscoveryList
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -161,7 +164,7 @@ func fromAggregated(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery
 			}
 		}
 	}
-	return nil, fmt.Errorf("its discovery document does not name %s", r.GroupVersion)
+	return &apidiscoveryv2.APIVersionDiscovery{Version: r.Version}, nil
 }
 
 // withKinds adds an empty kind if a server sends none: clients may not expect null.
