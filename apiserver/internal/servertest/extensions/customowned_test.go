@@ -1,15 +1,17 @@
 package extensions
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // owned: a field that one manager owns in one version, and under another name in
-// another, keeps its value and its owner there; and a null in a webhook's answer
-// counts as omitted.
+// another, keeps its value and its owner there; a null in a webhook's answer counts
+// as omitted; and an owner in a version that is gone keeps nobody from applying.
 func (c *custom) owned() {
 	const group = "owned.test"
 	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
@@ -60,4 +62,11 @@ func (c *custom) owned() {
 	if got := fmt.Sprint(gone["spec"]); got != "map[note:<nil> size:7]" {
 		c.T.Errorf("what its last owner no longer applies is still there: %s", got)
 	}
+	apply(200, "v2beta1", "two", `{"shade":"red"}`)
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `[{"op":"remove","path":"/spec/versions/1"}]`, "Content-Type", "application/json-patch+json")
+	c.Until("the version is gone", func(context.Context) bool {
+		code, _, _ := c.call("GET", "/apis/"+group+"/v2beta1", nil)
+		return code == http.StatusNotFound
+	})
+	apply(200, "v1", "one", `{"size":8}`)
 }
