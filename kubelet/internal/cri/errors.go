@@ -42,16 +42,23 @@ func (e *Error) Is(target error) bool {
 // What users read of it goes into the API, where it is stored again whenever it changes.
 const maxText = 4096
 
-// bounded leaves the beginning and the end of an error's text, which say where it
-// happened and why.
+// Shorten leaves the beginning and the end of a text that is too long for the API: they
+// say where it happened and why.
+func Shorten(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	const half, cut = maxText / 2, " … "
+	return strings.ToValidUTF8(text[:half-len(cut)]+cut+text[len(text)-half:], "\uFFFD")
+}
+
+// bounded shortens an error's text.
 func bounded(err error) error {
 	s, ok := status.FromError(err)
 	if !ok || len(s.Message()) <= maxText {
 		return err
 	}
-	const half, cut = maxText / 2, " … "
-	text := s.Message()[:half-len(cut)] + cut + s.Message()[len(s.Message())-half:]
-	return status.Error(s.Code(), strings.ToValidUTF8(text, "\uFFFD"))
+	return status.Error(s.Code(), Shorten(s.Message()))
 }
 
 // Message is the runtime's own message, without what was wrapped around it: the

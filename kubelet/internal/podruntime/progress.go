@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/runtimestate"
 )
 
@@ -92,11 +93,13 @@ func (s *podSync) fail(err error) {
 	s.failures = append(s.failures, err)
 }
 
-// wait records why a container does not run, and when to look again.
+// wait records why a container does not run, and when to look again. The reason may be as
+// long as a hook's command, or as what its server answered, and becomes part of the
+// pod's status, which the API takes as a whole or not at all.
 func (s *podSync) wait(container, reason, message string, retryAfter time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[container] = runtimestate.Waiting{Reason: reason, Message: message}
+	s.waiting[container] = runtimestate.Waiting{Reason: reason, Message: cri.Shorten(message)}
 	if retryAfter > 0 && (s.retryAfter == 0 || retryAfter < s.retryAfter) {
 		s.retryAfter = retryAfter
 	}
