@@ -48,6 +48,19 @@ func TestManifestsInJSON(t *testing.T) {
 	}
 }
 
+// Quantities are where a pod has them, and not wherever a name looks like it.
+func TestHugeQuantities(t *testing.T) {
+	const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","annotations":{"limits":"1e1000"}},"spec":{"containers":[{"name":"c","image":"i"%s}]}}`
+	for _, kind := range []string{text, `{"apiVersion":"v1","kind":"PodList","items":[` + text + `]}`} {
+		if pods, err := decodePods(fmt.Appendf(nil, kind, "")); err != nil || len(pods) != 1 {
+			t.Errorf("an annotation: %v", err)
+		}
+		if _, err := decodePods(fmt.Appendf(nil, kind, `,"resources":{"limits":{"cpu":"1e1000"}}`)); err == nil || !strings.Contains(err.Error(), "out of range") {
+			t.Errorf("a limit: error %v", err)
+		}
+	}
+}
+
 // What a server answers is short, whatever it is.
 func TestManifestServersThatTalkTooMuch(t *testing.T) {
 	for name, answer := range map[string]string{

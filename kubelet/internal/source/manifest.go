@@ -53,10 +53,6 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	if err := checkTokens(data); err != nil {
 		return nil, err
 	}
-	// The kubelet would compute for hours, and care for no pod meanwhile.
-	if err := quantity.Check(data, nil); err != nil {
-		return nil, err
-	}
 	var kind struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -123,6 +119,10 @@ func hasUnread(data []byte) bool {
 }
 
 func decodeStrict(data []byte, into any) error {
+	// With a huge quantity the kubelet would compute for hours, and care for no pod meanwhile.
+	if err := quantity.Check(data, into); err != nil {
+		return err
+	}
 	if err := core.DecodeStrict(data, into); err != nil {
 		return fmt.Errorf("decode manifest: %w", err)
 	}
