@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/opencontainers/cgroups"
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -27,10 +25,6 @@ const (
 	bestEffortGroup = "besteffort"
 	podPrefix       = "pod"
 )
-
-// killAttempts is how often Destroy kills what is left in a group: processes
-// may fork while they are listed.
-const killAttempts = 5
 
 // Options say where and how groups are kept.
 type Options struct {
@@ -282,38 +276,6 @@ func (m *Manager) remove(g cgroups.Manager) error {
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// kill ends all processes in a group and below it.
-func kill(g cgroups.Manager) error {
-	for range killAttempts {
-		left := map[int]bool{}
-		for _, dir := range g.GetPaths() {
-			// Dirs that are not there have no processes.
-			_ = filepath.WalkDir(dir, func(at string, e os.DirEntry, err error) error {
-				if err != nil || !e.IsDir() {
-					return nil
-				}
-				pids, err := cgroups.GetPids(at)
-				if err != nil {
-					return nil
-				}
-				for _, pid := range pids {
-					left[pid] = true
-				}
-				return nil
-			})
-		}
-		if len(left) == 0 {
-			return nil
-		}
-		for pid := range left {
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("ending process %d: %w", pid, err)
-			}
-		}
-	}
-	return nil // the kernel is still ending processes; removing waits for that, and fails if it must
 }
 
 func (m *Manager) create(name string, r *cgroups.Resources) error {
