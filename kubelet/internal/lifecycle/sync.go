@@ -59,10 +59,24 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	if err := l.endPredecessors(ctx, pod, runtime); err != nil {
 		return podworker.Outcome{}, err
 	}
+	result, err := l.run(ctx, pod, runtime)
+	if err != nil {
+		return podworker.Outcome{}, err
+	}
+	if result.Err == nil {
+		result.Err = settle()
+	}
+	l.noteResize(pod, result.Err)
+	return l.conclude(ctx, pod, runtime, result, deadline)
+}
+
+// run makes what the pod needs on the node and in the API, and brings it forward in the
+// runtime.
+func (l *Lifecycle) run(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) (podruntime.SyncResult, error) {
 	l.Mirrors.EnsureMirror(pod)
 	if err := os.MkdirAll(podfiles.PodDir(l.RootDir, pod.UID), 0o750); err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
-		return podworker.Outcome{}, fmt.Errorf("directory of the pod: %w", err)
+		return podruntime.SyncResult{}, fmt.Errorf("directory of the pod: %w", err)
 	}
 	l.Objects.Register(pod) // so that its objects are kept until the next sync
 	pull := sync.OnceValue(func() pullSecrets { return l.pullSecrets(ctx, pod) })
@@ -71,11 +85,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	defer started()
 	result := l.syncRuntime(ctx, pod, runtime, func() []*core.Secret { return pull().found })
 	l.recordMissingSecrets(pod, pull, result.Waiting)
-	if result.Err == nil {
-		result.Err = settle()
-	}
-	l.noteResize(pod, result.Err)
-	return l.conclude(ctx, pod, runtime, result, deadline)
+	return result, nil
 }
 
 // syncRuntime brings the pod forward in the runtime, and mounts its volumes.

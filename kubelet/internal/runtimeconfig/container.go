@@ -1,6 +1,7 @@
 package runtimeconfig
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -48,12 +49,9 @@ func (m *Maker) Container(ctx context.Context, c Container) (*runtimeapi.Contain
 	if err != nil {
 		return nil, err
 	}
-	command, err := env.ExpandAll(c.Spec.Command)
-	if err != nil {
-		return nil, err
-	}
-	args, err := env.ExpandAll(c.Spec.Args)
-	if err != nil {
+	command, commandErr := env.ExpandAll(c.Spec.Command)
+	args, argsErr := env.ExpandAll(c.Spec.Args)
+	if err := cmp.Or(commandErr, argsErr); err != nil {
 		return nil, err
 	}
 	mounts, err := m.mounts(ctx, &c, env.Values())
