@@ -53,6 +53,11 @@ func TestHalfDeadServers(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprint(w, page)
 		}, "502 Bad Gateway"},
+		"has no room": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: mvcc: database space exceeded"}`)
+		}, "docs/troubleshooting.md says how to make room"},
 		"says nothing": {func(http.ResponseWriter, *http.Request) {}, "(is it a Kubernetes API server?)"},
 	}
 	for name, server := range servers {

@@ -27,7 +27,7 @@ var deploymentsResource = core.Resource{Group: "apps", Version: "v1", Name: "dep
 // checkCluster looks at what the server knows of the cluster.
 func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var nodes corev1.NodeList
-	var leases coordinationv1.LeaseList
+	var leases, elections coordinationv1.LeaseList
 	var requests certificatesv1.CertificateSigningRequestList
 	var tokens corev1.SecretList
 	var deployments appsv1.DeploymentList
@@ -54,7 +54,8 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 		checks = append(checks, warn(resource.Name, advice, "not looked at: %s", reason(err)))
 		return false
 	}
-	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) {
+	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) && list(core.Leases, core.NamespaceSystem, &elections) {
+		checks = append(checks, s.judgeWrites(leases.Items, elections.Items)...)
 		checks = append(checks, s.judgeNodes(nodes.Items, leases.Items, server)...)
 	}
 	if list(core.Pods, "", &pods, rest.FieldSelector(unscheduled)) {
@@ -102,6 +103,23 @@ func (s *Server) judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, se
 
 // leaseAge is how long a node may be silent before the control plane considers it lost.
 const leaseAge = 40 * time.Second
+
+// judgeWrites tells whether anything is written: an etcd without room answers reads, and
+// nothing but leases that nobody renews any more, neither nodes nor the control plane, shows it.
+func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
+	var newest time.Time
+	for _, lease := range slices.Concat(nodes, elections) {
+		if renewed := lease.Spec.RenewTime; renewed != nil && renewed.After(newest) {
+			newest = renewed.Time
+		}
+	}
+	age := s.Now().Sub(newest)
+	if len(nodes) == 0 || len(elections) == 0 || age <= leaseAge {
+		return nil
+	}
+	return []Check{fail("writes", "see in the API server's log what etcd says to writes: after `database space exceeded`, make room in it (docs/troubleshooting.md); the kubelets may be well",
+		"nobody has renewed a lease for %s, neither nodes nor the control plane: the API server is probably unable to write", age.Round(time.Second))}
+}
 
 func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server string) []Check {
 	name, now := "node/"+node.Name, s.Now()

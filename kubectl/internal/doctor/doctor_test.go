@@ -277,6 +277,28 @@ func TestNodes(t *testing.T) {
 	}
 }
 
+// An etcd without room looks like kubelets that are gone, except that the control
+// plane's own leases age, too.
+func TestNothingIsWritten(t *testing.T) {
+	now := time.Now()
+	s := &Server{Now: func() time.Time { return now }}
+	lease := func(age time.Duration) []coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(now.Add(-age))
+		return []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}, {}}
+	}
+	if got := s.judgeWrites(lease(time.Minute), lease(53*time.Second)); len(got) != 1 || got[0].Result != Fail || !strings.Contains(got[0].Detail, "for 53s") {
+		t.Errorf("got %+v", got)
+	}
+	for name, got := range map[string][]Check{
+		"a node's is new": s.judgeWrites(lease(time.Second), lease(time.Minute)), "the control plane's is new": s.judgeWrites(lease(time.Minute), lease(time.Second)),
+		"nobody elects": s.judgeWrites(lease(time.Minute), nil), "there are no nodes": s.judgeWrites(nil, lease(time.Minute)),
+	} {
+		if len(got) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // A deployment's state in a cluster without kube-controller-manager.
 func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
 	now := time.Now()

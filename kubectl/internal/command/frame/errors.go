@@ -100,7 +100,7 @@ func flatten(err error) []error {
 // Text says an error in kubectl's words.
 func (c *CLI) Text(err error) string {
 	if status, from := statusOf(err); status != nil {
-		return statusText(status, from) + withoutTLS(status) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
+		return statusText(status, from) + withoutTLS(status) + withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
 	}
 	var noKind *discover.NoKindError
 	if errors.As(err, &noKind) {
@@ -114,7 +114,7 @@ func (c *CLI) Text(err error) string {
 	if errors.As(err, &failed) {
 		return c.connectionText(failed) + c.certificateAdvice(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
-	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err)
+	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err) + withoutRoom(err.Error())
 }
 
 // withoutTLS is a line on what to do when a server that speaks TLS was spoken to
@@ -127,6 +127,15 @@ func withoutTLS(status *apierrors.StatusError) string {
 		if cause.Type == metav1.CauseTypeUnexpectedServerResponse && strings.Contains(cause.Message, "HTTP request to an HTTPS server") {
 			return "\n(The server speaks HTTPS, and its address begins with http://: change that to https://.)"
 		}
+	}
+	return ""
+}
+
+// withoutRoom is a line on what to do when etcd has used up its quota, which no room on
+// the disk helps.
+func withoutRoom(text string) string {
+	if strings.Contains(text, "mvcc: database space exceeded") {
+		return "\n(etcd's quota is used up, and it takes no writes but deletions: docs/troubleshooting.md says how to make room.)"
 	}
 	return ""
 }
