@@ -15,6 +15,12 @@ import (
 // pouring serves a pod whose tar sends zeros, the end of an archive, on one of
 // its streams, as long as anybody reads, or up to most bytes.
 func pouring(t *testing.T, stream, most int) string {
+	const ended = `{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"2"}]}}`
+	return pouringUntil(t, stream, most, ended)
+}
+
+// pouringUntil is pouring with another end.
+func pouringUntil(t *testing.T, stream, most int, end string) string {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/exec") {
 			fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
@@ -36,7 +42,7 @@ func pouring(t *testing.T, stream, most int) string {
 				return
 			}
 		}
-		fmt.Fprint(channels[3], `{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"2"}]}}`)
+		fmt.Fprint(channels[3], end)
 	})
 }
 
@@ -55,4 +61,10 @@ func TestCopyWithEndlessErrors(t *testing.T) {
 	if c.err.Len() > 64<<10 {
 		t.Errorf("said %d bytes of it", c.err.Len())
 	}
+}
+
+// Images that only hold their program, as our demo does, have no tar.
+func TestCopyFromAnImageWithoutTar(t *testing.T) {
+	server := pouringUntil(t, 1, 0, `{"status":"Failure","reason":"InternalError","code":500,"message":"OCI runtime exec failed: exec: \"tar\": executable file not found in $PATH: unknown"}`)
+	kctl(t, server, "", "cp", "x:a", filepath.Join(t.TempDir(), "a")).want(t, 1, "the container's image has no tar, which cp needs")
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -183,6 +185,9 @@ func (r Rules) strictPrefix() string {
 	return ""
 }
 
+// kustomizations are the names of the files that `-k` reads, and `-f` finds among others.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
 // missingTypeError says which part of its type an object lacks, in kubectl's words.
 func (r Rules) missingTypeError(kind, version string) error {
 	validated := r.Validation == metav1.FieldValidationStrict || r.Validation == metav1.FieldValidationWarn
@@ -219,7 +224,11 @@ func (r Rules) split(content map[string]any, source string, line int) ([]Object,
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
 	if kind == "" || version == "" {
-		return nil, parseError(source, line, r.missingTypeError(kind, version))
+		err := r.missingTypeError(kind, version)
+		if slices.Contains(kustomizations, path.Base(source)) {
+			err = fmt.Errorf("%w (a kustomization is applied by the name of its directory: -k %s)", err, path.Dir(source))
+		}
+		return nil, parseError(source, line, err)
 	}
 	items, isList := content["items"].([]any)
 	if !strings.HasSuffix(kind, "List") || !isList && content["items"] != nil {

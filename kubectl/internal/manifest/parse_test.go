@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		{"twice the same key, JSON", "f.json", `{"apiVersion":"v1","kind":"Pod","kind":"Node"}`, `error parsing f.json: line 1: duplicate field "kind"`},
 		{"no kind", "f.yaml", "---\n\nmetadata: {name: a}\n", "error parsing f.yaml: line 3: Object 'Kind' is missing"},
 		{"no version", "f.yaml", "kind: Pod\n", "error parsing f.yaml: line 1: the object has no apiVersion"},
+		{"a kustomization", "all/kustomization.yaml", "resources: [a.yaml]\n", "(a kustomization is applied by the name of its directory: -k all)"},
 		{"not an object", "f.yaml", "- a\n- b\n", "error parsing f.yaml: line 1: the document is not an object"},
 		{"list of texts", "f.yaml", "apiVersion: v1\nkind: List\nitems: [a]\n", "item 0 of the list is not an object"},
 	}

@@ -120,11 +120,17 @@ func (k *copyOptions) stream(ctx context.Context, pod *core.Pod, in io.Reader, o
 	}
 	var said headBuffer
 	err = remote.Join(ctx, loaded.Client, address, remote.Streams{In: in, Out: out, Err: &said})
-	if text := said.String(); err != nil && text != "" {
+	switch text := said.String(); {
+	case err != nil && text != "":
 		return fmt.Errorf("%s: %s: %w", command[0], text, err)
+	case err != nil && strings.Contains(err.Error(), noTar):
+		return fmt.Errorf("the container's image has no tar, which cp needs: %w", err)
 	}
 	return err
 }
+
+// noTar is what runc says of an image that only holds its program.
+const noTar = `exec: "tar": executable file not found`
 
 // headBuffer keeps the first part of a container's output, which may have no end.
 type headBuffer struct {
