@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -94,7 +96,7 @@ func TestSettingsStay(t *testing.T) {
 		t.Errorf("some kubeconfig is %+v's", local)
 	}
 	again, err := chooseSettings(l, UpOptions{Port: 6443})
-	if err != nil || *again != *first {
+	if err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("second time %+v, %v, want %+v", again, err, first)
 	}
 	if _, err := chooseSettings(l, UpOptions{Port: 6443, PortSet: true}); err == nil {
@@ -110,6 +112,42 @@ func TestSettingsStay(t *testing.T) {
 	slices.Sort(ports)
 	if len(slices.Compact(ports)) != 5 {
 		t.Errorf("a port is used twice: %+v", first)
+	}
+}
+
+// A program that died is started as it was: with its flags, and the API server on its
+// etcd, whatever the command line of this time leaves out.
+func TestFlagsAreKept(t *testing.T) {
+	l := layout(t)
+	ask := func(o UpOptions) (string, map[string]string) {
+		t.Helper()
+		o.Port = 7443
+		if before, err := loadSettings(l); err == nil {
+			before.recall(&o)
+		}
+		if _, err := chooseSettings(l, o); err != nil {
+			t.Fatal(err)
+		}
+		s, err := loadSettings(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.EtcdServers != o.EtcdServers || !maps.Equal(s.Flags, o.Flags) {
+			t.Errorf("saved %+v, started with %+v", s, o)
+		}
+		return o.EtcdServers, o.Flags
+	}
+	flags := map[string]string{Kubelet: "--max-pods=5"}
+	ask(UpOptions{NodeName: "n", EtcdServers: "http://127.0.0.1:1", EtcdServersSet: true, Flags: flags})
+	if etcd, got := ask(UpOptions{Flags: map[string]string{}}); etcd != "http://127.0.0.1:1" || !maps.Equal(got, flags) {
+		t.Errorf("started again with etcd %q, flags %q", etcd, got)
+	}
+	want := map[string]string{Kubelet: "--max-pods=6", Scheduler: "--v=4"}
+	if _, got := ask(UpOptions{Flags: want}); !maps.Equal(got, want) {
+		t.Errorf("other flags: %q", got)
+	}
+	if etcd, got := ask(UpOptions{EtcdServersSet: true, Flags: map[string]string{Kubelet: ""}}); etcd != "" || !maps.Equal(got, map[string]string{Scheduler: "--v=4"}) {
+		t.Errorf("taken away: etcd %q, flags %q", etcd, got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -29,6 +30,10 @@ type settings struct {
 	KubeletPort   int    `json:"kubeletPort"`
 	HealthzPort   int    `json:"healthzPort"` // the kubelet's
 	PodCIDR       string `json:"podCIDR"`
+	// With what programs are started, until the user asks for something else: an API
+	// server that came up again without its etcd would serve an empty cluster.
+	EtcdServers string            `json:"etcdServers,omitempty"`
+	Flags       map[string]string `json:"flags,omitempty"`
 }
 
 // Upstream's ports. A cluster on upstream's API server port uses them if they
@@ -76,11 +81,14 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	s, err := loadSettings(l)
 	switch {
 	case err == nil:
-		return s, s.checkAgrees(o)
+		if err := s.checkAgrees(o); err != nil {
+			return nil, err
+		}
+		return s, s.remember(l, o)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port}
+	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port, EtcdServers: o.EtcdServers, Flags: o.Flags}
 	if s.NodeName == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -109,11 +117,36 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	if s.PodCIDR, err = freeSubnet(l.ID()); err != nil {
 		return nil, err
 	}
+	return s, s.save(l)
+}
+
+func (s *settings) save(l Layout) error {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s, pki.WriteFile(l.Settings(), append(data, '\n'))
+	return pki.WriteFile(l.Settings(), append(data, '\n'))
+}
+
+// recall completes what the user asks for by what was asked for before.
+func (s *settings) recall(o *UpOptions) {
+	if !o.EtcdServersSet {
+		o.EtcdServers = s.EtcdServers
+	}
+	flags := map[string]string{}
+	maps.Copy(flags, s.Flags)
+	maps.Copy(flags, o.Flags)
+	maps.DeleteFunc(flags, func(_, value string) bool { return value == "" })
+	o.Flags = flags
+}
+
+// remember saves what programs are started with now, which recall has completed.
+func (s *settings) remember(l Layout, o UpOptions) error {
+	if s.EtcdServers == o.EtcdServers && maps.Equal(s.Flags, o.Flags) {
+		return nil
+	}
+	s.EtcdServers, s.Flags = o.EtcdServers, o.Flags
+	return s.save(l)
 }
 
 // checkAvailable checks the address and the port before they become the cluster's for

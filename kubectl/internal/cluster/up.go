@@ -22,15 +22,17 @@ import (
 
 // UpOptions are what a user can choose; the flags of `kctl up`.
 type UpOptions struct {
-	Dir         string
-	Port        int
-	PortSet     bool // the user named Port
-	NodeName    string
-	Address     string // of this machine, for nodes and pods; "" for loopback
-	EtcdServers string
-	BinDir      string            // "" for the folder of this program
-	Without     []string          // parts that are not started
-	Flags       map[string]string // part → flags passed on to it
+	Dir      string
+	Port     int
+	PortSet  bool // the user named Port
+	NodeName string
+	Address  string // of this machine, for nodes and pods; "" for loopback
+	// EtcdServers and Flags are those of the last time if the user does not name them.
+	EtcdServers    string
+	EtcdServersSet bool              // the user named EtcdServers
+	BinDir         string            // "" for the folder of this program
+	Without        []string          // parts that are not started
+	Flags          map[string]string // part → flags passed on to it, where the user named them
 }
 
 // Validate checks the options by themselves.
@@ -72,16 +74,19 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	service, err := serviceAddress(o.Flags[Apiserver])
-	if err != nil {
-		return nil, err
-	}
 	l, err := newLayout(o.Dir)
 	if err != nil {
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
 		return nil, errors.New("kctl up needs root: it starts a container runtime and makes network links")
+	}
+	if before, err := loadSettings(l); err == nil { // what is wrong with them is told below
+		before.recall(&o)
+	}
+	service, err := serviceAddress(o.Flags[Apiserver])
+	if err != nil {
+		return nil, err
 	}
 	if err := errors.Join(loopbackUp(), l.checkAvailable(o)); err != nil {
 		return nil, err

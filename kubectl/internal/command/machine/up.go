@@ -23,7 +23,9 @@ func newUp() *cobra.Command {
 		Short: "Bring a cluster up on this machine",
 		Long: `Bring a cluster up on this machine: certificates, kubeconfigs, an image
 registry, a containerd of its own, the API server, the scheduler and a kubelet.
-Everything is kept below --dir. What runs already is left alone.`,
+Everything is kept below --dir. What runs already is left alone; what does not is
+started as it was the last time, with its flags and --etcd-servers, unless they are
+given again ("--kubelet-flags=" takes them away).`,
 		Example: `  # A cluster in /var/lib/kctl
   kctl up
 
@@ -34,10 +36,12 @@ Everything is kept below --dir. What runs already is left alone.`,
   kctl up --without=scheduler`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.PortSet = cmd.Flags().Changed("port")
+			o.PortSet, o.EtcdServersSet = cmd.Flags().Changed("port"), cmd.Flags().Changed("etcd-servers")
 			o.Flags = map[string]string{}
 			for part, value := range flags {
-				o.Flags[part] = *value
+				if cmd.Flags().Changed(part + "-flags") {
+					o.Flags[part] = *value
+				}
 			}
 			result, err := cluster.Up(cmd.Context(), o, progressTo(cmd))
 			if err != nil {
