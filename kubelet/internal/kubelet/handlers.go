@@ -108,7 +108,7 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	if failed.StartTime == nil {
 		failed.StartTime = ptr.To(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
 	}
-	if status.Runs(&pod.Status) { // an earlier kubelet ran it
+	if status.Begun(&pod.Status) { // by an earlier kubelet, whose sandbox may be there
 		k.terminatePod(pod, termination{reason: failed.Reason, message: failed.Message})
 		return
 	}

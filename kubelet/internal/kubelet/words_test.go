@@ -68,6 +68,47 @@ func TestAPodThatMayRunNoMore(t *testing.T) {
 	})
 }
 
+// TestAPodThatMayBeginNoMore: so does one whose containers never ran, and its sandbox, which
+// an earlier kubelet made, is ended with it.
+func TestAPodThatMayBeginNoMore(t *testing.T) {
+	b := newBed(t)
+	pod := shellPod("web", forever)
+	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].ImagePullPolicy = "kctl.local/nosuch", corev1.PullNever
+	b.create(pod)
+	ready := func() int {
+		all, err := b.containerd.Client().ListPodSandbox(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for _, sandbox := range all {
+			if sandbox.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+				count++
+			}
+		}
+		return count
+	}
+	b.api.wait("the pod to wait for its image", func() bool {
+		pod := b.api.pod("web")
+		return pod != nil && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil && ready() == 1
+	})
+	b.stop()
+	elsewhere := []byte(`{"spec":{"nodeSelector":{"no":"such"}}}`)
+	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.MergePatchType, elsewhere, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	if s := b.waitPhase("web", corev1.PodFailed).Status; s.Reason != "NodeAffinity" {
+		t.Errorf("%+v", s)
+	}
+	b.api.wait("its sandbox to end", func() bool { return ready() == 0 })
+	for _, c := range b.api.pod("web").Status.ContainerStatuses {
+		if c.State.Waiting != nil {
+			t.Errorf("a container of a pod that has failed waits: %+v", c.State.Waiting)
+		}
+	}
+}
+
 // A missing pull secret is reported if it may be why an image could not be
 // pulled, together with the runtime's error, which may name another reason.
 func TestMissingPullSecretsAreToldWithAPullThatFails(t *testing.T) {

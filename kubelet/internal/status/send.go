@@ -257,6 +257,11 @@ func Runs(status *core.PodStatus) bool {
 	return false
 }
 
+// Begun says that a kubelet has begun with the pod: it has told of its containers.
+func Begun(status *core.PodStatus) bool {
+	return len(status.InitContainerStatuses)+len(status.ContainerStatuses)+len(status.EphemeralContainerStatuses) > 0
+}
+
 // sameConditions says that two lists have the same, in whatever order.
 func sameConditions(a, b []core.PodCondition) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(c core.PodCondition) bool {
