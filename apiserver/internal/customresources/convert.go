@@ -72,7 +72,7 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 			out[i] = o
 			continue
 		}
-		if c.webhook == nil {
+		if c.webhook == nil || isEmpty(o) {
 			out[i] = o.DeepCopy()
 			to.rename(out[i])
 			continue
@@ -96,6 +96,18 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 		out[i] = converted[j]
 	}
 	return out, nil
+}
+
+// isEmpty reports whether an object has nothing but its kind: what a new one replaces, for
+// managedFields. Webhooks expect an object with a name.
+func isEmpty(o *object) bool {
+	for name, value := range o.Object {
+		content, isObject := value.(map[string]any)
+		if name != "apiVersion" && name != "kind" && (name != "metadata" || !isObject || len(content) > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // rename makes an object one of version f, where only the version's name differs.

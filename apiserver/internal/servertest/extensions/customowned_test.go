@@ -58,6 +58,7 @@ func (c *custom) owned() {
 	if _, has := shown["status"]; has {
 		c.T.Errorf("a null is shown: %v", shown)
 	}
+	c.copied(group, left)
 	gone := apply(200, "v2beta1", "two", `{}`)
 	if got := fmt.Sprint(gone["spec"]); got != "map[note:<nil> size:7]" {
 		c.T.Errorf("what its last owner no longer applies is still there: %s", got)
@@ -69,4 +70,17 @@ func (c *custom) owned() {
 		return code == http.StatusNotFound
 	})
 	apply(200, "v1", "one", `{"size":8}`)
+}
+
+// copied: who creates a copy with the managedFields of the original owns its fields. A webhook is
+// not asked to convert the nothing that was there before.
+func (c *custom) copied(group string, original map[string]any) {
+	copied := &unstructured.Unstructured{Object: original}
+	copied.SetName("copy")
+	copied.SetResourceVersion("")
+	copied.SetUID("")
+	copied.Object = c.want(201, "POST", "/apis/"+group+"/v1/namespaces/default/widgets?fieldManager=restore", original)
+	if got := copied.GetManagedFields(); len(got) != 1 || got[0].Manager != "restore" {
+		c.T.Errorf("the owners of the copy are %v", got)
+	}
 }
