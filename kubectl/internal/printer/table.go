@@ -164,7 +164,7 @@ func cell(value any) string {
 	var text string
 	switch v := value.(type) {
 	case nil:
-		text = "<none>"
+		text = "" // of a custom resource without that field
 	case string:
 		text = v
 	case float64:
