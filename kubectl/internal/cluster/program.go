@@ -25,6 +25,8 @@ type program struct {
 	name string
 	path string
 	args []string
+	// flags are those among args that the user asked for, now or an earlier time.
+	flags string
 	// ready returns nil once the program does its work, else what it waits for.
 	ready func(ctx context.Context) error
 }
@@ -121,7 +123,11 @@ func (l Layout) waitReady(ctx context.Context, p program, ended func() bool) err
 			return nil
 		}
 		if ended() {
-			return fmt.Errorf("%s ended:\n%s", p.name, l.logTail(p.name))
+			kept := ""
+			if p.flags != "" {
+				kept = fmt.Sprintf("\n(its flags %q are kept for the next time; --%s-flags gives it others, or none)", p.flags, p.name)
+			}
+			return fmt.Errorf("%s ended:\n%s%s", p.name, l.logTail(p.name), kept)
 		}
 		select {
 		case <-ticker.C:

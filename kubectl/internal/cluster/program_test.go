@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -62,8 +65,47 @@ func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
 	}
 	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "echo no such device; exit 3", l.path("x") + "/"},
 		ready: func(context.Context) error { return errors.New("not yet") }}
-	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no such device") {
+	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no such device") || strings.Contains(err.Error(), "kept") {
 		t.Errorf("got %v", err)
+	}
+	p.flags = "--nosuch" // perhaps of an earlier time
+	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), `"--nosuch" are kept for the next time; --kubelet-flags gives it others`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A node is Ready for a while after its kubelet has ended: a kubelet that ends at its
+// start is not taken for ready on the word of the one before.
+func TestAKubeletIsReadyByItsOwnWord(t *testing.T) {
+	l := layout(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
+	}))
+	defer api.Close()
+	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + api.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
+	if err := os.WriteFile(l.Kubeconfig("admin"), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	health := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	_, port, err := net.SplitHostPort(health.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &settings{NodeName: "n"}
+	if s.HealthzPort, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	all, err := programs(l, s, UpOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all[Kubelet].ready(t.Context()); err != nil {
+		t.Errorf("it is well: %v", err)
+	}
+	health.Close()
+	if err := all[Kubelet].ready(t.Context()); err == nil {
+		t.Error("a kubelet that does not run is ready")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,8 +68,14 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		},
 		{
 			name: Kubelet, path: filepath.Join(binDir, Kubelet),
-			args:  kubeletArgs(l, s),
-			ready: func(ctx context.Context) error { return l.nodeReady(ctx, s.NodeName) },
+			args: kubeletArgs(l, s),
+			ready: func(ctx context.Context) error {
+				// The node may still be Ready by the word of a kubelet that has ended.
+				if err := l.checkHealth(ctx, "http://"+net.JoinHostPort(loopback, strconv.Itoa(s.HealthzPort))+"/healthz", "admin"); err != nil {
+					return err
+				}
+				return l.nodeReady(ctx, s.NodeName)
+			},
 		},
 	}
 	out := map[string]program{}
@@ -77,6 +84,7 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--%s-flags: %w", p.name, err)
 		}
+		p.flags = o.Flags[p.name]
 		p.args = append(p.args, extra...) // the user's come last, so that they win
 		out[p.name] = p
 	}
