@@ -68,16 +68,15 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		},
 		{
 			name: Kubelet, path: filepath.Join(binDir, Kubelet),
-			args: kubeletArgs(l, s),
-			ready: func(ctx context.Context) error {
-				// The node may still be Ready by the word of a kubelet that has ended.
-				if err := l.checkHealth(ctx, "http://"+net.JoinHostPort(loopback, strconv.Itoa(s.HealthzPort))+"/healthz", "admin"); err != nil {
-					return err
-				}
-				return l.nodeReady(ctx, s.NodeName)
-			},
+			args:  kubeletArgs(l, s),
+			ready: func(ctx context.Context) error { return l.kubeletReady(ctx, s) },
 		},
 	}
+	return withFlags(all, o)
+}
+
+// withFlags adds the flags that the user asks for.
+func withFlags(all []program, o UpOptions) (map[string]program, error) {
 	out := map[string]program{}
 	for _, p := range all {
 		extra, err := splitFlags(o.Flags[p.name])
@@ -221,6 +220,15 @@ func (l Layout) client() (*rest.Client, error) {
 	}
 	config.Timeout = 5 * time.Second
 	return rest.New(config)
+}
+
+// kubeletReady asks the kubelet, and not the API alone: the node may still be Ready by the
+// word of a kubelet that has ended.
+func (l Layout) kubeletReady(ctx context.Context, s *settings) error {
+	if err := l.checkHealth(ctx, "http://"+net.JoinHostPort(loopback, strconv.Itoa(s.HealthzPort))+"/healthz", "admin"); err != nil {
+		return err
+	}
+	return l.nodeReady(ctx, s.NodeName)
 }
 
 func (l Layout) nodeReady(ctx context.Context, name string) error {

@@ -33,8 +33,32 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var deployments appsv1.DeploymentList
 	var pods corev1.PodList
 	var checks []Check
+	list := s.lister(ctx, &checks)
+	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) {
+		if list(core.Leases, core.NamespaceSystem, &elections) {
+			checks = append(checks, s.judgeWrites(leases.Items, elections.Items)...)
+		}
+		checks = append(checks, s.judgeNodes(nodes.Items, leases.Items, server)...)
+	}
+	if list(core.Pods, "", &pods, rest.FieldSelector(unscheduled)) {
+		checks = append(checks, s.judgeUnscheduled(pods.Items)...)
+	}
+	if list(core.CertificateSigningRequests, "", &requests) {
+		checks = append(checks, judgeRequests(requests.Items, s.Now()))
+	}
+	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+tokenType)) {
+		checks = append(checks, judgeTokens(tokens.Items, s.Now()))
+	}
+	if list(deploymentsResource, "", &deployments) {
+		checks = append(checks, judgeDeployments(deployments.Items, s.Now())...)
+	}
+	return checks
+}
+
+// lister lists from the server; what could not be listed becomes a check.
+func (s *Server) lister(ctx context.Context, checks *[]Check) func(core.Resource, string, any, ...rest.Option) bool {
 	silent := false // having waited for one list in vain, it does not wait for the others
-	list := func(resource core.Resource, namespace string, into any, opts ...rest.Option) bool {
+	return func(resource core.Resource, namespace string, into any, opts ...rest.Option) bool {
 		if silent {
 			return false
 		}
@@ -51,26 +75,9 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 		case ctx.Err() != nil:
 			silent, err = true, fmt.Errorf("no answer within %s, so that nothing else was asked for", answerWithin)
 		}
-		checks = append(checks, warn(resource.Name, advice, "not looked at: %s", reason(err)))
+		*checks = append(*checks, warn(resource.Name, advice, "not looked at: %s", reason(err)))
 		return false
 	}
-	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) && list(core.Leases, core.NamespaceSystem, &elections) {
-		checks = append(checks, s.judgeWrites(leases.Items, elections.Items)...)
-		checks = append(checks, s.judgeNodes(nodes.Items, leases.Items, server)...)
-	}
-	if list(core.Pods, "", &pods, rest.FieldSelector(unscheduled)) {
-		checks = append(checks, s.judgeUnscheduled(pods.Items)...)
-	}
-	if list(core.CertificateSigningRequests, "", &requests) {
-		checks = append(checks, judgeRequests(requests.Items, s.Now()))
-	}
-	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+tokenType)) {
-		checks = append(checks, judgeTokens(tokens.Items, s.Now()))
-	}
-	if list(deploymentsResource, "", &deployments) {
-		checks = append(checks, judgeDeployments(deployments.Items, s.Now())...)
-	}
-	return checks
 }
 
 func reason(err error) string {

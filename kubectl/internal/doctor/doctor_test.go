@@ -277,28 +277,6 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// An etcd without room looks like kubelets that are gone, except that the control
-// plane's own leases age, too.
-func TestNothingIsWritten(t *testing.T) {
-	now := time.Now()
-	s := &Server{Now: func() time.Time { return now }}
-	lease := func(age time.Duration) []coordinationv1.Lease {
-		renewed := metav1.NewMicroTime(now.Add(-age))
-		return []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}, {}}
-	}
-	if got := s.judgeWrites(lease(time.Minute), lease(53*time.Second)); len(got) != 1 || got[0].Result != Fail || !strings.Contains(got[0].Detail, "for 53s") {
-		t.Errorf("got %+v", got)
-	}
-	for name, got := range map[string][]Check{
-		"a node's is new": s.judgeWrites(lease(time.Second), lease(time.Minute)), "the control plane's is new": s.judgeWrites(lease(time.Minute), lease(time.Second)),
-		"nobody elects": s.judgeWrites(lease(time.Minute), nil), "there are no nodes": s.judgeWrites(nil, lease(time.Minute)),
-	} {
-		if len(got) != 0 {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
 // A deployment's state in a cluster without kube-controller-manager.
 func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
 	now := time.Now()
@@ -315,36 +293,6 @@ func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
 		if got := judgeDeployments(well, now); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-// Pods that no scheduler looks at, beside those about which one has said why they wait.
-func TestPodsThatNoSchedulerTakesUp(t *testing.T) {
-	now := time.Now()
-	s := &Server{Now: func() time.Time { return now }}
-	pod := func(name string, change func(*core.Pod)) core.Pod {
-		p := core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
-		p.Spec.SchedulerName = corev1.DefaultSchedulerName
-		if change != nil {
-			change(&p)
-		}
-		return p
-	}
-	got := s.judgeUnscheduled([]core.Pod{
-		pod("lost", nil),
-		pod("other", func(p *core.Pod) { p.Spec.SchedulerName = "mine" }),
-		pod("new", func(p *core.Pod) { p.CreationTimestamp = metav1.NewTime(now) }),
-		pod("bound", func(p *core.Pod) { p.Spec.NodeName = "n" }),
-		pod("leaves", func(p *core.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }),
-		pod("refused", func(p *core.Pod) {
-			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
-		}),
-	})
-	if len(got) != 2 || got[0].Result != Fail || got[0].Detail != "default-scheduler does not take up: a/lost" || !strings.Contains(got[0].Advice, "kctl-scheduler") {
-		t.Errorf("got %+v", got)
-	}
-	if len(got) == 2 && (got[1].Detail != "mine does not take up: a/other" || strings.Contains(got[1].Advice, "kctl-scheduler")) {
-		t.Errorf("got %+v", got[1])
 	}
 }
 
