@@ -98,6 +98,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 		`kubelet_desired_pods{static=""} 3`, `kubelet_desired_pods{static="true"} 1`, `kubelet_active_pods{static=""} 1`, `kubelet_mirror_pods{} 1`,
 		`kubelet_working_pods{config="desired",lifecycle="sync",static=""} 1`, `kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
 		`kubelet_working_pods{config="orphan",lifecycle="sync",static=""} 0`,
+		`kubelet_working_pods{config="runtime_only",lifecycle="terminated",static="unknown"} 0`,
 		`kubelet_running_pods{} 2`, `kubelet_running_containers{container_state="running"} 2`,
 		`kubelet_started_pods_total{} 3`, `kubelet_started_containers_total{container_type="init_container"} 1`,
 		`kubelet_started_containers_errors_total{code="RunContainerError",container_type="container"} `,

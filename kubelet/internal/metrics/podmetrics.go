@@ -177,11 +177,12 @@ func (p podMetrics) collectRunning(metrics chan<- prometheus.Metric, gauge func(
 // collectWorkers counts pod workers by what they are doing.
 func (p podMetrics) collectWorkers(metrics chan<- prometheus.Metric) {
 	working := newTally(workingDesc)
-	for _, config := range []string{"desired", "orphan"} {
-		for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
+	for _, lifecycle := range []string{"sync", "terminating", "terminated"} {
+		for _, config := range []string{"desired", "orphan"} {
 			working.add(0, config, lifecycle, "")
 			working.add(0, config, lifecycle, "true")
 		}
+		working.add(0, "runtime_only", lifecycle, "unknown")
 	}
 	for uid, state := range p.Workers.States() {
 		config, static := "runtime_only", "unknown"
