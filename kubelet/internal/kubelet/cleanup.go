@@ -60,7 +60,7 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 		}
 	}
 	for _, pod := range k.pods.Pods() {
-		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
+		if k.workers.Phase(pod.UID) == podworker.Syncing { // while it waits, the mirror shows the pod that it waits for
 			k.mirrors.EnsureMirror(pod)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -88,4 +89,47 @@ func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 	write(strings.Replace(manifest, `"name":"static"`, `"name":"renamed"`, 1))
 	runs("renamed-node-1", again)
 	b.api.wait("the mirror of the old name to go", func() bool { return b.api.pod("static-node-1") == nil })
+}
+
+// The pod of a manifest that changed starts when the old one has ended. Until then the API
+// shows the old one.
+func TestAManifestThatChanges(t *testing.T) {
+	stopped := make(chan struct{})
+	var path string
+	b, _ := newHollowBed(t, func(c *config.Config) {
+		c.StaticPodPath = t.TempDir()
+		path = filepath.Join(c.StaticPodPath, "static.json")
+	}, func(o *simulated.Options) {
+		o.Fault = func(ctx context.Context, method string, call func() error) error {
+			if method == "StopContainer" {
+				select {
+				case <-stopped:
+				case <-ctx.Done():
+				}
+			}
+			return call()
+		}
+	})
+	if err := os.WriteFile(path, []byte(staticManifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := b.waitPhase("static-node-1", corev1.PodRunning)
+	changed := strings.Replace(staticManifest, `"dnsPolicy"`, `"restartPolicy":"Never","dnsPolicy"`, 1)
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the next pod to wait", func() bool {
+		pods := b.kubelet.pods.Pods()
+		return len(pods) == 1 && pods[0].Spec.RestartPolicy == corev1.RestartPolicyNever && b.kubelet.workers.Phase(pods[0].UID) == podworker.Waiting
+	})
+	b.kubelet.cleanUp(t.Context())
+	b.kubelet.mirrors.Wait()
+	if mirror := b.api.pod("static-node-1"); mirror == nil || mirror.UID != before.UID {
+		t.Error("the mirror of a pod that still ends is gone")
+	}
+	close(stopped)
+	b.api.wait("the next pod to run", func() bool {
+		pod := b.api.pod("static-node-1")
+		return pod != nil && pod.UID != before.UID && pod.Status.Phase == corev1.PodRunning
+	})
 }
