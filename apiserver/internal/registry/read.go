@@ -25,11 +25,10 @@ func (s *Store[T]) Get(ctx context.Context, namespace, name, resourceVersion str
 	return Encoded{JSON: e.Value, Revision: e.Revision}, nil
 }
 
-// read reads one object from the cache, or from etcd while the cache is held back
-// (cache.ErrHeldBack).
+// read reads one object from the cache, or from etcd if the cache is stopped.
 func (s *Store[T]) read(ctx context.Context, key string, at freshness) (*cache.Entry, error) {
 	err := at.wait(ctx, s.cache)
-	if errors.Is(err, cache.ErrHeldBack) {
+	if isStopped(err) {
 		return s.cache.GetStored(ctx, key)
 	}
 	if err != nil {
@@ -38,10 +37,16 @@ func (s *Store[T]) read(ctx context.Context, key string, at freshness) (*cache.E
 	if e, ok := s.cache.Get(key); ok {
 		return e, nil
 	}
-	if s.cache.Ready() != nil { // held back since then: changes of the object no longer arrive
+	if s.cache.Ready() != nil { // since then: changes of the object no longer arrive
 		return s.cache.GetStored(ctx, key)
 	}
 	return nil, storage.ErrNotFound
+}
+
+// isStopped reports whether etcd has to be asked, because the cache lacks what has happened
+// meanwhile.
+func isStopped(err error) bool {
+	return errors.Is(err, cache.ErrHeldBack) || errors.Is(err, cache.ErrEnded)
 }
 
 // List implements Resource.
@@ -70,7 +75,7 @@ func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (L
 
 func (s *Store[T]) readPage(ctx context.Context, page cache.Page, plan listPlan) (cache.List, error) {
 	err := plan.freshness.wait(ctx, s.cache)
-	if errors.Is(err, cache.ErrHeldBack) && (plan.exact || plan.freshness.current) {
+	if isStopped(err) && (plan.exact || plan.freshness.current) {
 		return s.cache.ListStored(ctx, page, plan.freshness.revision) // of what else there is
 	}
 	if err != nil {

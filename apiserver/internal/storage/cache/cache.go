@@ -19,6 +19,10 @@ import (
 // ErrNotReady: the cache has not read its resource from etcd yet.
 var ErrNotReady = errors.New("storage is being read")
 
+// ErrEnded: the cache's Run has ended, so that nothing new arrives. Whoever asks for the
+// resource again finds another cache, or that it is no longer served.
+var ErrEnded = errors.New("storage is no longer read")
+
 // Options are what a Cache is built from.
 type Options struct {
 	Storage storage.Reader

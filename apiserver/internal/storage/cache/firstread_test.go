@@ -62,3 +62,29 @@ func TestReadersWaitForTheFirstRead(t *testing.T) {
 		t.Errorf("when it was read: %v", err)
 	}
 }
+
+// TestReadersDoNotWaitForACacheThatHasEnded: a changed definition replaces the cache of its objects,
+// perhaps before that was read. Its readers come back to find the other one.
+func TestReadersDoNotWaitForACacheThatHasEnded(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
+	slow := slowStore{etcdtest.Start(t), make(chan struct{})}
+	c := cache.New(cache.Options{Storage: slow, Prefix: prefix, Namespaced: true, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Clock: clock, Logger: zap.NewNop()})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, waited := make(chan error, 1), make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	go func() { waited <- c.WaitReady(t.Context()) }()
+	for !clock.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-ended
+	if err := <-waited; !errors.Is(err, cache.ErrEnded) {
+		t.Errorf("who waited: %v", err)
+	}
+	if err := c.WaitReady(t.Context()); !errors.Is(err, cache.ErrEnded) {
+		t.Errorf("who comes later: %v", err)
+	}
+	if _, err := c.Watch(t.Context(), cache.WatchOptions{}); !errors.Is(err, cache.ErrEnded) {
+		t.Errorf("a watch that would never see anything: %v", err)
+	}
+}

@@ -20,11 +20,11 @@ var ErrHeldBack = errors.New("held back")
 // readiness says whether the cache can be read. It is replaced as a whole.
 type readiness struct {
 	known chan struct{} // closed when the cache is ready, or it is known why it is not
-	held  error         // why it is held back: of kinds ErrHeldBack and storage.ErrUnreadable
+	held  error         // why it is held back (of kinds ErrHeldBack and storage.ErrUnreadable), or ErrEnded
 }
 
-// Ready returns nil once the cache has read its resource, ErrNotReady before that, and
-// ErrHeldBack if an object prevents it.
+// Ready returns nil once the cache has read its resource, ErrNotReady before that,
+// ErrHeldBack if an object prevents it, and ErrEnded when its Run has ended.
 func (c *Cache) Ready() error {
 	r := c.readiness.Load()
 	select {
@@ -41,7 +41,8 @@ func (c *Cache) Ready() error {
 const maxFirstRead = 30 * time.Second
 
 // WaitReady waits until the cache has read its resource. If it is held back, WaitReady
-// returns at once: an administrator has to repair that first.
+// returns at once: an administrator has to repair that first. So it does if the cache has
+// ended.
 func (c *Cache) WaitReady(ctx context.Context) error {
 	if err := c.Ready(); !errors.Is(err, ErrNotReady) {
 		return err

@@ -15,12 +15,13 @@ import (
 const maxMissed = 10_000
 
 // Run keeps the cache in step with etcd until ctx ends, which ends every
-// watcher too. If the cache has a reflector of its own, that runs here, too.
+// watcher too, and all reads. If the cache has a reflector of its own, that runs here, too.
 func (c *Cache) Run(ctx context.Context) error {
 	defer func() {
 		c.reflector.detach(c)
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.setReady(ErrEnded)
 		c.endWatchers()
 	}()
 	if c.options.Reflector != nil {
