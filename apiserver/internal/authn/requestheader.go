@@ -27,7 +27,8 @@ var CommonHeaderNames = HeaderNames{
 }
 
 // Remove removes the headers, and those that a server behind may take for them: gateways
-// to programs (CGI, WSGI) turn each dash into an underscore.
+// to programs (CGI, WSGI) turn each dash into an underscore, and some (lighttpd) any other
+// sign, too.
 func (n HeaderNames) Remove(header http.Header) {
 	for name := range header {
 		if n.stands(name) {
@@ -57,8 +58,8 @@ func RemoveClaims(header http.Header) {
 	}
 }
 
-// beginsLike reports whether a header's name has a prefix, with underscores for dashes
-// perhaps, and in either case.
+// beginsLike reports whether a header's name has a prefix, in either case, and perhaps with
+// other signs for dashes.
 func beginsLike(name, prefix string) bool {
 	if len(name) < len(prefix) {
 		return false
@@ -73,12 +74,12 @@ func beginsLike(name, prefix string) bool {
 
 func fold(b byte) byte {
 	switch {
-	case b == '_':
-		return '-'
+	case 'a' <= b && b <= 'z', '0' <= b && b <= '9':
+		return b
 	case 'A' <= b && b <= 'Z':
 		return b + 'a' - 'A'
 	}
-	return b
+	return '-'
 }
 
 // RequestHeader authenticates requests that a proxy forwards: the proxy shows a

@@ -73,7 +73,9 @@ func TestRequestHeader(t *testing.T) {
 		t.Errorf("%+v %v", user, err)
 	}
 	// A server behind may take them for the others (CGI).
-	r.Header["X_user"], r.Header["X_Remote-Uid"], r.Header["X_remote_extra_a"] = []string{"root"}, []string{"0"}, []string{"b"}
+	for _, name := range []string{"X_user", "X.user", "X_Remote-Uid", "X_remote_extra_a", "X~remote.Extra!a"} {
+		r.Header[name] = []string{"root"}
+	}
 	names.Remove(r.Header)
 	if len(r.Header) != 1 || r.Header.Get("X-Remote") == "" {
 		t.Errorf("left after authentication: %v", r.Header)
