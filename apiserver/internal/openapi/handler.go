@@ -98,7 +98,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return apierrors.NewMethodNotSupported(runtimeschema.GroupResource{Resource: "openapi"}, strings.ToLower(r.Method))
 	}
-	path := strings.TrimSuffix(r.URL.Path, "/")
+	path := r.URL.Path
 	if path == "/openapi/v2" {
 		return h.serveV2(w, r)
 	}
@@ -106,13 +106,13 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if r.URL.Path == discoveryPath {
+	if path == discoveryPath {
 		return h.write(w, r, index)
 	}
 	name, found := strings.CutPrefix(path, discoveryPath+"/")
 	group, known := groups(name)
 	if !found || !known {
-		return apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(r.Method), runtimeschema.GroupResource{}, "", r.URL.Path, 0, false)
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(r.Method), runtimeschema.GroupResource{}, "", path, 0, false)
 	}
 	return h.serveGroup(w, r, name, group)
 }

@@ -95,12 +95,15 @@ func (s *Server) installOperations(router gin.IRoutes) {
 		c.IndentedJSON(http.StatusOK, effectiveVersion())
 	}, "application/json")
 	router.GET("/version", version)
-	router.GET("/version/*slashes", func(c *gin.Context) {
-		if strings.Trim(c.Param("slashes"), "/") != "" {
+	router.Any("/version/*slashes", func(c *gin.Context) {
+		switch {
+		case strings.Trim(c.Param("slashes"), "/") != "":
 			s.notFound(c)
-			return
+		case c.Request.Method == http.MethodGet:
+			version(c)
+		default:
+			status.Write(c.Writer, c.Request, handlers.NotAllowed())
 		}
-		version(c)
 	})
 	if s.options.Profiling {
 		if s.options.Operation.ContentionProfiling {
