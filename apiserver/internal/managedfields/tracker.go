@@ -285,10 +285,13 @@ func (t *Tracker) fieldManager(subresource string, old core.Object) (*library.Fi
 }
 
 func (t *Tracker) newFieldManager(subresource string, versions []string) (*library.FieldManager, error) {
-	convert := t.converter()
 	build := library.NewDefaultFieldManager
 	if t.options.Custom {
 		build = library.NewDefaultCRDFieldManager
+	}
+	var convert libraryConverter = t.converter()
+	if len(versions) > 1 {
+		convert = newRememberingConverter(t.converter())
 	}
 	fieldManager, err := build(convert, convert, convert, convert,
 		t.options.Kind, t.options.Kind.GroupVersion(), subresource, t.resetFilter(subresource, versions))

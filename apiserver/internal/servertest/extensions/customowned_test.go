@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,7 +15,9 @@ import (
 // as omitted; and an owner in a version that is gone keeps nobody from applying.
 func (c *custom) owned() {
 	const group = "owned.test"
+	asked := atomic.Int64{}
 	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
+		asked.Add(1)
 		for _, o := range all {
 			spec, _ := o.Object["spec"].(map[string]any)
 			from, to := "shade", "color"
@@ -51,6 +54,7 @@ func (c *custom) owned() {
 	if got := fmt.Sprint(left["spec"]); got != "map[color:red note:<nil> size:7]" {
 		c.T.Errorf("the other manager's field was not kept: %s", got)
 	}
+	c.asksOnce(group, &asked, apply)
 	shown := c.want(200, "GET", "/apis/"+group+"/v2beta1/namespaces/default/widgets/a", nil)
 	if got := fmt.Sprint(shown["spec"]); got != "map[note:<nil> shade:red size:7]" {
 		c.T.Errorf("in the other version: %s", got)
@@ -82,5 +86,26 @@ func (c *custom) copied(group string, original map[string]any) {
 	copied.Object = c.want(201, "POST", "/apis/"+group+"/v1/namespaces/default/widgets?fieldManager=restore", original)
 	if got := copied.GetManagedFields(); len(got) != 1 || got[0].Manager != "restore" {
 		c.T.Errorf("the owners of the copy are %v", got)
+	}
+}
+
+// asksOnce: a webhook is asked once for what is there in another version, not once for each
+// manager of fields there.
+func (c *custom) asksOnce(group string, asked *atomic.Int64, apply func(code int, version, manager, spec string) map[string]any) {
+	write := func(note string) int64 {
+		before := asked.Load()
+		c.want(200, "PATCH", "/apis/"+group+"/v1/namespaces/default/widgets/a?fieldManager=other", `{"spec":{"note":`+note+`}}`, merge...)
+		return asked.Load() - before
+	}
+	forOne := write(`"x"`)
+	more := []string{"three", "four", "five"}
+	for _, manager := range more {
+		apply(200, "v2beta1", manager, `{"shade":"red"}`)
+	}
+	if forFour := write(`null`); forFour != forOne {
+		c.T.Errorf("with one manager of another version the webhook is asked %d times, with four %d times", forOne, forFour)
+	}
+	for _, manager := range more {
+		apply(200, "v2beta1", manager, `{}`)
 	}
 }
