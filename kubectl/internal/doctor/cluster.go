@@ -44,13 +44,13 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 		checks = append(checks, s.judgeUnscheduled(pods.Items)...)
 	}
 	if list(core.CertificateSigningRequests, "", &requests) {
-		checks = append(checks, judgeRequests(requests.Items, s.Now()))
+		checks = append(checks, judgeRequests(requests.Items, s.serverNow()))
 	}
 	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+tokenType)) {
-		checks = append(checks, judgeTokens(tokens.Items, s.Now()))
+		checks = append(checks, judgeTokens(tokens.Items, s.serverNow()))
 	}
 	if list(deploymentsResource, "", &deployments) {
-		checks = append(checks, judgeDeployments(deployments.Items, s.Now())...)
+		checks = append(checks, judgeDeployments(deployments.Items, s.serverNow())...)
 	}
 	return checks
 }
@@ -120,7 +120,7 @@ func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
 			newest = renewed.Time
 		}
 	}
-	age := s.Now().Sub(newest)
+	age := s.serverNow().Sub(newest)
 	if len(nodes) == 0 || len(elections) == 0 || age <= leaseAge {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
 }
 
 func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server string) []Check {
-	name, now := "node/"+node.Name, s.Now()
+	name, now := "node/"+node.Name, s.serverNow()
 	var checks []Check
 	ready := corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "it has not reported its status"}
 	for _, condition := range node.Status.Conditions {
@@ -196,7 +196,7 @@ func judgeDeployments(deployments []appsv1.Deployment, now time.Time) []Check {
 	var waiting []string
 	for i := range deployments {
 		d := &deployments[i]
-		if d.Status.ObservedGeneration < d.Generation && now.Sub(d.CreationTimestamp.Time) > unheard {
+		if d.Status.ObservedGeneration < d.Generation && Lasts(d, now) {
 			waiting = append(waiting, d.Namespace+"/"+d.Name)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,27 +19,18 @@ func (s *Server) judgeUnscheduled(pods []core.Pod) []Check {
 	waiting := map[string][]string{}
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !considered(pod) && s.Now().Sub(pod.CreationTimestamp.Time) > unheard {
+		if NoScheduler(pod, s.serverNow()) {
 			scheduler := cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
 			waiting[scheduler] = append(waiting[scheduler], pod.Namespace+"/"+pod.Name)
 		}
 	}
 	var checks []Check
 	for _, scheduler := range slices.Sorted(maps.Keys(waiting)) {
-		advice := "run a scheduler of that name, or make the pods without schedulerName"
+		judge, advice := warn, "run a scheduler of that name (some keep pods in queues and say nothing), or make the pods without schedulerName"
 		if scheduler == corev1.DefaultSchedulerName {
-			advice = "see that the scheduler runs (" + s.serviceHint("scheduler") + ")"
+			judge, advice = fail, "see that the scheduler runs ("+s.serviceHint("scheduler")+")"
 		}
-		checks = append(checks, fail("scheduler", advice, "%s does not take up: %s", scheduler, abbreviate(waiting[scheduler])))
+		checks = append(checks, judge("scheduler", advice, "%s does not take up: %s", scheduler, abbreviate(waiting[scheduler])))
 	}
 	return checks
 }
-
-// considered tells whether a scheduler, or the API server for gates, has said what
-// keeps the pod.
-func considered(pod *core.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c core.PodCondition) bool { return c.Type == corev1.PodScheduled })
-}
-
-// unheard is how long a pod or a deployment may wait to be taken up.
-const unheard = 10 * time.Second

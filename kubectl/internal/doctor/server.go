@@ -31,7 +31,12 @@ type Server struct {
 	// Up is the directory of the cluster, quoted for a shell, if `kctl up` made it
 	// on this machine.
 	Up string
+
+	ahead time.Duration // of the server's clock, this machine's
 }
+
+// serverNow is the time by the server's clock, which what is stored there goes by.
+func (s *Server) serverNow() time.Time { return s.Now().Add(-s.ahead) }
 
 // serviceHint says where to look after a program, which is a systemd unit or, in a
 // cluster of `kctl up`, a process.
@@ -261,6 +266,7 @@ func (s *Server) checkVersion(ctx context.Context) ([]Check, string) {
 	}
 	checks := []Check{ok(name, "version %s", version.GitVersion)}
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		s.ahead = s.Now().Sub(date)
 		checks = append(checks, s.checkClock(date))
 	}
 	return checks, version.GitVersion

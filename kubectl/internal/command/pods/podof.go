@@ -16,6 +16,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/discover"
+	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 	"kctl/proto/rest"
@@ -81,8 +82,8 @@ func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	if lookup.Unheard(object) && c.Clock.Since(object.GetCreationTimestamp().Time) > lookup.Patience {
-		c.Warn("%s", lookup.UnheardText(object))
+	if doctor.Unheard(object) && doctor.Lasts(object, c.Clock.Now()) {
+		c.Warn("%s", doctor.UnheardText(object))
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait.Duration)
 	defer cancel()

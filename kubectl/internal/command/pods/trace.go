@@ -15,6 +15,7 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/progress"
 	"kctl/kubectl/internal/timeline"
@@ -153,7 +154,7 @@ func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
 		return nil
 	}
 	text := view.Now()
-	if lookup.NoScheduler(pod, t.Clock.Now()) {
+	if doctor.NoScheduler(pod, t.Clock.Now()) {
 		text += fmt.Sprintf(": %s has not looked at it yet (\"kctl doctor\" tells whether it runs)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 	}
 	if pod.Spec.NodeName == "" {

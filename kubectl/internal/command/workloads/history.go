@@ -15,6 +15,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/rollout"
 	"kctl/kubectl/internal/threeway"
@@ -38,7 +39,7 @@ func (r *rolloutOptions) untilRolledOut(ctx context.Context, t lookup.Target, ti
 // warnUnheard tells the user if no controller takes an object up, unless the function
 // that it returns is called before.
 func (r *rolloutOptions) warnUnheard(object *unstructured.Unstructured, unheard *atomic.Bool) func() {
-	timer, done, ended := r.Sender.Clock.NewTimer(lookup.Patience), make(chan struct{}), make(chan struct{})
+	timer, done, ended := r.Sender.Clock.NewTimer(doctor.Patience), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer timer.Stop()
@@ -46,7 +47,7 @@ func (r *rolloutOptions) warnUnheard(object *unstructured.Unstructured, unheard 
 		case <-done:
 		case <-timer.C():
 			if unheard.Load() {
-				r.Sender.Warn("%s", lookup.UnheardText(object))
+				r.Sender.Warn("%s", doctor.UnheardText(object))
 			}
 		}
 	}()

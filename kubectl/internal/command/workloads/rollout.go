@@ -14,6 +14,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/rollout"
 )
@@ -141,14 +142,15 @@ func newRolloutStatus(c *frame.CLI) *cobra.Command {
 	var watch bool
 	var timeout time.Duration
 	var revision int64
-	var unheard atomic.Bool // as last seen
+	var unheard atomic.Bool // as it was in the beginning, when last seen
 	cmd := &cobra.Command{
 		Use: "status (TYPE NAME | TYPE/NAME)", Short: "Show the status of the rollout",
 		Example: "  kctl rollout status deployment/web --timeout=60s",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
+				first := object.GetGeneration()
 				show := func(object *unstructured.Unstructured) (bool, error) {
-					unheard.Store(lookup.Unheard(object))
+					unheard.Store(doctor.Unheard(object) && object.GetGeneration() == first)
 					text, done, err := rollout.Status(object, revision)
 					if err == nil {
 						fmt.Fprint(printer.VisibleTo(r.Out), text)

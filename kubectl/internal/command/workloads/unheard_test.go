@@ -11,8 +11,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/kubectl/internal/command/frame"
-	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/doctor"
 )
 
 // Who waits for a rollout that no controller has begun is told so, once it has lasted.
@@ -26,7 +26,7 @@ func TestWarnUnheard(t *testing.T) {
 		var unheard atomic.Bool
 		unheard.Store(test.unheard)
 		stop := r.warnUnheard(object, &unheard)
-		clock.Step(lookup.Patience)
+		clock.Step(doctor.Patience)
 		if test.warns {
 			<-said.at
 		}

@@ -1,4 +1,4 @@
-package lookup
+package doctor
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/proto/core"
@@ -15,8 +16,8 @@ import (
 // Patience is how long a scheduler or a controller may take to look at what is new.
 const Patience = 10 * time.Second
 
-// NoScheduler tells whether a pod has waited longer than that, and its scheduler has not
-// even said why it waits.
+// NoScheduler tells whether a pod has waited longer than that, and its scheduler, or the
+// API server for gates, has not even said what keeps it.
 func NoScheduler(pod *core.Pod, now time.Time) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && now.Sub(pod.CreationTimestamp.Time) > Patience &&
 		!slices.ContainsFunc(pod.Status.Conditions, func(c core.PodCondition) bool { return c.Type == corev1.PodScheduled })
@@ -32,9 +33,21 @@ func Unheard(object *unstructured.Unstructured) bool {
 	return err == nil && seen < object.GetGeneration()
 }
 
+// Lasts tells whether an object is older than Patience as it is: an old one may have
+// been changed a moment ago.
+func Lasts(object metav1.Object, now time.Time) bool {
+	changed := object.GetCreationTimestamp().Time
+	for _, write := range object.GetManagedFields() {
+		if write.Subresource != "status" && write.Time != nil && write.Time.After(changed) {
+			changed = write.Time.Time
+		}
+	}
+	return now.Sub(changed) > Patience
+}
+
 // UnheardText says what an unheard workload waits for, and what to do.
 func UnheardText(object *unstructured.Unstructured) string {
 	kind := strings.ToLower(object.GetKind())
-	return fmt.Sprintf("no controller has taken up %[1]s %[2]q so far, and without one it has no pods: is there a kube-controller-manager, which makes the pods of a %[1]s? (\"kctl doctor\" says more)",
+	return fmt.Sprintf("no controller has taken up %[1]s %[2]q as it is now: is there a kube-controller-manager, which makes the pods of a %[1]s? (\"kctl doctor\" says more)",
 		kind, object.GetName())
 }

@@ -1,4 +1,4 @@
-package lookup
+package doctor
 
 import (
 	"testing"
@@ -41,5 +41,23 @@ func TestUnheard(t *testing.T) {
 	}
 	if job := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"generation": int64(1)}}}); Unheard(job) {
 		t.Error("jobs don't record what has been seen of them")
+	}
+}
+
+// An old workload that was scaled a moment ago is none that no controller takes up.
+func TestLasts(t *testing.T) {
+	now := time.Unix(1000, 0)
+	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
+	object := &metav1.ObjectMeta{CreationTimestamp: *at(time.Hour)}
+	if !Lasts(object, now) {
+		t.Error("an hour is short")
+	}
+	object.ManagedFields = []metav1.ManagedFieldsEntry{{Time: at(time.Minute)}, {Subresource: "status", Time: at(0)}, {}}
+	if !Lasts(object, now) {
+		t.Error("a controller's status is a change of what is wanted")
+	}
+	object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Subresource: "scale", Time: at(time.Second)})
+	if Lasts(object, now) {
+		t.Error("a scale of a second ago is old")
 	}
 }
