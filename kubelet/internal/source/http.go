@@ -35,10 +35,12 @@ func NewClient(timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: withoutHeaders}
 }
 
-// withoutHeaders is a http.Client's CheckRedirect that sends no headers to other hosts:
-// they are credentials for the one that the user named. Of some net/http knows that.
+// withoutHeaders is a http.Client's CheckRedirect that sends no headers to other hosts, or
+// without TLS what was to be sent with it: they are credentials for the server that the
+// user named. Of some, and of other hosts, net/http knows that.
 func withoutHeaders(request *http.Request, via []*http.Request) error {
-	if request.URL.Host != via[0].URL.Host {
+	named := via[0].URL
+	if request.URL.Host != named.Host || named.Scheme == "https" && request.URL.Scheme != named.Scheme {
 		request.Header = http.Header{}
 	}
 	if len(via) >= 10 {

@@ -85,6 +85,17 @@ func TestManifestServersThatTalkTooMuch(t *testing.T) {
 	}
 }
 
+// Nor are they sent over plain HTTP after HTTPS.
+func TestManifestServersThatRedirectToPlainHTTP(t *testing.T) {
+	for to, want := range map[string]string{"http://named/x": "", "https://named/x": "secret"} {
+		from, request := httptest.NewRequest("GET", "https://named/", nil), httptest.NewRequest("GET", to, nil)
+		request.Header.Set("X-Token", "secret")
+		if err := withoutHeaders(request, []*http.Request{from}); err != nil || request.Header.Get("X-Token") != want {
+			t.Errorf("%s: %v, %v", to, request.Header, err)
+		}
+	}
+}
+
 // The headers of --manifest-url-header are for the server that the flag names.
 func TestManifestServersThatRedirect(t *testing.T) {
 	var got http.Header
