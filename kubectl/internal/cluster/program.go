@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,6 +76,32 @@ func (l Layout) start(ctx context.Context, p program) (started bool, err error) 
 		return false, err
 	}
 	return true, l.waitReady(ctx, p, ended)
+}
+
+// wasRunning says so of a program that start has left alone. What the user asks for now
+// is for its next start, which may be long after, and at which nobody is asked.
+func (l Layout) wasRunning(p program) string {
+	const running = "was running"
+	pid := l.pid(p.name)
+	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return running
+	}
+	now := strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")[1:]
+	only := func(some, others []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(some), func(arg string) bool { return slices.Contains(others, arg) }), " ")
+	}
+	var changes []string
+	if more := only(p.args, now); more != "" {
+		changes = append(changes, "with "+more)
+	}
+	if less := only(now, p.args); less != "" {
+		changes = append(changes, "without "+less)
+	}
+	if len(changes) == 0 {
+		return running
+	}
+	return fmt.Sprintf("%s; `kill %d`, and this command again, would start it %s", running, pid, strings.Join(changes, ", "))
 }
 
 // spawn starts p; ended tells whether it has ended since. A program that has

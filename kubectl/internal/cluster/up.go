@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -40,6 +41,11 @@ func (o UpOptions) Validate() error {
 	for _, w := range o.Without {
 		if !slices.Contains(Parts, w) {
 			return fmt.Errorf("--without=%s: no such part; there are %s", w, strings.Join(Parts, ", "))
+		}
+	}
+	for _, part := range slices.Sorted(maps.Keys(o.Flags)) {
+		if _, err := splitFlags(o.Flags[part]); err != nil {
+			return fmt.Errorf("--%s-flags: %w", part, err)
 		}
 	}
 	if o.Port < 1 || o.Port > 65535 {
@@ -221,7 +227,7 @@ func startPart(ctx context.Context, l Layout, p program, progress Progress) erro
 		}
 		started, err := l.start(ctx, p)
 		if err == nil && !started {
-			return "was running", nil
+			return l.wasRunning(p), nil
 		}
 		return "", err
 	})

@@ -25,7 +25,8 @@ func newUp() *cobra.Command {
 registry, a containerd of its own, the API server, the scheduler and a kubelet.
 Everything is kept below --dir. What runs already is left alone; what does not is
 started as it was the last time, with its flags and --etcd-servers, unless they are
-given again ("--kubelet-flags=" takes them away).`,
+given again ("--kubelet-flags=" takes them away), and of the others kctl says what
+that will change.`,
 		Example: `  # A cluster in /var/lib/kctl
   kctl up
 
