@@ -162,6 +162,9 @@ func nodeMachine(n bootstrap.Node) *doctor.Machine {
 	machine := doctor.NewMachine(n.Runtime, n.RootDir, kubeletPort(n.Dir, local))
 	machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint("", "kubelet")
 	if local {
+		if _, err := os.Stat(filepath.Join(n.Dir, "log", "kubelet.log")); err != nil {
+			machine.Port = 0 // --without=kubelet: another, or none, is as it should be
+		}
 		dir := frame.ShellWord(n.Dir)
 		machine.KubeletHint = doctor.ServiceHint(dir, "kubelet")
 		machine.Start = "`kctl up --dir " + dir + "`"

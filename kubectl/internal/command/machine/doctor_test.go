@@ -29,10 +29,29 @@ func TestAdviceAboutTheRuntimeOfKctlUp(t *testing.T) {
 	if machine == nil {
 		t.Fatal("the node was not seen")
 	}
+	if machine.Port != 0 {
+		t.Error("a kubelet is missed that was never started: kctl up --without=kubelet")
+	}
 	for _, advice := range []string{machine.Start, machine.Restart} {
 		if !strings.Contains(advice, "`kctl up --dir '"+n.Dir+"'`") || strings.Contains(advice, "systemctl") {
 			t.Errorf("advice %q", advice)
 		}
+	}
+}
+
+// A kubelet that kctl up has started, and that has a log, is missed on its port.
+func TestTheKubeletOfKctlUp(t *testing.T) {
+	n := bootstrap.Node{Dir: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(n.Dir, "log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(n.Dir, "cluster.json"), filepath.Join(n.Dir, "log", "kubelet.log"), n.Kubeconfig()} {
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if machine := nodeMachine(n); machine == nil || machine.Port != usualPort || !machine.Kubelet {
+		t.Errorf("%+v", machine)
 	}
 }
 
