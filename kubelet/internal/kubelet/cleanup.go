@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/status"
 )
 
 // cleanups are the rounds in which pods that are gone are cleaned up.
@@ -53,6 +54,13 @@ func (k *Kubelet) forgotten(uid types.UID) bool {
 	return !desired && k.workers.Phase(uid) == podworker.Unknown
 }
 
+// refused says that the pod was rejected. What an earlier kubelet started of it, and a
+// static pod's status does not tell of, is to end.
+func (k *Kubelet) refused(uid types.UID) bool {
+	current, ok := k.statuses.Get(uid)
+	return ok && status.Ended(current.Phase) && k.workers.Phase(uid) == podworker.Unknown
+}
+
 func (k *Kubelet) cleanUp(ctx context.Context) {
 	for _, mirror := range k.pods.OrphanedMirrors() {
 		if !k.workers.NameHeld(mirror.Namespace, mirror.Name) { // else its pod has not ended yet, and drop follows
@@ -69,7 +77,7 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 		return // the runtime is away; its health says so
 	}
 	for _, pod := range running {
-		if k.forgotten(pod.UID) {
+		if k.forgotten(pod.UID) || k.refused(pod.UID) {
 			k.metrics.Orphans.Inc()
 			k.workers.Update(podworker.Update{Type: podworker.Kill, Running: &podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}})
 		}

@@ -2,6 +2,9 @@ package kubelet
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +110,25 @@ func TestAPodThatMayBeginNoMore(t *testing.T) {
 			t.Errorf("a container of a pod that has failed waits: %+v", c.State.Waiting)
 		}
 	}
+}
+
+// TestAStaticPodThatMayRunNoMore: a static pod has no status of an earlier kubelet, and its
+// containers must not go on beside a node that counts them no more.
+func TestAStaticPodThatMayRunNoMore(t *testing.T) {
+	b := newBed(t)
+	manifest := strings.Replace(staticManifest, `"name":"main"`, `"resources":{"requests":{"cpu":"100m"}},"name":"main"`, 1)
+	if err := os.WriteFile(filepath.Join(b.config.StaticPodPath, "static.json"), []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.waitPhase("static-node-1", corev1.PodRunning)
+	b.stop()
+	b.config.SystemReserved = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(1000*runtime.NumCPU()-50), resource.DecimalSI)}
+	b.start()
+	b.waitEvent("static-node-1", "OutOfcpu", "Node didn't have enough resource: cpu")
+	b.api.wait("its container to end", func() bool {
+		containers, err := b.containerd.Client().ListContainers(t.Context(), nil)
+		return err == nil && !slices.ContainsFunc(containers, func(c *runtimeapi.Container) bool { return c.State == runtimeapi.ContainerState_CONTAINER_RUNNING })
+	})
 }
 
 // A missing pull secret is reported if it may be why an image could not be
