@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/status"
 )
 
@@ -54,11 +55,11 @@ func (k *Kubelet) forgotten(uid types.UID) bool {
 	return !desired && k.workers.Phase(uid) == podworker.Unknown
 }
 
-// refused says that the pod was rejected. What an earlier kubelet started of it, and a
-// static pod's status does not tell of, is to end.
-func (k *Kubelet) refused(uid types.UID) bool {
-	current, ok := k.statuses.Get(uid)
-	return ok && status.Ended(current.Phase) && k.workers.Phase(uid) == podworker.Unknown
+// refused says that the pod was rejected, and what an earlier kubelet started of it has
+// not ended: a static pod's status does not tell of that.
+func (k *Kubelet) refused(pod *runtimestate.RunningPod) bool {
+	current, ok := k.statuses.Get(pod.UID)
+	return ok && status.Ended(current.Phase) && pod.Lasts() && k.workers.Phase(pod.UID) == podworker.Unknown
 }
 
 func (k *Kubelet) cleanUp(ctx context.Context) {
@@ -77,7 +78,7 @@ func (k *Kubelet) cleanUp(ctx context.Context) {
 		return // the runtime is away; its health says so
 	}
 	for _, pod := range running {
-		if k.forgotten(pod.UID) || k.refused(pod.UID) {
+		if k.forgotten(pod.UID) || k.refused(pod) {
 			k.metrics.Orphans.Inc()
 			k.workers.Update(podworker.Update{Type: podworker.Kill, Running: &podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}})
 		}

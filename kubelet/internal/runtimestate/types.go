@@ -170,9 +170,12 @@ type RunningPod struct {
 }
 
 // Runs reports whether a container of the pod may run.
-func (p *RunningPod) Runs() bool {
-	return slices.ContainsFunc(p.Containers, func(c *RunningContainer) bool { return c.State != StateExited })
-}
+func (p *RunningPod) Runs() bool { return slices.ContainsFunc(p.Containers, lasts) }
+
+// Lasts reports whether a container or a sandbox of the pod may run.
+func (p *RunningPod) Lasts() bool { return p.Runs() || slices.ContainsFunc(p.Sandboxes, lasts) }
+
+func lasts(c *RunningContainer) bool { return c.State != StateExited }
 
 // RunningContainer is the short view of a container or a sandbox.
 type RunningContainer struct {
