@@ -196,7 +196,7 @@ func judgeDeployments(deployments []appsv1.Deployment, now time.Time) []Check {
 	var waiting []string
 	for i := range deployments {
 		d := &deployments[i]
-		if d.Status.ObservedGeneration < d.Generation && Lasts(d, now) {
+		if d.Status.ObservedGeneration < d.Generation && lasts(d, d.Status.ObservedGeneration, now) {
 			waiting = append(waiting, d.Namespace+"/"+d.Name)
 		}
 	}

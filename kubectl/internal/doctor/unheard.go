@@ -29,16 +29,31 @@ func Unheard(object *unstructured.Unstructured) bool {
 	if group := object.GroupVersionKind().Group; group != "apps" || object.GetGeneration() == 0 {
 		return false
 	}
-	seen, _, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	seen, err := observed(object)
 	return err == nil && seen < object.GetGeneration()
 }
 
-// Lasts tells whether an object is older than Patience as it is: an old one may have
-// been changed a moment ago.
-func Lasts(object metav1.Object, now time.Time) bool {
+// UnheardLong tells whether that lasts longer than Patience.
+func UnheardLong(object *unstructured.Unstructured, now time.Time) bool {
+	seen, _ := observed(object)
+	return Unheard(object) && lasts(object, seen, now)
+}
+
+func observed(object *unstructured.Unstructured) (int64, error) {
+	seen, _, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+	return seen, err
+}
+
+// lasts tells whether an object is older than Patience as it is. One of which a controller
+// has seen a generation may have been changed a moment ago: of `scale` no time is recorded.
+func lasts(object metav1.Object, seen int64, now time.Time) bool {
 	changed := object.GetCreationTimestamp().Time
 	for _, write := range object.GetManagedFields() {
-		if write.Subresource != "status" && write.Time != nil && write.Time.After(changed) {
+		switch {
+		case seen == 0 || write.Subresource == "status":
+		case write.Time == nil:
+			return false
+		case write.Time.After(changed):
 			changed = write.Time.Time
 		}
 	}

@@ -49,15 +49,19 @@ func TestLasts(t *testing.T) {
 	now := time.Unix(1000, 0)
 	at := func(ago time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-ago)} }
 	object := &metav1.ObjectMeta{CreationTimestamp: *at(time.Hour)}
-	if !Lasts(object, now) {
+	if !lasts(object, 1, now) {
 		t.Error("an hour is short")
 	}
-	object.ManagedFields = []metav1.ManagedFieldsEntry{{Time: at(time.Minute)}, {Subresource: "status", Time: at(0)}, {}}
-	if !Lasts(object, now) {
+	object.ManagedFields = []metav1.ManagedFieldsEntry{{Time: at(time.Minute)}, {Subresource: "status", Time: at(0)}, {Subresource: "status"}}
+	if !lasts(object, 1, now) {
 		t.Error("a controller's status is a change of what is wanted")
 	}
-	object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Subresource: "scale", Time: at(time.Second)})
-	if Lasts(object, now) {
-		t.Error("a scale of a second ago is old")
+	object.ManagedFields[0].Time = at(time.Second)
+	if lasts(object, 1, now) || !lasts(object, 0, now) {
+		t.Error("a change of a second ago is old, or one before which no controller has seen anything is new")
+	}
+	object.ManagedFields = []metav1.ManagedFieldsEntry{{Subresource: "scale"}}
+	if lasts(object, 1, now) {
+		t.Error("a scale of no time is old")
 	}
 }

@@ -82,7 +82,7 @@ func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	if doctor.Unheard(object) && doctor.Lasts(object, c.Clock.Now()) {
+	if doctor.UnheardLong(object, c.Clock.Now()) {
 		c.Warn("%s", doctor.UnheardText(object))
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait.Duration)

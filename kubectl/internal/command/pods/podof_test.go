@@ -32,13 +32,13 @@ func TestAwaitPod(t *testing.T) {
 	for name, c := range map[string]struct {
 		events, pod, err string
 		wait             time.Duration
-		generation       int64         // no controller has seen it
-		scaled           time.Duration // so long ago, if not 0
+		generation       int64 // no controller has seen it
+		scaled           bool  // and one has seen what it was before
 	}{
 		"one appears":  {events: event("DELETED", "before", "11") + event("ADDED", "shop-1", "12") + event("ADDED", "shop-2", "13"), pod: "shop-1", wait: time.Hour},
 		"none appears": {events: event("DELETED", "before", "11"), err: "timed out waiting for the condition", wait: 50 * time.Millisecond},
 		"none will":    {err: "timed out waiting for the condition", wait: 50 * time.Millisecond, generation: 1},
-		"of now":       {err: "timed out waiting for the condition", wait: 50 * time.Millisecond, generation: 2, scaled: time.Second},
+		"of now":       {err: "timed out waiting for the condition", wait: 50 * time.Millisecond, generation: 2, scaled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,10 +61,10 @@ func TestAwaitPod(t *testing.T) {
 			}
 			shop.SetGeneration(c.generation)
 			shop.SetManagedFields(nil)
-			if c.scaled > 0 {
-				at := metav1.NewTime(time.Now().Add(-c.scaled))
-				shop.SetManagedFields([]metav1.ManagedFieldsEntry{{Subresource: "scale", Time: &at}})
+			if c.scaled {
+				shop.SetManagedFields([]metav1.ManagedFieldsEntry{{Subresource: "scale"}})
 			}
+			shop.Object["status"] = map[string]any{"observedGeneration": max(0, c.generation-1)}
 			pod, err := awaitPod(t.Context(), asking, shop, podWait{c.wait})
 			if unheard := strings.Contains(said.String(), `no controller has taken up deployment "shop"`); unheard != (c.generation == 1) {
 				t.Errorf("it said %q", said.String())
