@@ -1,6 +1,7 @@
 package podtolerationrestriction
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,27 +29,27 @@ func merge(first, second []corev1.Toleration) []corev1.Toleration {
 
 // shape is what a toleration matches.
 type shape struct {
-	key    string
-	exists bool // with any value
-	value  string
-	effect corev1.TaintEffect
+	key      string
+	operator corev1.TolerationOperator
+	value    string // none with Exists
+	effect   corev1.TaintEffect
 }
 
 func shapeOf(t *corev1.Toleration) shape {
 	if t.Operator == corev1.TolerationOpExists {
-		return shape{key: t.Key, exists: true, effect: t.Effect}
+		return shape{key: t.Key, operator: t.Operator, effect: t.Effect}
 	}
-	return shape{key: t.Key, value: t.Value, effect: t.Effect}
+	return shape{key: t.Key, operator: cmp.Or(t.Operator, corev1.TolerationOpEqual), value: t.Value, effect: t.Effect}
 }
 
 // wider are the shapes that match everything that s does, and more perhaps; s is the first.
 func (s shape) wider() []shape {
 	out := []shape{s}
-	if !s.exists {
-		out = append(out, shape{key: s.key, exists: true, effect: s.effect})
+	if s.operator != corev1.TolerationOpExists {
+		out = append(out, shape{key: s.key, operator: corev1.TolerationOpExists, effect: s.effect})
 	}
 	if s.key != "" {
-		out = append(out, shape{exists: true, effect: s.effect})
+		out = append(out, shape{operator: corev1.TolerationOpExists, effect: s.effect})
 	}
 	if s.effect != "" {
 		for _, one := range out {

@@ -1,6 +1,7 @@
 package podtolerationrestriction
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -18,7 +19,7 @@ func TestMergeComparesAll(t *testing.T) {
 	some := func(n int) (out []corev1.Toleration) {
 		for range r.IntN(n) {
 			one := corev1.Toleration{
-				Key: pick("", "a", "b"), Operator: corev1.TolerationOperator(pick("Exists", "Equal", "", "Lt")), Value: pick("", "x"), Effect: corev1.TaintEffect(pick("", "NoExecute", "odd")),
+				Key: pick("", "a", "b"), Operator: corev1.TolerationOperator(pick("Exists", "Equal", "", "Lt", "Gt")), Value: pick("", "x"), Effect: corev1.TaintEffect(pick("", "NoExecute", "odd")),
 			}
 			if r.IntN(2) == 0 {
 				one.TolerationSeconds = ptr.To(r.Int64N(3))
@@ -67,7 +68,7 @@ func covers(wide, narrow *corev1.Toleration) bool {
 	case wide.Operator == corev1.TolerationOpExists:
 		return true
 	}
-	return narrow.Operator != corev1.TolerationOpExists && wide.Value == narrow.Value
+	return cmp.Or(wide.Operator, corev1.TolerationOpEqual) == cmp.Or(narrow.Operator, corev1.TolerationOpEqual) && wide.Value == narrow.Value
 }
 
 // 30,000 are a pod of 1 MB.
