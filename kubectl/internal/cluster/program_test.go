@@ -107,6 +107,12 @@ func TestAKubeletIsReadyByItsOwnWord(t *testing.T) {
 	if err := all[Kubelet].ready(t.Context()); err == nil {
 		t.Error("a kubelet that does not run is ready")
 	}
+	if all, err = programs(l, s, UpOptions{Flags: map[string]string{Kubelet: "--healthz-port=0"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := all[Kubelet].ready(t.Context()); err != nil {
+		t.Errorf("a kubelet that was told not to answer: %v", err)
+	}
 }
 
 // A program that ran before and never answers is named with what ends it. Time is the

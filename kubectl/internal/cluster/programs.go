@@ -69,7 +69,7 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		{
 			name: Kubelet, path: filepath.Join(binDir, Kubelet),
 			args:  kubeletArgs(l, s),
-			ready: func(ctx context.Context) error { return l.kubeletReady(ctx, s) },
+			ready: func(ctx context.Context) error { return l.kubeletReady(ctx, s, o.Flags[Kubelet]) },
 		},
 	}
 	return withFlags(all, o)
@@ -223,10 +223,13 @@ func (l Layout) client() (*rest.Client, error) {
 }
 
 // kubeletReady asks the kubelet, and not the API alone: the node may still be Ready by the
-// word of a kubelet that has ended.
-func (l Layout) kubeletReady(ctx context.Context, s *settings) error {
-	if err := l.checkHealth(ctx, "http://"+net.JoinHostPort(loopback, strconv.Itoa(s.HealthzPort))+"/healthz", "admin"); err != nil {
-		return err
+// word of a kubelet that has ended. One that is told by flags to answer elsewhere is not
+// asked.
+func (l Layout) kubeletReady(ctx context.Context, s *settings, flags string) error {
+	if !strings.Contains(flags, "--healthz-") {
+		if err := l.checkHealth(ctx, "http://"+net.JoinHostPort(loopback, strconv.Itoa(s.HealthzPort))+"/healthz", "admin"); err != nil {
+			return err
+		}
 	}
 	return l.nodeReady(ctx, s.NodeName)
 }
