@@ -40,7 +40,6 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 		}
 	}
 	f.plain("resource_scrape_error", "", fmt.Sprint(failed))
-	f.plain("scrape_error", "", fmt.Sprint(failed)) // what it was called before, and is still
 	f.answer(c)
 }
 
@@ -105,7 +104,6 @@ var kinds = map[string]struct{ kind, help string }{
 	"machine_memory_bytes":                             {"gauge", "Amount of memory installed on the machine."},
 	"machine_swap_bytes":                               {"gauge", "Amount of swap memory available on the machine."},
 	"machine_scrape_error":                             {"gauge", "1 if there was an error while getting machine metrics, 0 otherwise."},
-	"scrape_error":                                     {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
 	"resource_scrape_error":                            {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
 }
 

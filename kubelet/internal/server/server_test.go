@@ -158,7 +158,6 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `machine_memory_bytes{boot_id="boot",machine_id="machine",system_uuid="system"} 1024` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, `machine_swap_bytes{boot_id="boot",machine_id="machine",system_uuid="system"} 6` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, "machine_scrape_error 0\n"},
-		{"GET", "/metrics/resource", 200, "\nscrape_error 0\n"},
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_cfs_throttled_periods_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2 `},
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_user_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4 `},
 		{"GET", "/metrics/cadvisor", 200, `container_threads{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 14 `},
