@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/term"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -173,6 +174,22 @@ func Terminal(stream any) (width int, ok bool) {
 func Colorful(stream io.Writer) bool {
 	_, ok := Terminal(stream)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// Later does something after a while, unless the function that it returns is called
+// before; once that has returned, it is done or never will be.
+func (c *CLI) Later(after time.Duration, do func()) (cancel func()) {
+	timer, done, ended := c.Clock.NewTimer(after), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C():
+			do()
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // Warn tells the user something that is not an error.

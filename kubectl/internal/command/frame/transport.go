@@ -73,17 +73,9 @@ func (v *loggingTransport) warnWhenSlow(request *http.Request) func() {
 	if isLongRunning(request) {
 		return func() {}
 	}
-	timer, done, ended := v.Clock.NewTimer(patience), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C():
-			v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method, request.URL.Path)
-		}
-	}()
-	return func() { close(done); <-ended }
+	return v.Later(patience, func() {
+		v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method, request.URL.Path)
+	})
 }
 
 // isLongRunning tells whether an answer may go on without end.

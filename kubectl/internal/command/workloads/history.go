@@ -39,19 +39,11 @@ func (r *rolloutOptions) untilRolledOut(ctx context.Context, t lookup.Target, ti
 // warnUnheard tells the user if no controller takes an object up, unless the function
 // that it returns is called before.
 func (r *rolloutOptions) warnUnheard(object *unstructured.Unstructured, unheard *atomic.Bool) func() {
-	timer, done, ended := r.Sender.Clock.NewTimer(doctor.Patience), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C():
-			if unheard.Load() {
-				r.Sender.Warn("%s", doctor.UnheardText(object))
-			}
+	return r.Sender.Later(doctor.Patience, func() {
+		if unheard.Load() {
+			r.Sender.Warn("%s", doctor.UnheardText(object))
 		}
-	}()
-	return func() { close(done); <-ended }
+	})
 }
 
 // observation is how long an object's controller gets to observe its last change.
