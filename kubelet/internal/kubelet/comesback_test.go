@@ -31,13 +31,9 @@ func TestAManifestThatComesBack(t *testing.T) {
 	})
 }
 
-func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
-	stopped := make(chan struct{})
-	var path string
-	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath = t.TempDir()
-		path = filepath.Join(c.StaticPodPath, "static.json")
-	}, func(o *simulated.Options) {
+// stopWaitsFor has no container stopped until the channel is closed.
+func stopWaitsFor(stopped <-chan struct{}) func(*simulated.Options) {
+	return func(o *simulated.Options) {
 		o.Fault = func(ctx context.Context, method string, call func() error) error {
 			if method == "StopContainer" {
 				select {
@@ -47,7 +43,16 @@ func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 			}
 			return call()
 		}
-	})
+	}
+}
+
+func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
+	stopped := make(chan struct{})
+	var path string
+	b, _ := newHollowBed(t, func(c *config.Config) {
+		c.StaticPodPath = t.TempDir()
+		path = filepath.Join(c.StaticPodPath, "static.json")
+	}, stopWaitsFor(stopped))
 	b.api.mu.Lock()
 	b.api.refuses = refuses
 	b.api.mu.Unlock()
@@ -99,17 +104,7 @@ func TestAManifestThatChanges(t *testing.T) {
 	b, _ := newHollowBed(t, func(c *config.Config) {
 		c.StaticPodPath = t.TempDir()
 		path = filepath.Join(c.StaticPodPath, "static.json")
-	}, func(o *simulated.Options) {
-		o.Fault = func(ctx context.Context, method string, call func() error) error {
-			if method == "StopContainer" {
-				select {
-				case <-stopped:
-				case <-ctx.Done():
-				}
-			}
-			return call()
-		}
-	})
+	}, stopWaitsFor(stopped))
 	if err := os.WriteFile(path, []byte(staticManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}

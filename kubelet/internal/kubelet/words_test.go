@@ -50,25 +50,37 @@ func TestWhatIsToldOfARefusedPod(t *testing.T) {
 	}
 }
 
+// restartRefusing restarts the kubelet, which finds that the pod belongs on another node.
+func (b *bed) restartRefusing(pod string) {
+	b.t.Helper()
+	b.stop()
+	elsewhere := []byte(`{"spec":{"nodeSelector":{"no":"such"}}}`)
+	if err := b.client.Resource(core.Pods, "default").Patch(b.t.Context(), pod, types.MergePatchType, elsewhere, nil); err != nil {
+		b.t.Fatal(err)
+	}
+	b.start()
+	if s := b.waitPhase(pod, corev1.PodFailed).Status; s.Reason != "NodeAffinity" {
+		b.t.Errorf("%+v", s)
+	}
+}
+
+// waitNothingRuns waits until no container runs.
+func (b *bed) waitNothingRuns() {
+	b.t.Helper()
+	b.api.wait("all containers to end", func() bool {
+		containers, err := b.containerd.Client().ListContainers(b.t.Context(), nil)
+		return err == nil && !slices.ContainsFunc(containers, func(c *runtimeapi.Container) bool { return c.State == runtimeapi.ContainerState_CONTAINER_RUNNING })
+	})
+}
+
 // TestAPodThatMayRunNoMore: a pod that a restarted kubelet refuses fails and is
 // ended, although it ran before.
 func TestAPodThatMayRunNoMore(t *testing.T) {
 	b := newBed(t)
 	b.create(shellPod("web", forever))
 	b.waitPhase("web", corev1.PodRunning)
-	b.stop()
-	elsewhere := []byte(`{"spec":{"nodeSelector":{"no":"such"}}}`)
-	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.MergePatchType, elsewhere, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.start()
-	if s := b.waitPhase("web", corev1.PodFailed).Status; s.Reason != "NodeAffinity" {
-		t.Errorf("%+v", s)
-	}
-	b.api.wait("its container to end", func() bool {
-		containers, err := b.containerd.Client().ListContainers(t.Context(), nil)
-		return err == nil && !slices.ContainsFunc(containers, func(c *runtimeapi.Container) bool { return c.State == runtimeapi.ContainerState_CONTAINER_RUNNING })
-	})
+	b.restartRefusing("web")
+	b.waitNothingRuns()
 }
 
 // TestAPodThatMayBeginNoMore: so does one whose containers never ran, and its sandbox, which
@@ -95,15 +107,7 @@ func TestAPodThatMayBeginNoMore(t *testing.T) {
 		pod := b.api.pod("web")
 		return pod != nil && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil && ready() == 1
 	})
-	b.stop()
-	elsewhere := []byte(`{"spec":{"nodeSelector":{"no":"such"}}}`)
-	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "web", types.MergePatchType, elsewhere, nil); err != nil {
-		t.Fatal(err)
-	}
-	b.start()
-	if s := b.waitPhase("web", corev1.PodFailed).Status; s.Reason != "NodeAffinity" {
-		t.Errorf("%+v", s)
-	}
+	b.restartRefusing("web")
 	b.api.wait("its sandbox to end", func() bool { return ready() == 0 })
 	for _, c := range b.api.pod("web").Status.ContainerStatuses {
 		if c.State.Waiting != nil {
@@ -125,10 +129,7 @@ func TestAStaticPodThatMayRunNoMore(t *testing.T) {
 	b.config.SystemReserved = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(1000*runtime.NumCPU()-50), resource.DecimalSI)}
 	b.start()
 	b.waitEvent("static-node-1", "OutOfcpu", "Node didn't have enough resource: cpu")
-	b.api.wait("its container to end", func() bool {
-		containers, err := b.containerd.Client().ListContainers(t.Context(), nil)
-		return err == nil && !slices.ContainsFunc(containers, func(c *runtimeapi.Container) bool { return c.State == runtimeapi.ContainerState_CONTAINER_RUNNING })
-	})
+	b.waitNothingRuns()
 }
 
 // A missing pull secret is reported if it may be why an image could not be
