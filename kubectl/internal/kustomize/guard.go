@@ -26,20 +26,21 @@ type guarded struct {
 // this has.
 func (g *guarded) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
 	dir, file, err := g.FileSystem.CleanedAbs(path)
-	if err == nil && file != "" && isKustomization(path) {
+	if err == nil && file != "" && IsKustomization(path) {
 		g.targets[dir.Join(file)] = true
 	}
 	return dir, file, err
 }
 
-func isKustomization(path string) bool {
+// IsKustomization tells whether a file has a name by which a directory's kustomization is found.
+func IsKustomization(path string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(path))
 }
 
 // ReadFile returns a file's content, unless it is a kustomization that is refused.
 func (g *guarded) ReadFile(path string) ([]byte, error) {
 	data, err := g.FileSystem.ReadFile(path)
-	if err != nil || !isKustomization(path) && !g.targets[path] {
+	if err != nil || !IsKustomization(path) && !g.targets[path] {
 		return data, err
 	}
 	var content any

@@ -8,7 +8,6 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"kctl/kubectl/internal/kustomize"
 )
 
 // Rules say how to treat mistakes in files that users may tolerate.
@@ -185,9 +186,6 @@ func (r Rules) strictPrefix() string {
 	return ""
 }
 
-// kustomizations are the names of the files that `-k` reads, and `-f` finds among others.
-var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
-
 // missingTypeError says which part of its type an object lacks, in kubectl's words.
 func (r Rules) missingTypeError(kind, version string) error {
 	validated := r.Validation == metav1.FieldValidationStrict || r.Validation == metav1.FieldValidationWarn
@@ -225,7 +223,7 @@ func (r Rules) split(content map[string]any, source string, line int) ([]Object,
 	version, _ := content["apiVersion"].(string)
 	if kind == "" || version == "" {
 		err := r.missingTypeError(kind, version)
-		if slices.Contains(kustomizations, path.Base(source)) {
+		if kustomize.IsKustomization(source) {
 			err = fmt.Errorf("%w (a kustomization is applied by the name of its directory: -k %s)", err, path.Dir(source))
 		}
 		return nil, parseError(source, line, err)
