@@ -38,7 +38,9 @@ type Client struct {
 }
 
 // New returns a client for cfg. It reads the certificates but does not connect.
-func New(cfg *Config) (*Client, error) {
+func New(cfg *Config) (*Client, error) { return newClient(cfg, clock.RealClock{}) }
+
+func newClient(cfg *Config, clock clock.Clock) (*Client, error) {
 	base, err := cfg.baseURL()
 	if err != nil {
 		return nil, err
@@ -46,12 +48,12 @@ func New(cfg *Config) (*Client, error) {
 	open := &connections{}
 	lasting, short := cfg.Transport, cfg.Transport
 	if cfg.Transport == nil {
-		forLasting, forShort, err := cfg.transports(open.dial)
+		pools, err := newPools(cfg, open.dial, clock)
 		if err != nil {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
-		lasting, short = forLasting, forShort
-		open.renewable = forLasting.TLSClientConfig.GetClientCertificate != nil
+		lasting, short = forLasting{pools}, forShort{pools}
+		open.renewable = pools.lasting.TLSClientConfig.GetClientCertificate != nil
 	}
 	agent, meter := cfg.UserAgent, cfg.Meter
 	if agent == "" {
@@ -62,8 +64,8 @@ func New(cfg *Config) (*Client, error) {
 	}
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: agent,
-		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock.RealClock{}},
-		clock: clock.RealClock{}, connections: open, meter: meter, propagate: cfg.Propagate,
+		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock},
+		clock: clock, connections: open, meter: meter, propagate: cfg.Propagate,
 	}
 	c.http = &http.Client{Transport: credentialsTransport{next: lasting, client: c}, CheckRedirect: c.checkRedirect}
 	c.shortLived = &http.Client{Transport: credentialsTransport{next: short, client: c}, CheckRedirect: c.checkRedirect}

@@ -22,15 +22,15 @@ import (
 type Config struct {
 	Host string // https://host:port, with or without a path prefix
 
-	CAFile     string
+	CAFile     string // read again as it changes, by the Client
 	CAData     []byte
 	ServerName string // expected in the server's certificate, if not Host's
 	Insecure   bool   // accept any server certificate
 
 	CertFile, KeyFile string // read again as they change
 	CertData, KeyData []byte
-	// kubeconfig, if set, is the file that CertData and KeyData are from. It is
-	// read again as it changes.
+	// kubeconfig, if set, is the file that CAData, CertData and KeyData are from. It
+	// is read again as it changes.
 	kubeconfig      string
 	BearerToken     string
 	BearerTokenFile string // read again as it changes
@@ -154,7 +154,7 @@ func (cfg *Config) presentCertificate(c *tls.Config) error {
 			return fmt.Errorf("client certificate: %w", err)
 		}
 		if cfg.kubeconfig != "" {
-			inside := &kubeconfigCertificate{path: cfg.kubeconfig, cert: &cert}
+			inside := &kubeconfigCertificate{file: &kubeconfigFile{path: cfg.kubeconfig, newest: cfg}, read: cfg, cert: &cert}
 			c.GetClientCertificate = inside.get
 		}
 		c.Certificates = []tls.Certificate{cert}

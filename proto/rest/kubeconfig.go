@@ -73,29 +73,48 @@ func LoadKubeconfig(path string) (*Config, error) {
 	return cfg, nil
 }
 
-// kubeconfigCertificate is a client certificate inside a kubeconfig: connections
-// made after the file was rewritten present the new one.
-type kubeconfigCertificate struct {
+// kubeconfigFile is a kubeconfig that may be rewritten while the program runs.
+type kubeconfigFile struct {
 	path string
 
 	mu       sync.Mutex
-	modified time.Time
-	cert     *tls.Certificate // the newest that could be read
+	modified time.Time // of the file, when it was read last
+	newest   *Config   // the newest content that could be read; set by the creator
+}
+
+// current is the newest content. A file that can't be read leaves the old in use.
+func (f *kubeconfigFile) current() *Config {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err != nil || info.ModTime().Equal(f.modified) {
+		return f.newest
+	}
+	if cfg, err := LoadKubeconfig(f.path); err == nil {
+		f.newest, f.modified = cfg, info.ModTime()
+	}
+	return f.newest
+}
+
+// kubeconfigCertificate is a client certificate inside a kubeconfig: connections
+// made after the file was rewritten present the new one.
+type kubeconfigCertificate struct {
+	file *kubeconfigFile
+
+	mu   sync.Mutex
+	read *Config // what cert is from
+	cert *tls.Certificate
 }
 
 func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	info, err := os.Stat(i.path)
-	if err != nil || info.ModTime().Equal(i.modified) {
+	now := i.file.current()
+	if now == i.read {
 		return i.cert, nil
 	}
-	cfg, err := LoadKubeconfig(i.path)
-	if err != nil {
-		return i.cert, nil
-	}
-	if cert, err := tls.X509KeyPair(cfg.CertData, cfg.KeyData); err == nil {
-		i.cert, i.modified = &cert, info.ModTime()
+	if cert, err := tls.X509KeyPair(now.CertData, now.KeyData); err == nil {
+		i.read, i.cert = now, &cert
 	}
 	return i.cert, nil
 }

@@ -41,12 +41,7 @@ func TestACertificateInAKubeconfigIsReplaced(t *testing.T) {
 		}
 		text := fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key-data: %s}}]\n",
 			server.URL, base64.StdEncoding.EncodeToString(pair.Cert), base64.StdEncoding.EncodeToString(pair.Key))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, modified, modified); err != nil {
-			t.Fatal(err)
-		}
+		writeAt(t, path, text, modified)
 	}
 	write("old", time.Now().Add(-time.Hour))
 	config, err := LoadKubeconfig(path)
