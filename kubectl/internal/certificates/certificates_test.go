@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -253,6 +254,38 @@ func replaceAuthority(d *Directory) error {
 		return err
 	}
 	return ca.Save(d.Path("ca.crt"), d.Path("ca.key"))
+}
+
+// While an authority is being replaced, its file has the new one and, behind it, the
+// one that signed what there is: nothing is wrong with that, and the new one signs
+// what is renewed.
+func TestAnAuthorityIsReplaced(t *testing.T) {
+	d := made(t)
+	before, err := os.ReadFile(d.Path("ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := replaceAuthority(d); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(d.Path("ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust := func(all ...[]byte) {
+		t.Helper()
+		if err := os.WriteFile(d.Path("ca.crt"), bytes.Join(all, nil), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Make(time.Now()); err != nil {
+			t.Errorf("%d authorities are trusted: %v", len(all), err)
+		}
+	}
+	trust(after, before)
+	if _, err := d.Renew(nil, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	trust(after)
 }
 
 func TestRenewKeepsKeysAndNames(t *testing.T) {

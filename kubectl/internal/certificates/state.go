@@ -107,6 +107,21 @@ func readOrNothing(path string) ([]byte, error) {
 	return data, err
 }
 
+// signed says that an authority's file has the one that signed a certificate. While an
+// authority is being replaced, both are in the file: first the new one, whose key
+// signs, then the old one, which is still trusted.
+func (s *state) signed(cert *x509.Certificate) bool {
+	for rest := s.pair.Cert; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return false
+		}
+		if trusted, err := x509.ParseCertificate(block.Bytes); err == nil && cert.CheckSignatureFrom(trusted) == nil {
+			return true
+		}
+	}
+}
+
 func parse(certPEM []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(certPEM)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -160,7 +175,7 @@ func (f certificateFiles) checkAuthority(s, authority *state, authorityFile stri
 		}
 		return
 	}
-	if err := s.cert.CheckSignatureFrom(authority.cert); err != nil {
+	if !authority.signed(s.cert) {
 		s.add(problemUnusable, "%s is not signed by %s; put the right files back, or move it away and run `kctl pki init`", file, authorityFile)
 	}
 }
