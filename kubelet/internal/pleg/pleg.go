@@ -81,7 +81,7 @@ type Generator struct {
 
 	stream    *Stream // nil without events of the runtime
 	streaming atomic.Bool
-	heard     chan podRef
+	heard     chan types.UID // of the pods that something happened to; empty if the runtime did not say which
 
 	exits Exits // nil if ends are not watched
 
@@ -116,7 +116,7 @@ func New(o Options) *Generator {
 	}
 	return &Generator{
 		runtime: o.Runtime, cache: o.Cache, clock: o.Clock, logger: o.Logger, observe: o.Observe, stream: o.Stream, exits: o.Exits,
-		events: make(chan Event, eventBuffer), relistSoon: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan podRef, heardBuffer),
+		events: make(chan Event, eventBuffer), relistSoon: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan types.UID, heardBuffer),
 		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: map[types.UID]bool{},
 		last: o.Clock.Now(), asked: map[types.UID]bool{},
 	}
@@ -207,7 +207,7 @@ func (g *Generator) Run(ctx context.Context) error {
 			}
 			continue
 		case pod := <-g.heard:
-			if g.hear(ctx, pod); g.hasUnanswered() {
+			if !g.hear(ctx, pod) {
 				next.soon()
 			}
 			continue
@@ -254,12 +254,12 @@ func (g *Generator) hearEnded(ctx context.Context, first string) bool {
 	for _, container := range receiveAll(first, g.ended) {
 		ended[container] = true
 	}
-	pods := map[types.UID]podRef{}
+	pods := map[types.UID]bool{}
 	for uid, pod := range g.known {
 		for _, c := range pod.Containers {
 			if ended[c.ID.ID] {
 				delete(ended, c.ID.ID)
-				pods[uid] = podRef{uid: uid}
+				pods[uid] = true
 			}
 		}
 	}

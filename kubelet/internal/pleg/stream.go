@@ -38,15 +38,12 @@ const (
 	// a new version may have some.
 	unstreamed  = 5 * time.Minute
 	heardBuffer = 100
+	// maxUID bounds the UIDs that are kept of events: no directory could be named by a
+	// longer one. An event may be as long as any answer of the runtime's.
+	maxUID = 255
 )
 
 var reconnect = backoff.Policy{Initial: 500 * time.Millisecond, Max: 30 * time.Second, Jitter: 0.2}
-
-// podRef is the pod that something happened to; unknown if there is no UID.
-type podRef struct {
-	uid             types.UID
-	name, namespace string
-}
 
 // Streaming tells whether events arrive, so that relists are rare.
 func (g *Generator) Streaming() bool { return g.streaming.Load() }
@@ -96,9 +93,9 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 			return received, fmt.Errorf("events of the container runtime: %w", err)
 		}
 		g.stream.Received(g.clock.Since(time.Unix(0, event.GetCreatedAt())))
-		pod := podRef{}
-		if m := event.GetPodSandboxStatus().GetMetadata(); received && m != nil {
-			pod = podRef{uid: types.UID(m.GetUid()), name: m.GetName(), namespace: m.GetNamespace()}
+		pod := types.UID("")
+		if uid := event.GetPodSandboxStatus().GetMetadata().GetUid(); received && len(uid) <= maxUID {
+			pod = types.UID(uid)
 		}
 		if !received { // what was missed before is found by one relist
 			received = true
@@ -114,17 +111,18 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 }
 
 // hear inspects the pod that an event is about, together with all others whose
-// events have come by now.
-func (g *Generator) hear(ctx context.Context, first podRef) {
-	pods := map[types.UID]podRef{}
+// events have come by now. It reports whether that was all: a pod that the runtime did not
+// name, or did not answer about, is found by the next relist. It is not found by one at once:
+// a runtime that never names any would be listed all the time.
+func (g *Generator) hear(ctx context.Context, first types.UID) bool {
+	pods := map[types.UID]bool{}
 	for _, pod := range receiveAll(first, g.heard) {
-		pods[pod.uid] = pod
+		pods[pod] = true
 	}
-	if _, unknown := pods[""]; unknown {
-		g.relist(ctx, streamed)
-		return
-	}
+	unnamed := pods[""]
+	delete(pods, "")
 	g.single(ctx, pods)
+	return !unnamed && !g.hasUnanswered()
 }
 
 // receiveAll returns the first event and those that have arrived since, as far as there
@@ -144,27 +142,24 @@ func receiveAll[T any](first T, more <-chan T) []T {
 
 // inspectAsked inspects the pods that Inspect named, where no relist is near.
 func (g *Generator) inspectAsked(ctx context.Context) {
-	pods := map[types.UID]podRef{}
-	for uid := range g.takeAsked() {
-		pods[uid] = podRef{uid: uid}
-	}
-	g.single(ctx, pods)
+	g.single(ctx, g.takeAsked())
 }
 
 // single does for some pods what a relist does for all.
-func (g *Generator) single(ctx context.Context, pods map[types.UID]podRef) {
+func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
 	found, failed := make(chan *runtimestate.RunningPod, len(pods)), make(chan types.UID, len(pods))
 	var group errgroup.Group
 	group.SetLimit(inspectors)
-	for uid, pod := range pods {
+	for uid := range pods {
+		name, namespace := "", "" // the runtime tells them
 		if known := g.known[uid]; known != nil {
-			pod.name, pod.namespace = known.Name, known.Namespace
+			name, namespace = known.Name, known.Namespace
 		}
 		group.Go(func() error {
 			asked := g.clock.Now()
-			status, err := g.runtime.PodStatus(ctx, uid, pod.name, pod.namespace)
+			status, err := g.runtime.PodStatus(ctx, uid, name, namespace)
 			g.cache.Set(uid, status, err, asked)
 			if err != nil {
 				g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -188,6 +189,7 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 		// An event without a pod causes a list.
 		r.take(g)
 		r.events <- &runtimeapi.ContainerEventResponse{}
+		time.Sleep(fastest)
 		if _, lists, _ := r.take(g); lists != 1 {
 			t.Errorf("%d lists for an event without a pod", lists)
 		}
@@ -249,6 +251,26 @@ func TestARuntimeWithoutEventsIsLeftAlone(t *testing.T) {
 		synctest.Wait()
 		if n := lines.FilterMessageSnippet("has no events").Len(); n != 1 {
 			t.Errorf("%d lines say that there are no events", n)
+		}
+	})
+}
+
+// A runtime that does not say whom its events are about is not listed for each of them, and
+// what its events say besides is not kept.
+func TestEventsOfNobody(t *testing.T) {
+	listening(t, func(r *talking, g *Generator, _ *podcache.Cache) {
+		r.say("first") // shows that the stream is open
+		time.Sleep(time.Second)
+		r.take(g)
+		for range 1000 {
+			r.say("")
+			r.say(strings.Repeat("u", maxUID+1))
+		}
+		r.have("a", runtimestate.StateRunning)
+		time.Sleep(time.Second)
+		events, lists, asked := r.take(g)
+		if !slices.Equal(events, []EventType{ContainerStarted}) || lists != 1 || !slices.Equal(asked, []types.UID{"a"}) {
+			t.Errorf("events %v after %d lists and questions about %d pods", events, lists, len(asked))
 		}
 	})
 }
