@@ -15,6 +15,7 @@ import (
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/bodylimit"
 	"kctl/proto/core"
+	"kctl/proto/yamlsize"
 )
 
 // apply merges what a manager wants into the existing object, or creates it
@@ -61,7 +62,7 @@ func (c *call) decodeApplied(fieldValidation string) (*unstructured.Unstructured
 		return nil, err
 	}
 	audit.RequestPatch(c.ctx, body)
-	if err := bodylimit.YAML(body, c.MaxBody); err != nil {
+	if err := yamlsize.Check(body, c.MaxBody); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 	}
 	if err := bodylimit.Parts(body); err != nil {

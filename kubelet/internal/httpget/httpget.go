@@ -2,6 +2,7 @@
 // probes and as lifecycle hooks (Kubernetes API, HTTPGetAction), as upstream makes them.
 //
 // Packages probe and hook send them, each with limits of its own, and judge the answers.
+// All of the kubelet's clients that judge redirects themselves end chains of them here.
 package httpget
 
 import (
@@ -115,6 +116,12 @@ func StayOnHost(request *http.Request, via []*http.Request) error {
 	if request.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}
+	return EnoughRedirects(via)
+}
+
+// EnoughRedirects ends a chain of requests where net/http does by itself for clients without
+// a CheckRedirect.
+func EnoughRedirects(via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("stopped after 10 redirects")
 	}

@@ -2,9 +2,11 @@ package source
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,14 +37,13 @@ type File struct {
 func (f *File) Run(ctx context.Context, mux *Mux) error {
 	var watch manifestWatch
 	defer watch.close()
-	good := map[string][]*core.Pod{}
-	reported := map[string]string{}
+	manifests := map[string]manifestFile{}
 	timer := f.Clock.NewTimer(f.Period)
 	defer timer.Stop()
 	for {
 		// Each time again: the path may have appeared, or reappeared, since.
 		f.watch(&watch)
-		if pods, err := f.read(good, reported); err != nil {
+		if pods, err := f.read(manifests); err != nil {
 			f.Logger.Warn("manifests cannot be read", zap.String("path", f.Path), zap.Error(err))
 		} else {
 			mux.Set(ctx, core.FileSource, pods)
@@ -120,47 +121,49 @@ func drain(events <-chan fsnotify.Event) {
 	}
 }
 
-// read returns all pods of the path. good has the last valid pods of each file,
-// reported its last error; both are updated.
-func (f *File) read(good map[string][]*core.Pod, reported map[string]string) ([]*core.Pod, error) {
+// manifestFile is what is known of a file.
+type manifestFile struct {
+	sum     [sha256.Size]byte // of the content that was read last
+	pods    []*core.Pod       // of the last valid content
+	problem error             // of the last content; it is logged when it changes
+}
+
+// errUnread is the warning about a manifest of which the first document is read.
+var errUnread = errors.New(unread)
+
+// read returns all pods of the path, by what is known of its files, which is updated.
+func (f *File) read(manifests map[string]manifestFile) ([]*core.Pod, error) {
 	files, err := f.files()
 	if err != nil {
 		return nil, err
 	}
-	present := map[string]bool{}
+	present := make(map[string]bool, len(files))
 	var all []*core.Pod
 	for _, path := range files {
-		present[path] = true
-		pods, more, err := f.readFile(path)
+		next, err := f.readFile(path, manifests[path])
 		if errors.Is(err, fs.ErrNotExist) {
-			present[path] = false // it went while we looked
-			continue
+			continue // it went while we looked
 		}
-		switch {
-		case err != nil:
-			if reported[path] != err.Error() {
-				f.Logger.Warn("manifest ignored", zap.String("file", path), zap.Error(err))
-				reported[path] = err.Error()
-			}
-			pods = good[path]
-		case more:
-			if reported[path] != unread {
-				f.Logger.Warn(unread, zap.String("file", path))
-				reported[path] = unread
-			}
-		default:
-			delete(reported, path)
+		if err != nil {
+			next = manifestFile{pods: manifests[path].pods, problem: err}
 		}
-		good[path] = pods
-		all = append(all, pods...)
+		f.report(path, next.problem, manifests[path].problem)
+		present[path], manifests[path] = true, next
+		all = append(all, next.pods...)
 	}
-	for path := range good {
-		if !present[path] {
-			delete(good, path)
-			delete(reported, path)
-		}
-	}
+	maps.DeleteFunc(manifests, func(path string, _ manifestFile) bool { return !present[path] })
 	return all, nil
+}
+
+// report logs what is wrong with a file, unless that was so before.
+func (f *File) report(path string, problem, before error) {
+	switch {
+	case problem == nil || before != nil && before.Error() == problem.Error():
+	case errors.Is(problem, errUnread):
+		f.Logger.Warn(unread, zap.String("file", path))
+	default:
+		f.Logger.Warn("manifest ignored", zap.String("file", path), zap.Error(problem))
+	}
 }
 
 // files are the manifests of the path, in the order of their names. A path that
@@ -190,29 +193,46 @@ func (f *File) files() ([]string, error) {
 	return files, nil
 }
 
-// readFile returns a file's pods, and whether there is more in it that is not read.
-func (f *File) readFile(path string) (pods []*core.Pod, more bool, err error) {
+// readFile returns what is known of a file now. Its content is decoded only if it is not the
+// one that was decoded before: all files are read whenever one of them changes, and once a
+// period, and decoding takes far longer than reading.
+func (f *File) readFile(path string, before manifestFile) (manifestFile, error) {
 	// A pipe would otherwise block us for ever.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, false, err
+		return manifestFile{}, err
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, false, errors.Join(err, errors.New("not a regular file"))
+		return manifestFile{}, errors.Join(err, errors.New("not a regular file"))
 	}
 	data, err := readManifest(file)
 	if err != nil {
-		return nil, false, err
+		return manifestFile{}, err
 	}
-	pods, err = decodePods(data)
+	sum := sha256.Sum256(data)
+	if sum == before.sum {
+		return before, nil
+	}
+	now := manifestFile{sum: sum, pods: before.pods}
+	if pods, err := f.decode(path, data); err != nil {
+		now.problem = err
+	} else if now.pods = pods; hasUnread(data) {
+		now.problem = errUnread
+	}
+	return now, nil
+}
+
+// decode returns the pods of a file's content.
+func (f *File) decode(path string, data []byte) ([]*core.Pod, error) {
+	pods, err := decodePods(data)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	for _, pod := range pods {
 		if err := complete(pod, origin{source: core.FileSource, location: path, nodeName: f.NodeName}); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
-	return pods, hasUnread(data), nil
+	return pods, nil
 }

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/httpget"
 	"kctl/proto/core"
 )
 
@@ -43,10 +43,7 @@ func withoutHeaders(request *http.Request, via []*http.Request) error {
 	if request.URL.Host != named.Host || named.Scheme == "https" && request.URL.Scheme != named.Scheme {
 		request.Header = http.Header{}
 	}
-	if len(via) >= 10 {
-		return errors.New("stopped after 10 redirects")
-	}
-	return nil
+	return httpget.EnoughRedirects(via)
 }
 
 // Run gives the URL's pods to the mux once a period until ctx ends. While the

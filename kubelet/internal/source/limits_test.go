@@ -1,15 +1,22 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/core"
+	"kctl/proto/yamlsize"
 )
 
 // 9 MB of empty items took 7 GB.
@@ -24,9 +31,65 @@ func TestManifestsThatGrow(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
+	// 10 MB of these took 840 MB.
+	for name, text := range map[string]string{
+		"lines": "- a\n", "carriage returns": "- a\r", "lines of Unicode": "- a\u2028", "lists in lists": "- [[]]\n", "one list": "- [" + strings.Repeat("a,", maxTokens) + "]\n",
+	} {
+		if _, err := decodePods([]byte(strings.Repeat(text, maxTokens/strings.Count(text+",", ",")+1))); err == nil || !strings.Contains(err.Error(), "lines, names and values") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
 	long := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"i","args":["` + strings.Repeat("{},[]", maxTokens) + `"]}]}}`
 	if pods, err := decodePods([]byte(long)); err != nil || len(pods) != 1 {
 		t.Errorf("a long argument: %v", err)
+	}
+}
+
+// A megabyte with aliases took gigabytes.
+func TestManifestsOfAliases(t *testing.T) {
+	const small = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n  labels: {a: &a %s, b: *a}\nspec:\n  containers:\n  - {name: c, image: i, args: [%s]}\n"
+	if pods, err := decodePods(fmt.Appendf(nil, small, "b", "*a, *a")); err != nil || pods[0].Labels["b"] != "b" {
+		t.Errorf("aliases: %v, %v", pods, err)
+	}
+	if _, err := decodePods(fmt.Appendf(nil, small, strings.Repeat("b", maxManifest/100), strings.Repeat("*a, ", 100))); !errors.Is(err, yamlsize.ErrAliases) {
+		t.Errorf("many aliases of a long text: %v", err)
+	}
+}
+
+// A file that is read again is decoded only if it has changed.
+func TestManifestsThatStayAsTheyAre(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "web.yaml")
+	watched, logs := observer.New(zap.WarnLevel)
+	file := &File{Path: path, NodeName: "n", Clock: clock.RealClock{}, Logger: zap.New(watched)}
+	manifests := map[string]manifestFile{}
+	read := func(text string) *core.Pod {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pods, err := file.read(manifests)
+		if err != nil || len(pods) != 1 {
+			t.Fatalf("%v, %v", pods, err)
+		}
+		return pods[0]
+	}
+	first := read(manifest)
+	if read(manifest) != first {
+		t.Error("the same content was decoded again")
+	}
+	for range 2 {
+		if read("kind: Broken") != first {
+			t.Error("a manifest that can't be read has another pod than before")
+		}
+	}
+	if logs.Len() != 1 {
+		t.Errorf("log lines about a broken manifest: %v", logs.All())
+	}
+	if other := read(strings.ReplaceAll(manifest, "web", "other")); other.Name != "other-n" {
+		t.Errorf("the pod of changed content is %s", other.Name)
+	}
+	if read(manifest) == first {
+		t.Error("content of long ago was kept")
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/quantity"
+	"kctl/proto/yamlsize"
 )
 
 // maxManifest bounds a manifest, as upstream does: what is larger is not a pod.
@@ -46,8 +47,8 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 	}
 	if !json.Valid(data) { // else YAML's parser would take a hundred times the memory
 		var err error
-		if data, err = yaml.YAMLToJSONStrict(data); err != nil {
-			return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+		if data, err = fromYAML(data); err != nil {
+			return nil, err
 		}
 	}
 	if err := checkTokens(data); err != nil {
@@ -81,6 +82,28 @@ func decodePods(data []byte) ([]*core.Pod, error) {
 		return nil, fmt.Errorf("kind %q is not supported in manifests: expected Pod or PodList", kind.Kind)
 	}
 }
+
+// fromYAML converts a manifest to JSON, unless one of them would be much larger than manifests are.
+func fromYAML(data []byte) ([]byte, error) {
+	parts := 0
+	for _, separator := range separators {
+		if parts += bytes.Count(data, []byte(separator)); parts > maxTokens {
+			return nil, fmt.Errorf("manifest has more than %d lines, names and values", maxTokens)
+		}
+	}
+	if err := yamlsize.Check(data, maxManifest); err != nil {
+		return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+	}
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
+		return nil, fmt.Errorf("manifest is neither YAML nor JSON: %w", err)
+	}
+	return text, nil
+}
+
+// separators are what is between names and values in YAML, one of them at least: its line
+// breaks, and what begins and divides lists and mappings within a line.
+var separators = []string{"\n", "\r", "\u0085", "\u2028", "\u2029", ",", "[", "{"}
 
 // checkTokens refuses JSON of more than maxTokens.
 func checkTokens(data []byte) error {

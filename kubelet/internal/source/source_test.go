@@ -393,9 +393,9 @@ func TestManifestsWithSeveralDocuments(t *testing.T) {
 	}
 	watched, logs := observer.New(zap.WarnLevel)
 	file := &File{Path: path, NodeName: "n", Clock: clock.RealClock{}, Logger: zap.New(watched)}
-	good, reported := map[string][]*core.Pod{}, map[string]string{}
+	manifests := map[string]manifestFile{}
 	for range 2 {
-		pods, err := file.read(good, reported)
+		pods, err := file.read(manifests)
 		if err != nil || len(pods) != 1 || pods[0].Name != "web-n" {
 			t.Fatalf("%v, %v", pods, err)
 		}

@@ -1,0 +1,62 @@
+// Package yamlsize knows how long a YAML text is with its aliases expanded.
+//
+// An alias takes two bytes, whatever it stands for, and decoders expand it: a megabyte
+// becomes gigabytes of JSON. Decoders bound how many values they make from aliases, but not
+// how long these are. Ask it before decoding what others wrote. It converts nothing itself.
+package yamlsize
+
+import (
+	"bytes"
+	"errors"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ErrAliases is the error about a text that is too long, in upstream's words for the worst.
+var ErrAliases = errors.New("error converting YAML to JSON: yaml: document contains excessive aliasing")
+
+// Check refuses a text that is longer than limit with its aliases expanded, and what is no
+// YAML. Of several documents it looks at the first, as decoders do.
+func Check(text []byte, limit int64) error {
+	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 {
+		return nil // an alias needs an anchor
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return err
+	}
+	if (measurer{limit, map[*yaml.Node]int64{}}).length(&document) > limit {
+		return ErrAliases
+	}
+	return nil
+}
+
+// measurer measures values as they are without aliases.
+type measurer struct {
+	limit   int64
+	anchors map[*yaml.Node]int64 // already measured
+}
+
+// length stops counting soon after the limit. A value that contains itself has
+// no length; decoding it reports that.
+func (w measurer) length(n *yaml.Node) int64 {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+		if known, ok := w.anchors[n]; ok {
+			return known
+		}
+	}
+	if n.Anchor != "" {
+		w.anchors[n] = 0
+	}
+	sum := int64(1 + len(n.Value))
+	for _, part := range n.Content {
+		if sum += w.length(part); sum > w.limit {
+			break
+		}
+	}
+	if n.Anchor != "" {
+		w.anchors[n] = sum
+	}
+	return sum
+}

@@ -1,0 +1,30 @@
+package yamlsize
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for _, c := range []struct {
+		name, text string
+		want       error
+	}{
+		{"no aliases", "a: " + long, nil},
+		{"signs that are none", "a: '" + strings.Repeat("&*", 1000) + "'\nb: 1", nil},
+		{"few", "a: &a x\nb: [*a, *a]", nil},
+		{"of something long", "a: &a " + long + "\nb: [*a, *a, *a, *a]", ErrAliases},
+		{"of aliases", "a: &a [" + strings.Repeat("x, ", 9) + "]\nb: &b [" + strings.Repeat("*a, ", 30) + "]\nc: [" + strings.Repeat("*b, ", 30) + "]", ErrAliases},
+		{"in a second document", "a: &a x\n---\nb: &b " + long + "\nc: [*b, *b, *b, *b]", nil},
+		{"of themselves", "a: &a [*a]", nil}, // decoders refuse it
+	} {
+		if err := Check([]byte(c.text), 3000); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if Check([]byte("a: &a [*b]"), 3000) == nil {
+		t.Error("an alias of nothing is no YAML")
+	}
+}
