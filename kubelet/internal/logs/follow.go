@@ -37,40 +37,62 @@ type follower struct {
 	clock   clock.Clock
 	watches *Watches      // nil if nothing is watched
 	heard   chan struct{} // holds one token when something happened at the log's path
+	created chan struct{} // holds one token when a file appeared there; closed when nothing is watched any more
 
 	mu     sync.Mutex
+	closed bool        // nothing is held any more
 	newest os.FileInfo // of the files that had the log's path
 	next   []*os.File  // that have it or had it since, the oldest first
 	lost   int         // that had it before these, and will not be read
 }
 
 func newFollower(log *Log, o Options) *follower {
-	f := &follower{log: log, running: o.Running, clock: o.Clock, heard: make(chan struct{}, 1)}
+	f := &follower{log: log, running: o.Running, clock: o.Clock, heard: make(chan struct{}, 1), created: make(chan struct{}, 1)}
 	var err error
 	if f.newest, err = log.file.Stat(); err != nil || o.Watches == nil {
 		return f // looking each second will do
 	}
 	if err := o.Watches.add(f); err == nil {
 		f.watches = o.Watches
+		go f.holdAll()
 	}
 	return f
 }
 
+// close does not wait for a file that is being opened: the file system may hang.
 func (f *follower) close() {
 	if f.watches != nil {
 		f.watches.remove(f)
+		close(f.created) // nobody notifies it any more
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
 	for _, file := range f.next {
 		_ = file.Close() // it was not even read
 	}
+	f.next = nil
 }
 
-// notify takes note of what happened at the log's path.
+// notify takes note of what happened at the log's path. It waits for nothing, because
+// all followers are notified by one goroutine.
 func (f *follower) notify(event fsnotify.Event) {
 	if event.Has(fsnotify.Create) {
-		f.hold()
+		select {
+		case f.created <- struct{}{}:
+		default: // whatever is there is opened
+		}
+		return // the reader is woken by then
 	}
 	f.wake()
+}
+
+// holdAll opens the files that appear, until the follower is closed.
+func (f *follower) holdAll() {
+	for range f.created {
+		f.hold()
+		f.wake()
+	}
 }
 
 // wake makes the reader look.
@@ -92,7 +114,7 @@ func (f *follower) hold() {
 	info, err := file.Stat()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil || os.SameFile(info, f.newest) {
+	if err != nil || f.closed || os.SameFile(info, f.newest) {
 		_ = file.Close()
 		return
 	}

@@ -100,3 +100,24 @@ func TestWatchesOfOneLog(t *testing.T) {
 		t.Errorf("left: %v, %v, %v", watches.watcher, watches.dirs, watches.followers)
 	}
 }
+
+// A file that can't be opened for now, on a file system that hangs, keeps no other follower
+// from being notified, or from going.
+func TestWatchesOfALogThatHangs(t *testing.T) {
+	watches, hangs, works := new(Watches), logFile(t, sample), logFile(t, sample)
+	stuck, other := watched(t, watches, hangs), watched(t, watches, works)
+	stuck.mu.Lock() // what opens the next file waits for it
+	if err := errors.Join(os.WriteFile(hangs+".next", []byte(sample), 0o600), os.Rename(hangs+".next", hangs)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(works+".next", []byte(sample), 0o600), os.Rename(works+".next", works)); err != nil {
+		t.Fatal(err)
+	}
+	<-other.heard
+	if lost, err := other.reopen(); lost != 0 || err != nil {
+		t.Errorf("the next file: %d lost, %v", lost, err)
+	}
+	leave(other)
+	stuck.mu.Unlock()
+	leave(stuck)
+}
