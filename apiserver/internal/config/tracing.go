@@ -25,7 +25,7 @@ func (o *Operation) Tracing() (*tracingv1.TracingConfiguration, error) {
 		metav1.TypeMeta                `json:",inline"`
 		tracingv1.TracingConfiguration `json:",inline"`
 	}
-	if err := configfile.Decode(content, "TracingConfiguration", tracingVersions, &file); err != nil {
+	if err := configfile.DecodeNameless(content, "TracingConfiguration", tracingVersions, &file); err != nil {
 		return nil, fmt.Errorf("--tracing-config-file %s: %w", o.TracingConfigFile, err)
 	}
 	if errs := tracingv1.ValidateTracingConfiguration(&file.TracingConfiguration, nil, nil); len(errs) > 0 {

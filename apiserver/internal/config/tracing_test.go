@@ -12,10 +12,17 @@ func TestTracingConfiguration(t *testing.T) {
 	for content, want := range map[string]string{
 		header + "endpoint: localhost:4317\nsamplingRatePerMillion: 100": "",
 		strings.Replace(header, "v1beta1", "v1", 1):                      "",
-		header + "samplingRatePerMillion: 1000001":                       "less than or equal to one million",
-		header + "endpoint: ftp://collector":                             "unsupported scheme",
-		header + "sampling: 1":                                           "sampling",
-		strings.Replace(header, "Tracing", "Tracking", 1):                "TrackingConfiguration",
+		"":                             "", // without its kind, as in upstream
+		"# nothing yet":                "",
+		"endpoint: localhost:4317":     "",
+		"kind: TracingConfiguration":   "",
+		"kind: AdmissionConfiguration": "AdmissionConfiguration",
+		"apiVersion: v1":               "must be of kind TracingConfiguration",
+		"sampling: 1":                  "sampling",
+		header + "samplingRatePerMillion: 1000001":        "less than or equal to one million",
+		header + "endpoint: ftp://collector":              "unsupported scheme",
+		header + "sampling: 1":                            "sampling",
+		strings.Replace(header, "Tracing", "Tracking", 1): "TrackingConfiguration",
 	} {
 		path := filepath.Join(t.TempDir(), "tracing.yaml")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

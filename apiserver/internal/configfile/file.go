@@ -39,6 +39,16 @@ func Read(path string) ([]byte, error) {
 // Decode decodes an object of the kind, in one of the versions of apiGroup,
 // into into. An unknown or duplicate field is an error that names it.
 func Decode(content []byte, kind string, versions []string, into any) error {
+	return decode(content, kind, versions, into, false)
+}
+
+// DecodeNameless is Decode for a file that can only be of one kind: it needs to say
+// neither its kind nor its version, and may be empty.
+func DecodeNameless(content []byte, kind string, versions []string, into any) error {
+	return decode(content, kind, versions, into, true)
+}
+
+func decode(content []byte, kind string, versions []string, into any, nameless bool) error {
 	text, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
 		return err
@@ -48,7 +58,9 @@ func Decode(content []byte, kind string, versions []string, into any) error {
 		return err
 	}
 	group, version, _ := strings.Cut(header.APIVersion, "/")
-	if header.Kind != kind || group != apiGroup || !slices.Contains(versions, version) {
+	isKind := header.Kind == kind || nameless && header.Kind == ""
+	isVersion := group == apiGroup && slices.Contains(versions, version) || nameless && header.APIVersion == ""
+	if !isKind || !isVersion {
 		return fmt.Errorf("is a %s of %q, and must be of kind %s of %s/%s", header.Kind, header.APIVersion, kind, apiGroup, strings.Join(versions, " or "))
 	}
 	strict, err := json.UnmarshalStrict(text, into)
