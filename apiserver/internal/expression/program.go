@@ -60,7 +60,8 @@ func Check(env *cel.Env, text string, returns ...*cel.Type) (*Checked, *apiserve
 	if got := compiled.OutputType(); !returnsOneOf(got, returns) {
 		return nil, invalidError(typeNames(returns)+" but got "+got.String(), nil)
 	}
-	program, err := env.Program(compiled, cel.InterruptCheckFrequency(celconfig.CheckFrequency), cel.CustomDecoratorV2(boundQuantities))
+	program, err := env.Program(compiled, cel.InterruptCheckFrequency(celconfig.CheckFrequency), cel.CustomDecoratorV2(boundQuantities),
+		cel.CustomDecoratorV2(boundCalls(env)), costTrackers())
 	if err != nil {
 		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: "program instantiation failed: " + err.Error(), Cause: err}
 	}
