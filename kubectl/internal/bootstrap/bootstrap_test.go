@@ -371,3 +371,20 @@ func TestResetKeepsWhatIsNoKubelets(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {
+	n := Node{Dir: t.TempDir()}
+	if got := n.KubeletPort(); got != usualPort {
+		t.Errorf("no file: %d", got)
+	}
+	for content, want := range map[string]int{
+		"kind: KubeletConfiguration\nport: 11250\n": 11250, "kind: KubeletConfiguration\n": usualPort, "port: [": usualPort,
+	} {
+		if err := os.WriteFile(n.configFile(), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.KubeletPort(); got != want {
+			t.Errorf("%q: %d, want %d", content, got, want)
+		}
+	}
+}

@@ -249,6 +249,21 @@ func (o *Options) kubeletConfiguration() ([]byte, error) {
 	return yaml.Marshal(configuration)
 }
 
+// usualPort is the kubelet's where nothing else is said.
+const usualPort = 10250
+
+// KubeletPort is the port of the node's kubelet, as its configuration says.
+func (n Node) KubeletPort() int {
+	var written struct {
+		Port int `json:"port"`
+	}
+	data, err := os.ReadFile(n.configFile())
+	if err != nil || yaml.Unmarshal(data, &written) != nil || written.Port == 0 {
+		return usualPort
+	}
+	return written.Port
+}
+
 // kubeletArgs are flags for what differs from the usual and has no field in a
 // KubeletConfiguration.
 func (o *Options) kubeletArgs() []string {

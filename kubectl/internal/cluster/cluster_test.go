@@ -89,7 +89,7 @@ func TestSettingsStay(t *testing.T) {
 	if err := l.checkAvailable(UpOptions{Port: port}); err != nil {
 		t.Errorf("a cluster that has its port asks for another: %v", err)
 	}
-	if local := Of(l.Kubeconfig("admin")); local == nil || local.Dir != l.Dir || local.Scheduler != first.scheduler() {
+	if local := Of(l.Kubeconfig("admin")); local == nil || local.Dir != l.Dir || local.Scheduler != "https://127.0.0.1:"+strconv.Itoa(first.SchedulerPort) {
 		t.Errorf("by its kubeconfig the cluster is %+v", local)
 	}
 	if local := Of(filepath.Join(t.TempDir(), "config")); local != nil {

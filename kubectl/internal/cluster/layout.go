@@ -56,6 +56,9 @@ func (l Layout) PIDFile(program string) string { return l.path("run", program+".
 // Log is a program's log file.
 func (l Layout) Log(program string) string { return l.path("log", program+".log") }
 
+// KubeletRoot is the kubelet's directory.
+func (l Layout) KubeletRoot() string { return l.path("kubelet") }
+
 // Pods is where the logs of the pods' containers are.
 func (l Layout) Pods() string { return l.path("log", "pods") }
 

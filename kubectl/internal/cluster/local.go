@@ -1,29 +1,51 @@
 package cluster
 
 import (
+	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"strconv"
 
 	"kctl/kubectl/internal/certificates"
 )
 
-// Local is a cluster of `kctl up`, as a kubeconfig leads to it.
+// Local is a cluster of `kctl up` on this machine.
 type Local struct {
-	Dir       string
-	Scheduler string // where it serves, as a URL
+	Layout
+	Scheduler string // where it serves, as a URL; "" for nowhere
+	// KubeletPort is its kubelet's; 0 for one that was never started, or serves nowhere.
+	KubeletPort int
 }
 
-// Of finds the cluster in whose directory a kubeconfig is; nil if it is not one
-// of `kctl up`, or this user may not look at it.
+// Of finds the cluster in whose directory a kubeconfig is, as In does.
 func Of(kubeconfig string) *Local {
 	if kubeconfig == "" {
 		return nil
 	}
-	l, s := openCluster(filepath.Dir(kubeconfig))
+	return In(filepath.Dir(kubeconfig))
+}
+
+// In finds the cluster in a directory; nil if there is none of `kctl up`, or this user may
+// not look at it.
+func In(dir string) *Local {
+	l, s := openCluster(dir)
 	if s == nil {
 		return nil
 	}
-	return &Local{Dir: l.Dir, Scheduler: s.scheduler()}
+	all, err := programs(l, s, s.asBefore())
+	if err != nil {
+		return nil
+	}
+	local := &Local{Layout: l}
+	if at := all[Scheduler].address; at != "" {
+		local.Scheduler = "https://" + at
+	}
+	if _, err := os.Stat(l.Log(Kubelet)); err == nil {
+		_, port, _ := net.SplitHostPort(all[Kubelet].address)
+		local.KubeletPort, _ = strconv.Atoi(port)
+	}
+	return local
 }
 
 // openCluster returns the cluster in a directory; its settings are nil where there is none.

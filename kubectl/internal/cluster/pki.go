@@ -1,11 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"kctl/kubectl/internal/certificates"
@@ -64,14 +64,7 @@ func serviceAddress(flags string) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("--apiserver-flags: %w", err)
 	}
-	text := defaultServiceRange
-	for i, arg := range args { // the last one wins
-		if arg == serviceRangeFlag && i+1 < len(args) {
-			text = args[i+1]
-		} else if value, ok := strings.CutPrefix(arg, serviceRangeFlag+"="); ok {
-			text = value
-		}
-	}
+	text := cmp.Or(flagOf(args, serviceRangeFlag), defaultServiceRange)
 	address, err := certificates.ServiceAddress(text)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("--apiserver-flags: %s=%s: not a range of addresses", serviceRangeFlag, text)

@@ -26,10 +26,13 @@ type program struct {
 	name string
 	path string
 	args []string
-	// flags are those among args that the user asked for, now or an earlier time.
-	flags string
-	// ready returns nil once the program does its work, else what it waits for.
-	ready func(ctx context.Context) error
+	// flags are those among args that the user asked for, now or an earlier time, and so
+	// is etcd, an API server's --etcd-servers.
+	flags, etcd string
+	// address is where it serves, "" for nowhere; ready returns nil once it does its work,
+	// else what it waits for.
+	address string
+	ready   func(ctx context.Context) error
 }
 
 const (
@@ -82,12 +85,10 @@ func (l Layout) start(ctx context.Context, p program) (started bool, err error) 
 // is for its next start, which may be long after, and at which nobody is asked.
 func (l Layout) wasRunning(p program) string {
 	const running = "was running"
-	pid := l.pid(p.name)
-	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil {
+	now := l.commandLine(p.name)
+	if now == nil {
 		return running
 	}
-	now := strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")[1:]
 	only := func(some, others []string) string {
 		return strings.Join(slices.DeleteFunc(slices.Clone(some), func(arg string) bool { return slices.Contains(others, arg) }), " ")
 	}
@@ -101,7 +102,7 @@ func (l Layout) wasRunning(p program) string {
 	if len(changes) == 0 {
 		return running
 	}
-	return fmt.Sprintf("%s; `kill %d`, and this command again, would start it %s", running, pid, strings.Join(changes, ", "))
+	return fmt.Sprintf("%s; `kill %d`, and this command again, would start it %s", running, l.pid(p.name), strings.Join(changes, ", "))
 }
 
 // spawn starts p; ended tells whether it has ended since. A program that has
@@ -144,17 +145,17 @@ func (l Layout) waitReady(ctx context.Context, p program, ended func() bool) err
 	defer cancel()
 	ticker := time.NewTicker(readyEvery)
 	defer ticker.Stop()
+	var waitingFor error
 	for {
-		waitingFor := p.ready(ctx)
-		if waitingFor == nil {
+		now := p.ready(ctx)
+		if now == nil {
 			return nil
 		}
+		if waitingFor == nil || ctx.Err() == nil { // the last, cut short, says less than the one before
+			waitingFor = now
+		}
 		if ended() {
-			kept := ""
-			if p.flags != "" {
-				kept = fmt.Sprintf("\n(its flags %q are kept for the next time; --%s-flags gives it others, or none)", p.flags, p.name)
-			}
-			return fmt.Errorf("%s ended:\n%s%s", p.name, l.logTail(p.name), kept)
+			return fmt.Errorf("%s ended:\n%s%s", p.name, l.logTail(p.name), p.kept())
 		}
 		select {
 		case <-ticker.C:
@@ -165,9 +166,21 @@ func (l Layout) waitReady(ctx context.Context, p program, ended func() bool) err
 			if failed := (*url.Error)(nil); errors.As(waitingFor, &failed) {
 				waitingFor = failed.Err // of the other kctl says no more than that its server can't be reached
 			}
-			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s", p.name, waitingFor, l.Log(p.name), l.logTail(p.name))
+			return fmt.Errorf("%s is not ready: %w; the end of %s:\n%s%s", p.name, waitingFor, l.Log(p.name), l.logTail(p.name), p.kept())
 		}
 	}
+}
+
+// kept tells, of a program that can't do its work, what of an earlier time may be why.
+func (p program) kept() string {
+	text := ""
+	if p.etcd != "" {
+		text += fmt.Sprintf("\n(its etcd, %q, is the one of --etcd-servers, now or an earlier time; --etcd-servers names another, \"--etcd-servers=\" the one inside the API server, where nothing is of what that one holds)", p.etcd)
+	}
+	if p.flags != "" {
+		text += fmt.Sprintf("\n(its flags %q are kept for the next time; --%s-flags gives it others, or none)", p.flags, p.name)
+	}
+	return text
 }
 
 // logTail is the end of a program's log.

@@ -223,3 +223,68 @@ func TestAwaitSaysWhatItWaitedFor(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Where programs serve is what their command lines say: the user's flags win, and those
+// with which a program runs over those for its next start.
+func TestWhereProgramsServe(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	s := &settings{NodeName: "n", KubeletPort: 1, SchedulerPort: 2}
+	addresses := func(scheduler, kubelet string) [2]string {
+		t.Helper()
+		all, err := programs(l, s, UpOptions{Flags: map[string]string{Scheduler: scheduler, Kubelet: kubelet}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]string{all[Scheduler].address, all[Kubelet].address}
+	}
+	for _, test := range []struct {
+		scheduler, kubelet string
+		want               [2]string
+	}{
+		{"", "", [2]string{"127.0.0.1:2", "127.0.0.1:1"}},
+		{"--secure-port=3 --v=4", "--port 4", [2]string{"127.0.0.1:3", "127.0.0.1:4"}},
+		{"--bind-address=0.0.0.0", "--address=192.0.2.1 --port=5 --port=6", [2]string{"127.0.0.1:2", "192.0.2.1:6"}},
+		{"--secure-port=0", "--port=", [2]string{"", "127.0.0.1:"}},
+	} {
+		if got := addresses(test.scheduler, test.kubelet); got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	running := exec.Command("sh", "-c", "read line", "x", l.path("x")+"/", "--bind-address=127.0.0.1", "--secure-port=7")
+	input, err := running.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = input.Close(); _ = running.Wait() }()
+	if err := os.WriteFile(l.PIDFile(Scheduler), []byte(strconv.Itoa(running.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := addresses("--secure-port=8", ""); got[0] != "127.0.0.1:7" {
+		t.Errorf("of a scheduler that runs: %q", got[0])
+	}
+}
+
+// An API server whose etcd, of an earlier time, is gone: who runs `kctl up` is told where
+// it comes from. What it waited for is what it said last, not that time was up.
+func TestAnEtcdThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := program{name: Apiserver, etcd: "http://127.0.0.1:9", ready: func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(readyWithin / 3 * 2):
+				return errors.New("[-]etcd failed")
+			}
+		}}
+		err := layout(t).waitReady(t.Context(), p, func() bool { return false })
+		if err == nil || !strings.Contains(err.Error(), "not ready: [-]etcd failed; ") || !strings.Contains(err.Error(), `its etcd, "http://127.0.0.1:9", is the one of --etcd-servers`) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,23 +1,10 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"kctl/kubectl/internal/images"
-	"kctl/proto/core"
-	"kctl/proto/rest"
 )
 
 // The parts of a cluster, as --without names them.
@@ -43,36 +30,19 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		binDir = filepath.Dir(self)
 	}
 	all := []program{
-		{
-			name: Registry, path: self,
-			args:  []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir, "--data-dir=" + l.path("registry")},
-			ready: func(ctx context.Context) error { return images.Ready(ctx, s.registry()) },
-		},
-		{
-			name: Containerd, path: "containerd",
-			args:  []string{"--config", l.path("containerd.toml")},
-			ready: l.runtimeReady,
-		},
-		{
-			name: Apiserver, path: filepath.Join(binDir, Apiserver),
-			args: append(apiserverArgs(l, s, o),
-				"--bind-address="+s.listenOn(), "--advertise-address="+s.Address, "--secure-port="+strconv.Itoa(s.Port)),
-			ready: func(ctx context.Context) error { return l.checkHealth(ctx, s.server()+"/readyz", "admin") },
-		},
-		{
-			name: Scheduler, path: filepath.Join(binDir, Scheduler),
-			args: schedulerArgs(l, s),
-			ready: func(ctx context.Context) error {
-				return l.checkHealth(ctx, s.scheduler()+"/readyz", "admin")
-			},
-		},
-		{
-			name: Kubelet, path: filepath.Join(binDir, Kubelet),
-			args:  kubeletArgs(l, s),
-			ready: func(ctx context.Context) error { return l.kubeletReady(ctx, s, o.Flags[Kubelet]) },
-		},
+		{name: Registry, path: self, args: []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir, "--data-dir=" + l.path("registry")}},
+		{name: Containerd, path: "containerd", args: []string{"--config", l.path("containerd.toml")}},
+		{name: Apiserver, path: filepath.Join(binDir, Apiserver), etcd: o.EtcdServers, args: append(apiserverArgs(l, s, o),
+			"--bind-address="+s.listenOn(), "--advertise-address="+s.Address, "--secure-port="+strconv.Itoa(s.Port))},
+		{name: Scheduler, path: filepath.Join(binDir, Scheduler), args: schedulerArgs(l, s)},
+		{name: Kubelet, path: filepath.Join(binDir, Kubelet), args: kubeletArgs(l, s)},
 	}
-	return withFlags(all, o)
+	out, err := withFlags(all, o)
+	for name, p := range out {
+		p.address, p.ready = l.served(p, s)
+		out[name] = p
+	}
+	return out, err
 }
 
 // withFlags adds the flags that the user asks for.
@@ -133,7 +103,7 @@ func schedulerArgs(l Layout, s *settings) []string {
 func kubeletArgs(l Layout, s *settings) []string {
 	return []string{
 		"--kubeconfig=" + l.Kubeconfig("kubelet"), "--hostname-override=" + s.NodeName, "--node-ip=" + s.address(),
-		"--root-dir=" + l.path("kubelet"), "--cert-dir=" + l.path("kubelet", "pki"), "--pod-logs-dir=" + l.Pods(),
+		"--root-dir=" + l.KubeletRoot(), "--cert-dir=" + filepath.Join(l.KubeletRoot(), "pki"), "--pod-logs-dir=" + l.Pods(),
 		"--container-runtime-endpoint=unix://" + l.Socket(), "--cgroup-root=" + l.CgroupRoot(),
 		"--address=" + s.address(), "--port=" + strconv.Itoa(s.KubeletPort),
 		"--healthz-bind-address=" + loopback, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
@@ -142,115 +112,4 @@ func kubeletArgs(l Layout, s *settings) []string {
 		// The disk is the user's, and so is the decision how full it may get.
 		"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100",
 	}
-}
-
-// splitFlags splits as a shell does, with regard to blanks and quotes.
-func splitFlags(s string) ([]string, error) {
-	var out []string
-	var word strings.Builder
-	inWord, quote := false, rune(0)
-	for _, r := range s {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, inWord = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if inWord {
-				out = append(out, word.String())
-				word.Reset()
-				inWord = false
-			}
-		default:
-			word.WriteRune(r)
-			inWord = true
-		}
-	}
-	if quote != 0 {
-		return nil, fmt.Errorf("a %c is not closed", quote)
-	}
-	if inWord {
-		out = append(out, word.String())
-	}
-	return out, nil
-}
-
-func (l Layout) runtimeReady(ctx context.Context) error {
-	runtime := l.runtime()
-	defer runtime.close()
-	return runtime.notReady(ctx)
-}
-
-// checkHealth asks a program's health endpoint, as the given user.
-func (l Layout) checkHealth(ctx context.Context, url, user string) error {
-	config, err := rest.LoadKubeconfig(l.Kubeconfig(user))
-	if err != nil {
-		return err
-	}
-	tlsConfig, err := config.TLS()
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{TLSClientConfig: tlsConfig}
-	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return fmt.Errorf("%s: %s: %s", url, resp.Status, body)
-	}
-	return nil
-}
-
-func (l Layout) client() (*rest.Client, error) {
-	config, err := rest.LoadKubeconfig(l.Kubeconfig("admin"))
-	if err != nil {
-		return nil, err
-	}
-	config.Timeout = 5 * time.Second
-	return rest.New(config)
-}
-
-// kubeletReady asks the kubelet, and not the API alone: the node may still be Ready by the
-// word of a kubelet that has ended. One that is told by flags to answer elsewhere is not
-// asked.
-func (l Layout) kubeletReady(ctx context.Context, s *settings, flags string) error {
-	if !strings.Contains(flags, "--healthz-") {
-		if err := l.checkHealth(ctx, "http://"+net.JoinHostPort(loopback, strconv.Itoa(s.HealthzPort))+"/healthz", "admin"); err != nil {
-			return err
-		}
-	}
-	return l.nodeReady(ctx, s.NodeName)
-}
-
-func (l Layout) nodeReady(ctx context.Context, name string) error {
-	client, err := l.client()
-	if err != nil {
-		return err
-	}
-	defer client.HTTP().CloseIdleConnections()
-	var node core.Node
-	if err := client.Resource(core.Nodes, "").Get(ctx, name, &node); err != nil {
-		return err
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			if c.Status == corev1.ConditionTrue {
-				return nil
-			}
-			return fmt.Errorf("node %s is not Ready: %s: %s", name, c.Reason, c.Message)
-		}
-	}
-	return errors.New("node " + name + " has not reported its status")
 }

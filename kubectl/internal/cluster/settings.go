@@ -140,6 +140,13 @@ func (s *settings) recall(o *UpOptions) {
 	o.Flags = flags
 }
 
+// asBefore asks for what was asked for before.
+func (s *settings) asBefore() UpOptions {
+	var o UpOptions
+	s.recall(&o)
+	return o
+}
+
 // remember saves what programs are started with now, which recall has completed.
 func (s *settings) remember(l Layout, o UpOptions) error {
 	if s.EtcdServers == o.EtcdServers && maps.Equal(s.Flags, o.Flags) {
@@ -216,9 +223,6 @@ func (s *settings) listenOn() string {
 
 func (s *settings) server() string {
 	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(s.Port))
-}
-func (s *settings) scheduler() string {
-	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(s.SchedulerPort))
 }
 func (s *settings) registry() string {
 	return net.JoinHostPort(loopback, strconv.Itoa(s.RegistryPort))

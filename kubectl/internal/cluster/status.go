@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,17 +40,13 @@ func GetStatus(ctx context.Context, dir string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := programs(l, s, UpOptions{})
+	all, err := programs(l, s, s.asBefore())
 	if err != nil {
 		return nil, err
 	}
-	addresses := map[string]string{
-		Registry: s.registry(), Containerd: l.Socket(), Apiserver: s.server(),
-		Scheduler: strings.TrimPrefix(s.scheduler(), "https://"), Kubelet: net.JoinHostPort(s.address(), strconv.Itoa(s.KubeletPort)),
-	}
 	status := &Status{Dir: l.Dir, Server: s.server(), Node: s.NodeName}
 	for _, name := range Parts {
-		p := ProgramStatus{Name: name, Address: addresses[name], PID: l.pid(name)}
+		p := ProgramStatus{Name: name, Address: all[name].address, PID: l.pid(name)}
 		if p.PID == 0 {
 			p.Reason = "not running"
 		} else {

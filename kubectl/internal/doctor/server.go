@@ -18,6 +18,7 @@ import (
 
 	clientrest "k8s.io/client-go/rest"
 
+	"kctl/kubectl/internal/cluster"
 	"kctl/proto/rest"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) serviceHint(name string) string { return ServiceHint(s.Up, name
 // in the directory up, or, if that is empty, of a systemd unit.
 func ServiceHint(up, name string) string {
 	if up != "" {
-		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[1]s/log/%[2]s.log is its log", up, name)
+		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[2]s is its log", up, cluster.Layout{Dir: up}.Log(name))
 	}
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"kctl/kubectl/internal/bootstrap"
 	"kctl/kubectl/internal/certificates"
@@ -151,53 +150,23 @@ func nodeChecks(ctx context.Context, n bootstrap.Node) []doctor.Check {
 
 // nodeMachine is this machine if it is a node, whose runtime, with kctl up, is no service.
 func nodeMachine(n bootstrap.Node) *doctor.Machine {
-	_, err := os.Stat(filepath.Join(n.Dir, "cluster.json"))
-	local := err == nil // kctl up's
-	if local {
-		n.Runtime, n.RootDir = "unix://"+filepath.Join(n.Dir, "run", "containerd.sock"), filepath.Join(n.Dir, "kubelet")
-	}
 	if _, err := os.Stat(n.Kubeconfig()); err != nil {
 		return nil
 	}
-	machine := doctor.NewMachine(n.Runtime, n.RootDir, kubeletPort(n.Dir, local))
-	machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint("", "kubelet")
-	if local {
-		if _, err := os.Stat(filepath.Join(n.Dir, "log", "kubelet.log")); err != nil {
-			machine.Port = 0 // --without=kubelet: another, or none, is as it should be
-		}
-		dir := frame.ShellWord(n.Dir)
-		machine.KubeletHint = doctor.ServiceHint(dir, "kubelet")
-		machine.Start = "`kctl up --dir " + dir + "`"
-		machine.Restart = fmt.Sprintf("if it hangs, end it with `kill -9 $(cat %[1]s/run/containerd.pid)`, and `kctl up --dir %[1]s` starts it anew; %[1]s/log/containerd.log is its log", dir)
+	local := cluster.In(n.Dir)
+	if local == nil {
+		machine := doctor.NewMachine(n.Runtime, n.RootDir, n.KubeletPort())
+		machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint("", cluster.Kubelet)
+		return machine
 	}
+	// No port, with --without=kubelet: another kubelet, or none, is as it should be.
+	machine := doctor.NewMachine("unix://"+local.Socket(), local.KubeletRoot(), local.KubeletPort)
+	dir := frame.ShellWord(local.Dir)
+	machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint(dir, cluster.Kubelet)
+	machine.Start = "`kctl up --dir " + dir + "`"
+	machine.Restart = fmt.Sprintf("if it hangs, end it with `kill -9 $(cat %s)`, and `kctl up --dir %s` starts it anew; %s is its log",
+		frame.ShellWord(local.PIDFile(cluster.Containerd)), dir, frame.ShellWord(local.Log(cluster.Containerd)))
 	return machine
-}
-
-// usualPort is the kubelet's where nothing else is said.
-const usualPort = 10250
-
-// kubeletPort is the port of the node's kubelet, as kctl up or kctl join wrote it down.
-func kubeletPort(dir string, local bool) int {
-	file := "kubelet.yaml"
-	if local {
-		file = "cluster.json"
-	}
-	var written struct {
-		Joined int `json:"port"`
-		Up     int `json:"kubeletPort"`
-	}
-	data, err := os.ReadFile(filepath.Join(dir, file))
-	if err == nil {
-		err = yaml.Unmarshal(data, &written)
-	}
-	port := written.Joined
-	if local {
-		port = written.Up // "port" is the API server's there
-	}
-	if err != nil || port == 0 {
-		return usualPort
-	}
-	return port
 }
 
 func printChecks(out io.Writer, checks []doctor.Check) error {

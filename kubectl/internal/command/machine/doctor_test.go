@@ -45,34 +45,22 @@ func TestTheKubeletOfKctlUp(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(n.Dir, "log"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{filepath.Join(n.Dir, "cluster.json"), filepath.Join(n.Dir, "log", "kubelet.log"), n.Kubeconfig()} {
-		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(filepath.Join(n.Dir, "log", "kubelet.log"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if machine := nodeMachine(n); machine == nil || machine.Port != usualPort || !machine.Kubelet {
-		t.Errorf("%+v", machine)
+	if err := os.WriteFile(n.Kubeconfig(), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {
-	for name, test := range map[string]struct {
-		file, content string
-		local         bool
-		want          int
-	}{
-		"kctl up":   {"cluster.json", `{"port": 6443, "kubeletPort": 26103}`, true, 26103},
-		"joined":    {"kubelet.yaml", "kind: KubeletConfiguration\nport: 11250\n", false, 11250},
-		"unsaid":    {"kubelet.yaml", "kind: KubeletConfiguration\n", false, usualPort},
-		"broken":    {"kubelet.yaml", "port: [", false, usualPort},
-		"not there": {"other", "", false, usualPort},
+	for settings, want := range map[string]int{
+		`{"kubeletPort": 26103}`: 26103,
+		`{"kubeletPort": 26103, "flags": {"kubelet": "--v=2 --port=26104"}}`: 26104,
+		`{"kubeletPort": 26103, "flags": {"kubelet": "--port 26105"}}`:       26105,
 	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, test.file), []byte(test.content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(n.Dir, "cluster.json"), []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := kubeletPort(dir, test.local); got != test.want {
-			t.Errorf("%s: %d, want %d", name, got, test.want)
+		if machine := nodeMachine(n); machine == nil || machine.Port != want || !machine.Kubelet {
+			t.Errorf("%s: %+v, want port %d", settings, machine, want)
 		}
 	}
 }

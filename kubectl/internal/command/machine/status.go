@@ -13,17 +13,21 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-func newStatus() *cobra.Command {
+func newStatus(c *frame.CLI) *cobra.Command {
 	var dir, output string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show how the cluster on this machine is",
 		Long: `Show how the cluster on this machine is: each program with its process, its
-memory, and why it is not ready. The exit code is 1 unless all run and are ready.`,
+memory, and why it is not ready. Where the kubeconfig is kctl up's, the cluster is
+the one that it leads to. The exit code is 1 unless all run and are ready.`,
 		Example: `  kctl status
   kctl status -o json`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if local := localCluster(c); local != "" && !cmd.Flags().Changed("dir") {
+				dir = local
+			}
 			status, err := cluster.GetStatus(cmd.Context(), dir)
 			if err != nil {
 				return err

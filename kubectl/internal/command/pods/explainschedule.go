@@ -100,7 +100,7 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	}
 	if scheduler == "" {
 		scheduler = defaultScheduler
-		if local := cluster.Of(target.File); local != nil {
+		if local := cluster.Of(target.File); local != nil && local.Scheduler != "" {
 			scheduler = local.Scheduler
 		}
 	}
