@@ -41,7 +41,11 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 		checks = append(checks, s.judgeNodes(nodes.Items, leases.Items, server)...)
 	}
 	if list(core.Pods, "", &pods, rest.FieldSelector(unscheduled)) {
-		checks = append(checks, s.judgeUnscheduled(pods.Items)...)
+		checks = append(checks, s.judgeUnscheduled(pods.Items, func() map[string]time.Time {
+			var all scheduledPods
+			list(core.Pods, "", &all)
+			return all.latest()
+		})...)
 	}
 	if list(core.CertificateSigningRequests, "", &requests) {
 		checks = append(checks, judgeRequests(requests.Items, s.serverNow()))

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +26,7 @@ func TestPodsThatNoSchedulerTakesUp(t *testing.T) {
 		}
 		return p
 	}
-	got := s.judgeUnscheduled([]core.Pod{
+	pods := []core.Pod{
 		pod("lost", nil),
 		pod("other", func(p *core.Pod) { p.Spec.SchedulerName = "mine" }),
 		pod("new", func(p *core.Pod) { p.CreationTimestamp = metav1.NewTime(now) }),
@@ -33,12 +35,51 @@ func TestPodsThatNoSchedulerTakesUp(t *testing.T) {
 		pod("refused", func(p *core.Pod) {
 			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
 		}),
+	}
+	got := s.judgeUnscheduled(pods, func() map[string]time.Time {
+		return map[string]time.Time{corev1.DefaultSchedulerName: now.Add(-2 * Patience)}
 	})
 	if len(got) != 2 || got[0].Result != Fail || got[0].Detail != "default-scheduler does not take up: a/lost" || !strings.Contains(got[0].Advice, "kctl-scheduler") {
 		t.Errorf("got %+v", got)
 	}
 	if len(got) == 2 && (got[1].Result != Warn || got[1].Detail != "mine does not take up: a/other" || strings.Contains(got[1].Advice, "kctl-scheduler")) {
 		t.Errorf("got %+v", got[1])
+	}
+}
+
+// A scheduler that places pods, and has not come to these yet, is not missing.
+func TestABacklogIsNoMissingScheduler(t *testing.T) {
+	now := time.Now()
+	s := &Server{Now: func() time.Time { return now }}
+	waiting := []core.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}}
+	judge := func(pods string) Check {
+		t.Helper()
+		var all scheduledPods
+		if err := json.Unmarshal([]byte(pods), &all); err != nil {
+			t.Fatal(err)
+		}
+		got := s.judgeUnscheduled(waiting, all.latest)
+		if len(got) != 1 {
+			t.Fatalf("got %+v", got)
+		}
+		return got[0]
+	}
+	pod := func(scheduler, reason string, ago time.Duration) string {
+		return fmt.Sprintf(`{"items": [{}, {"spec": {"schedulerName": %q}, "status": {"conditions": [{"type": "Ready"}, {"type": "PodScheduled", "reason": %q, "lastTransitionTime": %q}]}}]}`,
+			scheduler, reason, now.Add(-ago).UTC().Format(time.RFC3339))
+	}
+	if got := judge(pod("default-scheduler", "", 3*time.Second)); got.Result != Warn || !strings.Contains(got.Detail, "a backlog of 1 pod") {
+		t.Errorf("it placed a pod: %+v", got)
+	}
+	if got := judge(pod("default-scheduler", "Unschedulable", 3*time.Second)); got.Result != Warn {
+		t.Errorf("it refused a pod: %+v", got)
+	}
+	for what, pods := range map[string]string{
+		"long ago": pod("default-scheduler", "", time.Minute), "another scheduler": pod("mine", "", 0), "a gate, which the API server tells": pod("default-scheduler", "SchedulingGated", 0), "nothing": `{}`,
+	} {
+		if got := judge(pods); got.Result != Fail {
+			t.Errorf("%s: %+v", what, got)
+		}
 	}
 }
 
