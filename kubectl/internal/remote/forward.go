@@ -6,11 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
+	"github.com/go-logr/logr"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"kctl/kubectl/internal/printer"
 )
 
 // Ports are the ports to forward, and where messages go.
@@ -35,9 +40,37 @@ func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, p
 	dialer := portforward.NewFallbackDialerForStreaming(tunnel, direct, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
+	ctx = klog.NewContext(ctx, logr.New(lines{p.Err}))
 	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
 	if err != nil {
 		return err
 	}
 	return forwarder.ForwardPorts()
 }
+
+// lines prints what client-go logs of a connection's end for the user: the message, what
+// it is about, and the error, and not where in client-go's source that is.
+type lines struct{ out io.Writer }
+
+func (l lines) Error(err error, message string, about ...any) {
+	text := message
+	for i := 0; i+1 < len(about); i += 2 {
+		text += fmt.Sprintf(", %v %v", about[i], about[i+1])
+	}
+	fmt.Fprintf(l.out, "%s: %s\n", text, strings.TrimSpace(printer.Visible(err.Error())))
+}
+
+// Init has nothing to prepare.
+func (l lines) Init(logr.RuntimeInfo) {}
+
+// Enabled is for information, of which none is for the user.
+func (l lines) Enabled(int) bool { return false }
+
+// Info is never called, since it is not enabled.
+func (l lines) Info(int, string, ...any) {}
+
+// WithValues and WithName name client-go's parts, which the user does not know.
+func (l lines) WithValues(...any) logr.LogSink { return l }
+
+// WithName does as WithValues.
+func (l lines) WithName(string) logr.LogSink { return l }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/sha1"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/runtime"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
@@ -50,5 +53,18 @@ func TestALostServerIsOneError(t *testing.T) {
 	}
 	if logged.Len() > 0 || out.Len() > 0 {
 		t.Errorf("logged %q, written %q", logged.String(), out.String())
+	}
+}
+
+// What client-go reports of a forwarded connection is a line for people, not one of its log.
+func TestWhatEndsAForwardedConnectionIsALine(t *testing.T) {
+	var logged, out strings.Builder
+	klog.LogToStderr(false)
+	klog.SetOutput(&logged)
+	defer func() { klog.LogToStderr(true); klog.SetOutput(os.Stderr) }()
+	runtime.HandleErrorWithLogger(logr.New(lines{&out}), errors.New("refused\x1b[2J "), "An error occurred forwarding", "localPort", 8080, "remotePort", 80)
+	klog.Flush()
+	if want := "An error occurred forwarding, localPort 8080, remotePort 80: refused^[2J\n"; out.String() != want || logged.Len() > 0 {
+		t.Errorf("written %q, logged %q", out.String(), logged.String())
 	}
 }
