@@ -2,6 +2,7 @@ package podactions
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,7 +172,7 @@ func (d *decision) newSandbox() {
 			start = append(start, d.start(Regular, i, c.Name))
 		}
 	}
-	if d.actions.Attempt != 0 && len(d.status.Containers) > 0 && !anyRestarts(d.pod, d.status) {
+	if d.actions.Attempt != 0 && slices.ContainsFunc(d.status.Containers, ran) && !anyRestarts(d.pod, d.status) {
 		return // the pod ran, and shall not run again
 	}
 	if len(start) == 0 && EverInitialized(&d.pod.Spec, d.status) {

@@ -174,6 +174,8 @@ func sandboxCases() []actionCase {
 		{name: "died, never again", pod: podWith("a", policy(corev1.RestartPolicyNever)), status: has("box! a=0"), want: "killpod"},
 		{name: "died, one never ran, never again", pod: podWith("a b", policy(corev1.RestartPolicyNever)), status: has("box! a=1"), want: "killpod"},
 		{name: "died while initializing, never again", pod: podWith("-i a", policy(corev1.RestartPolicyNever)), status: has("box! i=137"), want: "killpod"},
+		{name: "died before anything started, never again", pod: podWith("a b", policy(corev1.RestartPolicyNever)), status: has("box! a=created"), want: "killpod sandbox#1 start(a) start(b)"},
+		{name: "died before one started, never again", pod: podWith("a b", policy(corev1.RestartPolicyNever)), status: has("box! a=created b=1"), want: "killpod"},
 		{name: "died, own policies", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.RestartPolicy = &always })), status: has("box! a=1 b=0"), want: "killpod sandbox#1 start(a)"},
 		{name: "died before it ran, never again", pod: podWith("a", policy(corev1.RestartPolicyNever)), status: has("box!"), want: "killpod sandbox#1 start(a)"},
 		{name: "died, all done", pod: podWith("a b", policy(corev1.RestartPolicyOnFailure)), status: has("box! a=0 b=0"), want: "killpod"},

@@ -68,6 +68,10 @@ func startsInNewSandbox(pod *core.Pod, c *core.Container, last *runtimestate.Con
 	return restartPolicyOf(&pod.Spec, c) != corev1.ContainerRestartPolicyNever
 }
 
+// ran tells whether a container was more than made: the kubelet or the runtime may have gone,
+// or the sandbox, before it was started.
+func ran(c *runtimestate.ContainerStatus) bool { return c.State != runtimestate.StateCreated }
+
 // anyRestarts tells whether anything of a pod that has run may run again: a
 // container because of its policy, or an ended one because of its rules.
 func anyRestarts(pod *core.Pod, status *runtimestate.PodStatus) bool {
