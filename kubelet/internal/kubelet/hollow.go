@@ -3,9 +3,13 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
@@ -35,7 +39,26 @@ func NewHollow(ctx context.Context, c *config.Config, h Hollow, logger *zap.Logg
 	hollow := *c
 	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort, hollow.ReadOnlyPort = false, false, 0, 0
 	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.HighThresholdPercent = nil, nil, 100 // nothing of the machine is its business
-	return build(ctx, &hollow, &h, logger, registry)
+	k, err := build(ctx, &hollow, &h, logger, registry)
+	if err == nil {
+		h.Runtime.Behave = k.endInitContainers(h.Runtime.Behave)
+	}
+	return k, err
+}
+
+// endInitContainers has init containers succeed at once, unless it is said when they
+// end: their pods would never run otherwise. The runtime does not know which containers these are.
+func (k *Kubelet) endInitContainers(otherwise simulated.Behave) simulated.Behave {
+	return func(sandbox *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) simulated.Behaviour {
+		b := otherwise(sandbox, container)
+		pod, known := k.pods.ByUID(types.UID(sandbox.GetMetadata().GetUid()))
+		if known && b.After == 0 && slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool {
+			return c.Name == container.GetMetadata().GetName() && !core.IsSidecar(&c)
+		}) {
+			b.After = time.Nanosecond
+		}
+		return b
+	}
 }
 
 // runtimeClient is the client of the hollow kubelet's runtime.

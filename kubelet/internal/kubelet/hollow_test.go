@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/node"
@@ -128,6 +129,23 @@ func TestHollowPods(t *testing.T) {
 	b.eventually("a heartbeat", func() bool {
 		return b.api.object("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1", &lease)
 	})
+}
+
+// Without init containers that end, a hollow pod would never run.
+func TestHollowInitContainers(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	prepared := hollowPod("prepared", nil)
+	sidecar := *prepared.Spec.Containers[0].DeepCopy()
+	sidecar.Name, sidecar.RestartPolicy = "sidecar", ptr.To(corev1.ContainerRestartPolicyAlways)
+	first, last := *prepared.Spec.Containers[0].DeepCopy(), *prepared.Spec.Containers[0].DeepCopy()
+	first.Name, last.Name, first.ReadinessProbe, last.ReadinessProbe = "first", "last", nil, nil
+	prepared.Spec.InitContainers = []core.Container{first, sidecar, last}
+	b.create(prepared)
+	if pod := b.waitPhase("prepared", corev1.PodRunning); pod.Status.InitContainerStatuses[1].State.Running == nil || pod.Status.InitContainerStatuses[2].State.Terminated == nil {
+		t.Errorf("init containers: %+v", pod.Status.InitContainerStatuses)
+	}
+	b.delete("prepared")
+	b.api.wait("prepared to be gone", func() bool { return b.api.pod("prepared") == nil })
 }
 
 // If somebody overwrites a pod's status in the API, with or without changing

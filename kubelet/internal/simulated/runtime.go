@@ -27,7 +27,7 @@ type Options struct {
 	// How long those calls take that cost a real runtime time.
 	Sandbox, Create, Start, Stop, Pull time.Duration
 	// Behave says how a container will end; Annotated if nil.
-	Behave func(sandbox *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) Behaviour
+	Behave Behave
 	// Addresses are those of sandboxes: 10.88.0.0/16 if not set.
 	Addresses netip.Prefix
 	// Handlers are the runtime handlers besides the default one.
@@ -42,6 +42,9 @@ type Options struct {
 	// tests of how callers handle a runtime that tells lies.
 	Lie func(method string, answer proto.Message)
 }
+
+// Behave says how a container of a sandbox will end.
+type Behave func(sandbox *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) Behaviour
 
 // Behaviour is what a container does once it runs.
 type Behaviour struct {
