@@ -41,7 +41,7 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Object == nil {
 		return nil // there is nothing to change
 	}
-	policies, err := m.policies(a)
+	policies, err := m.policies(ctx, a)
 	if err != nil || len(policies) == 0 {
 		return err
 	}

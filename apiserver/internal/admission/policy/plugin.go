@@ -30,8 +30,8 @@ func newPlugin(f *Follower, o Options) plugin {
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
 // policies are the existing ones; none for a request that is about policies.
-func (p *plugin) policies(a *admission.Attributes) ([]boundPolicy, error) {
-	if err := match.Ready(p.follower.Synced()); err != nil {
+func (p *plugin) policies(ctx context.Context, a *admission.Attributes) ([]boundPolicy, error) {
+	if err := match.Ready(ctx, p.follower.Synced()); err != nil {
 		return nil, err
 	}
 	policies := p.follower.current()

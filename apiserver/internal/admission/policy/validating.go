@@ -37,7 +37,7 @@ func NewValidating(follower *Follower, o Options) *Validating {
 // Validate evaluates every policy that selects the request, even after one has
 // refused it: the others may have warnings or audit annotations.
 func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
-	policies, err := v.policies(a)
+	policies, err := v.policies(ctx, a)
 	if err != nil || len(policies) == 0 {
 		return err
 	}

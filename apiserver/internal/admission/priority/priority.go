@@ -108,7 +108,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 // findClass returns the named class, or the default one, or none at all.
 func (p *Plugin) findClass(ctx context.Context, name string) (Class, error) {
 	if name == "" {
-		return p.defaultClass()
+		return p.defaultClass(ctx)
 	}
 	found, err := p.classes.Get(ctx, "", name)
 	if apierrors.IsNotFound(err) {
@@ -121,8 +121,8 @@ func (p *Plugin) findClass(ctx context.Context, name string) (Class, error) {
 }
 
 // defaultClass is the default class; among several, the one with the lowest value.
-func (p *Plugin) defaultClass() (Class, error) {
-	if err := match.Ready(p.defaults.Synced()); err != nil {
+func (p *Plugin) defaultClass(ctx context.Context) (Class, error) {
+	if err := match.Ready(ctx, p.defaults.Synced()); err != nil {
 		return Class{}, err
 	}
 	class := Class{Policy: corev1.PreemptLowerPriority}
@@ -135,7 +135,7 @@ func (p *Plugin) defaultClass() (Class, error) {
 }
 
 // Validate refuses a second default class.
-func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
+func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource != core.PriorityClasses || a.Subresource != "" {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	if !class.GlobalDefault {
 		return nil
 	}
-	if err := match.Ready(p.defaults.Synced()); err != nil {
+	if err := match.Ready(ctx, p.defaults.Synced()); err != nil {
 		return err
 	}
 	for _, c := range p.defaults.ByIndex(globalDefault) {

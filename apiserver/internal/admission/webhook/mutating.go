@@ -34,7 +34,7 @@ func NewMutating(follower *Follower, o condition.Surroundings) *Mutating {
 // sees the changes of those before it. The second round includes only those
 // that allow reinvocation, and whose result has been changed since.
 func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
-	hooks, err := m.hooks(a)
+	hooks, err := m.hooks(ctx, a)
 	if err != nil || len(hooks) == 0 {
 		return err
 	}

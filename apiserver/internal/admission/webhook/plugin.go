@@ -28,8 +28,8 @@ type plugin struct {
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
 // hooks are the registered ones; none for a request that is about webhooks.
-func (p *plugin) hooks(a *admission.Attributes) ([]*hook, error) {
-	if err := match.Ready(p.follower.Synced()); err != nil {
+func (p *plugin) hooks(ctx context.Context, a *admission.Attributes) ([]*hook, error) {
+	if err := match.Ready(ctx, p.follower.Synced()); err != nil {
 		return nil, err
 	}
 	hooks := p.follower.current()

@@ -28,7 +28,7 @@ func NewValidating(follower *Follower, o condition.Surroundings) *Validating {
 // Validate calls all webhooks that select the request, concurrently. If several
 // refuse it, the client gets the refusal of the first in order.
 func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) error {
-	hooks, err := v.hooks(a)
+	hooks, err := v.hooks(ctx, a)
 	if err != nil || len(hooks) == 0 {
 		return err
 	}
