@@ -42,7 +42,7 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 				fillSources(&c.Spec)
 			},
 			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-				return append(claim.ValidateSpec(&c.Spec, specPath), sameClaim(c, old)...)
+				return append(claim.ValidateStored(&c.Spec, &old.Spec, specPath), sameClaim(c, old)...)
 			},
 			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
 		},
@@ -114,11 +114,13 @@ const snapshotGroup = "snapshot.storage.k8s.io"
 
 // syncDataSources sets dataSource and dataSourceRef to the same source, and drops
 // what is not supported: sources other than claims and snapshots in the older
-// field, and sources in other namespaces (an alpha feature).
+// field, if that is the only one, and sources in other namespaces (an alpha feature).
 func syncDataSources(s *corev1.PersistentVolumeClaimSpec) {
-	dropUnpromised(s)
 	if ref := s.DataSourceRef; ref != nil && ptr.Deref(ref.Namespace, "") != "" {
 		s.DataSourceRef = nil
+	}
+	if s.DataSourceRef == nil {
+		dropUnpromised(s)
 	}
 	fillSources(s)
 }
