@@ -59,6 +59,8 @@ func (d *Definitions) follow(ctx context.Context) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	endings := newEndings(ctx, d)
+	defer endings.running.Wait()
 	defer cancel()
 	list, err := d.options.Store.List(ctx, "", registry.ListOptions{ResourceVersion: "0", Limit: 1})
 	if err != nil {
@@ -71,7 +73,7 @@ func (d *Definitions) follow(ctx context.Context) error {
 	events := cache.Channel(ctx, watcher.Events())
 	for {
 		var retry <-chan time.Time
-		if d.processAll(ctx) {
+		if d.processAll(ctx, endings) {
 			retry = d.options.Registry.Clock.After(retryInterval)
 		}
 		d.notifyListeners()
@@ -80,33 +82,35 @@ func (d *Definitions) follow(ctx context.Context) error {
 			if !ok {
 				return errors.New("the watch ended")
 			}
+		case <-endings.wake:
 		case <-retry:
 		}
 	}
 }
 
-// processAll processes every definition that is not settled. It reports whether some
-// have to be looked at again later.
-func (d *Definitions) processAll(ctx context.Context) (unfinished bool) {
+// processAll processes every definition that is not settled, and lets the endings of
+// those begin that are being deleted. It reports whether some of the others have to be
+// looked at again later.
+func (d *Definitions) processAll(ctx context.Context, endings *endings) (unfinished bool) {
 	s := d.snapshot()
 	for _, e := range s.entries {
 		if e.settled {
 			continue
 		}
-		var err error
 		if e.terminating {
-			err = d.deleteInstances(ctx, e)
-		} else {
-			err = d.establish(ctx, s, e)
+			endings.begin(e)
+			continue
 		}
-		if err != nil && ctx.Err() == nil {
+		if err := d.establish(ctx, s, e); err != nil && ctx.Err() == nil {
 			unfinished = true
-			if !errors.Is(err, errInstancesRemain) {
-				d.logger.Warn("a definition could not be dealt with, trying again", zap.String("definition", e.name), zap.Error(err))
-			}
+			d.reportRetry(e, err)
 		}
 	}
 	return unfinished
+}
+
+func (d *Definitions) reportRetry(e *entry, err error) {
+	d.logger.Warn("a definition could not be dealt with, trying again", zap.String("definition", e.name), zap.Error(err))
 }
 
 func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) error {
@@ -131,9 +135,6 @@ var builtIn = map[string]bool{"customresourcedefinitions.apiextensions.k8s.io": 
 
 // deleteInstances deletes the objects of a deleted definition, and then releases it.
 func (d *Definitions) deleteInstances(ctx context.Context, e *entry) error {
-	if !d.hasFinalizer(e) {
-		return nil
-	}
 	if e.established && !builtIn[e.name] {
 		if err := d.reportTerminating(ctx, e, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
 			return err

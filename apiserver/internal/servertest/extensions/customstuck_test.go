@@ -1,0 +1,43 @@
+package extensions
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// stuck: while the objects of a deleted definition wait for a conversion webhook that
+// does not answer, other definitions are established.
+func (c *custom) stuck() {
+	const group = "stuck.test"
+	const definition = definitionsPath + "/widgets." + group
+	var holds, held atomic.Bool
+	release := make(chan struct{})
+	c.define(widgets(group, c.converting(func([]*unstructured.Unstructured) {
+		if holds.Load() {
+			held.Store(true)
+			<-release
+		}
+	})))
+	free := context.AfterFunc(c.T.Context(), func() { close(release) })
+	c.want(201, "POST", "/apis/stuck.test/v1/namespaces/default/widgets", widget(group+"/v1", "a", `{}`))
+	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+		"Content-Type", "application/json-patch+json")
+	holds.Store(true)
+	c.want(200, "DELETE", definition, nil)
+	c.Until("the webhook is asked", func(context.Context) bool { return held.Load() })
+	c.define(widgets("free.test"))
+	if status := fmt.Sprint(c.want(200, "GET", definition, nil)["status"]); strings.Contains(status, "InstanceDeletionFailed") {
+		c.T.Errorf("another definition was established after the webhook had failed: %s", status)
+	}
+	if free() {
+		close(release)
+	}
+	c.Until("the definition is gone", func(context.Context) bool {
+		code, _, _ := c.call("GET", definition, nil)
+		return code == 404
+	})
+}
