@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -281,9 +282,37 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 			t.Errorf("%d authorities are trusted: %v", len(all), err)
 		}
 	}
-	trust(after, before)
-	if _, err := d.Renew(nil, time.Now()); err != nil {
+	trusted := func(name string) []byte {
+		t.Helper()
+		config, err := rest.LoadKubeconfig(d.Kubeconfig(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.CAData
+	}
+	foreign, err := pki.NewCA("elsewhere", time.Now(), time.Hour)
+	if err != nil {
 		t.Fatal(err)
+	}
+	own, err := os.ReadFile(d.Kubeconfig("scheduler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own = bytes.Replace(own, []byte(base64.StdEncoding.EncodeToString(before)), []byte(base64.StdEncoding.EncodeToString(foreign.Cert)), 1)
+	if err := os.WriteFile(d.Kubeconfig("scheduler"), own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, all := range [][][]byte{{after, before}, {after}} {
+		trust(all...)
+		if _, err := d.Renew(nil, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if got := trusted("admin"); !bytes.Equal(got, bytes.Join(all, nil)) {
+			t.Errorf("with %d authorities in ca.crt, a renewed kubeconfig trusts %s", len(all), got)
+		}
+		if got := trusted("scheduler"); !bytes.Equal(got, foreign.Cert) {
+			t.Errorf("a kubeconfig with an authority from elsewhere trusts %s", got)
+		}
 	}
 	trust(after)
 }

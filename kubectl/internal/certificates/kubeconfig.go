@@ -2,12 +2,15 @@ package certificates
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/pki"
@@ -77,6 +80,30 @@ func replaceIn(kubeconfig []byte, before, after *pki.Pair) ([]byte, error) {
 		return nil, errors.New("its certificate is not written on one line, so that it can't be replaced; move the file away and run `kctl pki init`")
 	}
 	return bytes.Replace(kubeconfig, found, []byte(base64.StdEncoding.EncodeToString(after.Cert)), 1), nil
+}
+
+// trusting puts the authorities that a file has now in the place of those that a
+// kubeconfig trusts, which is how an authority is replaced. Where the two have none in
+// common, the kubeconfig is for a server with a certificate from elsewhere, and stays
+// as it is.
+func trusting(kubeconfig, trusted, now []byte) ([]byte, error) {
+	if bytes.Equal(trusted, now) || !haveCommon(trusted, now) {
+		return kubeconfig, nil
+	}
+	found := []byte(base64.StdEncoding.EncodeToString(trusted))
+	if bytes.Count(kubeconfig, found) != 1 {
+		return nil, errors.New("its authority is not written on one line, so that it can't be replaced; move the file away and run `kctl pki init`")
+	}
+	return bytes.Replace(kubeconfig, found, []byte(base64.StdEncoding.EncodeToString(now)), 1), nil
+}
+
+// haveCommon says that two texts in PEM have a certificate in common.
+func haveCommon(a, b []byte) bool {
+	some, errA := certutil.ParseCertsPEM(a)
+	others, errB := certutil.ParseCertsPEM(b)
+	return errA == nil && errB == nil && slices.ContainsFunc(some, func(one *x509.Certificate) bool {
+		return slices.ContainsFunc(others, one.Equal)
+	})
 }
 
 // ServerOf is the API server that a kubeconfig of the directory is for; "" if

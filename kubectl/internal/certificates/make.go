@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kctl/proto/pki"
+	"kctl/proto/rest"
 )
 
 // Change is what was done to a file.
@@ -167,8 +168,8 @@ func (d *Directory) save(e Entry, before, after *pki.Pair) error {
 	return pki.WriteFileMode(d.file(e), after.Cert, 0o644)
 }
 
-// saveKubeconfig writes a kubeconfig, or the certificate in it. Those who could
-// read the old file can read the new one too.
+// saveKubeconfig writes a kubeconfig, or the certificate and the authorities in it.
+// Those who could read the old file can read the new one too.
 func (d *Directory) saveKubeconfig(e Entry, before, after *pki.Pair) error {
 	path := d.Kubeconfig(e.Name)
 	if len(before.Cert) == 0 {
@@ -182,7 +183,18 @@ func (d *Directory) saveKubeconfig(e Entry, before, after *pki.Pair) error {
 	if err != nil {
 		return err
 	}
-	if data, err = replaceIn(data, before, after); err != nil {
+	config, err := rest.LoadKubeconfig(path)
+	if err != nil {
+		return err
+	}
+	authorities, err := readOrNothing(d.Path(e.Authority + ".crt"))
+	if err != nil {
+		return err
+	}
+	if data, err = replaceIn(data, before, after); err == nil {
+		data, err = trusting(data, config.CAData, authorities)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return writeLike(path, data)

@@ -12,8 +12,9 @@ import (
 
 // Renew gives certificates a new validity with the same key, holder and names.
 // Each is one file that is replaced in one step, so that programs that read it
-// meanwhile find the old or the new one. Without names it renews all that
-// exist. Authorities are never renewed.
+// meanwhile find the old or the new one. Kubeconfigs get the authorities that are
+// trusted now, too. Without names it renews all that exist. Authorities are never
+// renewed.
 func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 	if err := d.checkNames(names); err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	certutil "k8s.io/client-go/util/cert"
+
 	"kctl/proto/pki"
 )
 
@@ -111,15 +113,8 @@ func readOrNothing(path string) ([]byte, error) {
 // authority is being replaced, both are in the file: first the new one, whose key
 // signs, then the old one, which is still trusted.
 func (s *state) signed(cert *x509.Certificate) bool {
-	for rest := s.pair.Cert; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return false
-		}
-		if trusted, err := x509.ParseCertificate(block.Bytes); err == nil && cert.CheckSignatureFrom(trusted) == nil {
-			return true
-		}
-	}
+	trusted, err := certutil.ParseCertsPEM(s.pair.Cert)
+	return err == nil && slices.ContainsFunc(trusted, func(one *x509.Certificate) bool { return cert.CheckSignatureFrom(one) == nil })
 }
 
 func parse(certPEM []byte) (*x509.Certificate, error) {
