@@ -29,9 +29,9 @@ type Config struct {
 
 	CertFile, KeyFile string // read again as they change
 	CertData, KeyData []byte
-	// kubeconfig, if set, is the file that CAData, CertData and KeyData are from. It
-	// is read again as it changes.
-	kubeconfig      string
+	// kubeconfig, if set, is what CAData, CertData and KeyData are from. The file is
+	// read again as it changes.
+	kubeconfig      origin
 	BearerToken     string
 	BearerTokenFile string // read again as it changes
 
@@ -70,22 +70,18 @@ const (
 // transports builds the pools of connections: one for watches and streams,
 // which speaks HTTP/2 if the server does, and one for short requests, which is
 // the same one unless each request has a connection of its own.
-func (cfg *Config) transports(dial dialer) (lasting, short *http.Transport, err error) {
-	tlsConfig, err := cfg.TLS()
-	if err != nil {
-		return nil, nil, err
-	}
-	lasting = pool(tlsConfig, dial)
+func (cfg *Config) transports(tlsConfig *tls.Config, dial dialer) (lasting, short *http.Transport) {
+	lasting = pool(tlsConfig.Clone(), dial)
 	lasting.ForceAttemptHTTP2 = true
 	if !cfg.ConnectionPerRequest {
-		return lasting, lasting, nil
+		return lasting, lasting
 	}
 	short = pool(tlsConfig.Clone(), dial)
 	short.Protocols = new(http.Protocols)
 	short.Protocols.SetHTTP1(true)
 	// HTTP/1.1 has no pings that would reveal a dead connection.
 	short.ResponseHeaderTimeout = answerTimeout
-	return lasting, short, nil
+	return lasting, short
 }
 
 func pool(tlsConfig *tls.Config, dial dialer) *http.Transport {
@@ -121,12 +117,21 @@ func (cfg *Config) TLS() (*tls.Config, error) {
 		return nil, fmt.Errorf("read certificate authority: %w", err)
 	}
 	if len(ca) > 0 {
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, errors.New("certificate authority: no PEM certificate in it")
+		if err := trust(c, ca); err != nil {
+			return nil, err
 		}
 	}
 	return c, cfg.presentCertificate(c)
+}
+
+// trust has c accept servers of the authorities only.
+func trust(c *tls.Config, authorities []byte) error {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		return errors.New("certificate authority: no PEM certificate in it")
+	}
+	c.RootCAs = pool
+	return nil
 }
 
 // presentCertificate makes connections present the client's certificate, if it has
@@ -153,8 +158,8 @@ func (cfg *Config) presentCertificate(c *tls.Config) error {
 		if err != nil {
 			return fmt.Errorf("client certificate: %w", err)
 		}
-		if cfg.kubeconfig != "" {
-			inside := &kubeconfigCertificate{file: &kubeconfigFile{path: cfg.kubeconfig, newest: cfg}, read: cfg, cert: &cert}
+		if cfg.kubeconfig.path != "" {
+			inside := &kubeconfigCertificate{file: newKubeconfigFile(cfg), read: cfg, cert: &cert}
 			c.GetClientCertificate = inside.get
 		}
 		c.Certificates = []tls.Certificate{cert}

@@ -56,7 +56,10 @@ type kubeconfig struct {
 // context says. Relative file names in it are relative to the file. What a
 // daemon can't do (exec plugins, auth providers, basic auth, proxies) is an
 // error that names it.
-func LoadKubeconfig(path string) (*Config, error) {
+func LoadKubeconfig(path string) (*Config, error) { return loadContext(path, "") }
+
+// loadContext returns what a context of a kubeconfig says, or the current one.
+func loadContext(path, context string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -65,24 +68,36 @@ func LoadKubeconfig(path string) (*Config, error) {
 	if err := yaml.Unmarshal(data, &k); err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
+	if context != "" {
+		k.CurrentContext = context
+	}
 	cfg, err := k.config(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
-	cfg.kubeconfig = path
+	cfg.kubeconfig = origin{path: path, context: k.CurrentContext, server: cfg.Host}
 	return cfg, nil
 }
 
+// origin is what of a kubeconfig a Config is from.
+type origin struct{ path, context, server string }
+
 // kubeconfigFile is a kubeconfig that may be rewritten while the program runs.
 type kubeconfigFile struct {
-	path string
+	origin
 
 	mu       sync.Mutex
 	modified time.Time // of the file, when it was read last
-	newest   *Config   // the newest content that could be read; set by the creator
+	newest   *Config   // the newest content that could be read
 }
 
-// current is the newest content. A file that can't be read leaves the old in use.
+func newKubeconfigFile(cfg *Config) *kubeconfigFile {
+	return &kubeconfigFile{origin: cfg.kubeconfig, newest: cfg}
+}
+
+// current is the newest content. A file that can't be read leaves the old in use, and so
+// does one that names another server: what it says of that is not for ours. Which context
+// is current by now does not matter.
 func (f *kubeconfigFile) current() *Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,8 +105,11 @@ func (f *kubeconfigFile) current() *Config {
 	if err != nil || info.ModTime().Equal(f.modified) {
 		return f.newest
 	}
-	if cfg, err := LoadKubeconfig(f.path); err == nil {
-		f.newest, f.modified = cfg, info.ModTime()
+	if cfg, err := loadContext(f.path, f.context); err == nil {
+		f.modified = info.ModTime()
+		if cfg.kubeconfig == f.origin {
+			f.newest = cfg
+		}
 	}
 	return f.newest
 }

@@ -2,8 +2,10 @@ package rest
 
 import (
 	"bytes"
+	"crypto/tls"
 	"net/http"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -17,24 +19,26 @@ import (
 type pools struct {
 	config Config
 	dial   dialer
+	clock  clock.PassiveClock
 	// authorities reads those to trust now; nil if they can't change.
 	authorities func() []byte
 
 	mu             sync.Mutex
-	trusted        []byte // what the pools trust, or could not be built with
+	read           time.Time   // when the authorities were read last
+	trusted        []byte      // what the pools trust, or what was no authority
+	tls            *tls.Config // of the pools
 	lasting, short *http.Transport
 }
 
+// authoritiesEvery is how often a file is looked at: requests are more frequent.
+const authoritiesEvery = time.Second
+
 func newPools(cfg *Config, dial dialer, clock clock.PassiveClock) (*pools, error) {
-	p := &pools{config: *cfg, dial: dial}
-	var err error
-	if p.lasting, p.short, err = cfg.transports(dial); err != nil {
-		return nil, err
-	}
+	p := &pools{config: *cfg, dial: dial, clock: clock}
 	switch {
 	case cfg.Insecure:
-	case len(cfg.CAData) > 0 && cfg.kubeconfig != "":
-		file := &kubeconfigFile{path: cfg.kubeconfig, newest: cfg}
+	case len(cfg.CAData) > 0 && cfg.kubeconfig.path != "":
+		file := newKubeconfigFile(cfg)
 		p.authorities = func() []byte { return file.current().CAData }
 	case len(cfg.CAData) == 0 && cfg.CAFile != "":
 		authorities, err := pki.NewAuthorities("certificate authority", cfg.CAFile, clock)
@@ -42,10 +46,14 @@ func newPools(cfg *Config, dial dialer, clock clock.PassiveClock) (*pools, error
 			return nil, err
 		}
 		p.authorities = authorities.PEM
+		p.config.CAData = authorities.PEM()
 	}
-	if p.authorities != nil {
-		p.trusted = p.authorities()
+	p.trusted = p.config.CAData // which may not be what the file says by now
+	var err error
+	if p.tls, err = p.config.TLS(); err != nil {
+		return nil, err
 	}
+	p.lasting, p.short = cfg.transports(p.tls, dial)
 	return p, nil
 }
 
@@ -56,20 +64,29 @@ func (p *pools) current() (lasting, short *http.Transport) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.authorities()
-	if len(now) == 0 || bytes.Equal(now, p.trusted) {
-		return p.lasting, p.short
+	if now := p.clock.Now(); now.Sub(p.read) >= authoritiesEvery {
+		p.read = now
+		p.follow(p.authorities())
 	}
-	p.trusted = now
-	p.config.CAData = now
-	lasting, short, err := p.config.transports(p.dial)
-	if err != nil { // what worked so far is better than nothing
-		return p.lasting, p.short
+	return p.lasting, p.short
+}
+
+// follow trusts what is to be trusted now. What worked so far is better than nothing. The
+// client's certificate is left alone: new connections read it themselves, and it may be in
+// the middle of being replaced, too.
+func (p *pools) follow(authorities []byte) {
+	if len(authorities) == 0 || bytes.Equal(authorities, p.trusted) {
+		return
 	}
+	p.trusted = authorities
+	changed := p.tls.Clone()
+	if err := trust(changed, authorities); err != nil {
+		return
+	}
+	p.tls = changed
 	p.lasting.CloseIdleConnections()
 	p.short.CloseIdleConnections()
-	p.lasting, p.short = lasting, short
-	return lasting, short
+	p.lasting, p.short = p.config.transports(p.tls, p.dial)
 }
 
 // forLasting carries watches and streams.
