@@ -23,10 +23,13 @@ var tooDear = map[string]func(args []ref.Val) bool{
 	"string_format":                    func(args []ref.Val) bool { return textLeft(args[1], maxText-sizeOf(args[0])) < 0 },
 	"string_replace_string_string":     replacesToMuch,
 	"string_replace_string_string_int": replacesToMuch,
+	"list_join":                        func(args []ref.Val) bool { return textLeft(args[0], maxText) < 0 },
 	"list_join_string": func(args []ref.Val) bool {
 		return textLeft(args[0], maxText) < 0 || sizeOf(args[0])*lengthOf(args[1]) > maxText
 	},
 	"lists_range":               func(args []ref.Val) bool { n, ok := args[0].(types.Int); return ok && n > celconfig.PerCallLimit },
+	"list_flatten":              func(args []ref.Val) bool { return elementsLeft(args[0], 1, celconfig.PerCallLimit) < 0 },
+	"list_flatten_int":          flattensToMuch,
 	"list_distinct":             func(args []ref.Val) bool { return sizeOf(args[0])*sizeOf(args[0]) > celconfig.PerCallLimit },
 	"list_sets_contains_list":   comparesTooMany,
 	"list_sets_intersects_list": comparesTooMany,
@@ -135,6 +138,27 @@ func textLeft(value ref.Val, left int) int {
 		}
 	}
 	return left - 1
+}
+
+// elementsLeft takes one for every element of a list that is flattened to the depth, from
+// left, until it is below 0.
+func elementsLeft(value ref.Val, depth, left int) int {
+	list, ok := value.(traits.Lister)
+	if !ok {
+		return left
+	}
+	if left -= sizeOf(list); depth <= 0 {
+		return left
+	}
+	for items := list.Iterator(); left >= 0 && items.HasNext() == types.True; {
+		left = elementsLeft(items.Next(), depth-1, left)
+	}
+	return left
+}
+
+func flattensToMuch(args []ref.Val) bool {
+	depth, ok := args[1].(types.Int)
+	return ok && elementsLeft(args[0], int(depth), celconfig.PerCallLimit) < 0
 }
 
 func replacesToMuch(args []ref.Val) bool {
