@@ -30,7 +30,7 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 			return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d]")
 		},
 		Validate: func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList {
-			errs := validateStatefulSet(&s.Spec)
+			errs := append(validateStatefulSet(&s.Spec), validateClaims(&s.Spec)...)
 			if s.Spec.ServiceName != "" {
 				errs = append(errs, check.Label(s.Spec.ServiceName, specPath.Child("serviceName"))...)
 			}
@@ -103,10 +103,17 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 		errs = append(errs, check.Nonnegative(int64(s.Ordinals.Start), specPath.Child("ordinals", "start"))...)
 	}
 	errs = append(errs, workload.Selector(s.Selector, "statefulset", specPath.Child("selector"))...)
+	return append(errs, workload.Template(withClaimVolumes(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
+}
+
+// validateClaims validates the templates of a new set's claims. They never change: of a set
+// that exists they are what an older server let through, as upstream's did for years.
+func validateClaims(s *appsv1.StatefulSetSpec) field.ErrorList {
+	var errs field.ErrorList
 	for i := range s.VolumeClaimTemplates {
 		errs = append(errs, claim.ValidateSpec(&s.VolumeClaimTemplates[i].Spec, specPath.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 	}
-	return append(errs, workload.Template(withClaimVolumes(s), s.Selector, "StatefulSet", "", specPath.Child("template"))...)
+	return errs
 }
 
 // withClaimVolumes is the template with the volumes that the pods will have: those of
