@@ -14,7 +14,8 @@ import (
 type Local struct {
 	Layout
 	Scheduler string // where it serves, as a URL; "" for nowhere
-	// KubeletPort is its kubelet's; 0 for one that was never started, or serves nowhere.
+	// KubeletPort is its kubelet's; 0 for one that was never started, serves nowhere, or
+	// that nothing is known of.
 	KubeletPort int
 }
 
@@ -26,18 +27,21 @@ func Of(kubeconfig string) *Local {
 	return In(filepath.Dir(kubeconfig))
 }
 
-// In finds the cluster in a directory; nil if there is none of `kctl up`, or this user may
-// not look at it.
+// In finds the cluster in a directory; nil if there is none of `kctl up`. Of one whose
+// settings this user may not read, or nobody can, only the layout is known.
 func In(dir string) *Local {
 	l, s := openCluster(dir)
+	local := &Local{Layout: l}
 	if s == nil {
-		return nil
+		if _, err := os.Stat(l.Settings()); l.Dir == "" || err != nil {
+			return nil
+		}
+		return local
 	}
 	all, err := programs(l, s, s.asBefore())
 	if err != nil {
-		return nil
+		return local
 	}
-	local := &Local{Layout: l}
 	if at := all[Scheduler].address; at != "" {
 		local.Scheduler = "https://" + at
 	}

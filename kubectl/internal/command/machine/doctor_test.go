@@ -65,6 +65,21 @@ func TestTheKubeletOfKctlUp(t *testing.T) {
 	}
 }
 
+// Only root may read what kctl up chose. Anybody sees that the node is kctl up's, and is
+// told of its runtime and its logs, not of systemd's services.
+func TestAKctlUpWhoseSettingsCannotBeRead(t *testing.T) {
+	n := bootstrap.Node{Dir: t.TempDir(), Runtime: "unix:///other.sock", RootDir: "/other"}
+	for path, content := range map[string]string{filepath.Join(n.Dir, "cluster.json"): "{", n.Kubeconfig(): ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine := nodeMachine(n)
+	if machine == nil || !strings.Contains(machine.Start, "kctl up --dir "+n.Dir) || strings.Contains(machine.KubeletHint, "systemctl") || machine.Port != 0 {
+		t.Errorf("%+v", machine)
+	}
+}
+
 func TestAdviceQuotesTheDirectoryOfCertificates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "my cluster")
 	if err := os.MkdirAll(filepath.Join(dir, "pki"), 0o700); err != nil {
