@@ -41,3 +41,38 @@ func (c *custom) stuck() {
 		return code == 404
 	})
 }
+
+// replaced: somebody releases a definition whose objects wait for a conversion webhook, and
+// makes another one of its name. Nothing of the old one's end is done to that.
+func (c *custom) replaced() {
+	const group = "replaced.test"
+	const definition = definitionsPath + "/widgets." + group
+	const objects = "/apis/replaced.test/v1/namespaces/default/widgets"
+	var holds, held atomic.Bool
+	release := make(chan struct{})
+	c.define(widgets(group, c.converting(func([]*unstructured.Unstructured) {
+		if holds.Load() {
+			held.Store(true)
+			<-release
+		}
+	})))
+	free := context.AfterFunc(c.T.Context(), func() { close(release) })
+	c.want(201, "POST", objects, widget(group+"/v1", "a", `{}`))
+	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+		"Content-Type", "application/json-patch+json")
+	holds.Store(true)
+	c.want(200, "DELETE", definition, nil)
+	c.Until("the webhook is asked", func(context.Context) bool { return held.Load() })
+	c.want(200, "PATCH", definition, `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
+	c.define(widgets(group))
+	if free() {
+		close(release)
+	}
+	c.want(201, "POST", objects, widget(group+"/v1", "b", `{}`))
+	c.define(widgets("after." + group)) // by when the end of the old one has ended
+	now := c.want(200, "GET", definition, nil)
+	if text := fmt.Sprint(now); strings.Contains(text, "Terminating") || strings.Contains(text, "deletionTimestamp") {
+		c.T.Errorf("the new definition: %s", text)
+	}
+	c.want(200, "GET", objects+"/b", nil)
+}
