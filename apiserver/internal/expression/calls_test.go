@@ -51,7 +51,7 @@ func TestDearCalls(t *testing.T) {
 		"lists.range(3).size()":                                   "3",
 		"lists.range(400).map(i, object.many).flatten().size()":   "800000",
 		"[[1], [2, 3]].flatten().size()":                          "3",
-		"[[[1, 2], [3]], [[], [4]]].flatten(9).size()":         "4",
+		"[[[1, 2], [3]], [[], [4]]].flatten(9).size()":            "4",
 		"[[1]].flatten(0).size()":                                 "1",
 		"object.many.join().size()":                               "6890",
 		"object.short.split('').distinct().size()":                "4",

@@ -57,7 +57,10 @@ func (l lines) Error(err error, message string, about ...any) {
 	for i := 0; i+1 < len(about); i += 2 {
 		text += fmt.Sprintf(", %v %v", about[i], about[i+1])
 	}
-	fmt.Fprintf(l.out, "%s: %s\n", text, strings.TrimSpace(printer.Visible(err.Error())))
+	if err != nil { // of a panic, it is not given
+		text += ": " + strings.TrimSpace(printer.Visible(err.Error()))
+	}
+	fmt.Fprintln(l.out, text)
 }
 
 // Init has nothing to prepare.

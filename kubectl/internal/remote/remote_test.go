@@ -67,4 +67,9 @@ func TestWhatEndsAForwardedConnectionIsALine(t *testing.T) {
 	if want := "An error occurred forwarding, localPort 8080, remotePort 80: refused^[2J\n"; out.String() != want || logged.Len() > 0 {
 		t.Errorf("written %q, logged %q", out.String(), logged.String())
 	}
+	out.Reset()
+	runtime.HandleErrorWithLogger(logr.New(lines{&out}), nil, "Observed a panic")
+	if want := "Observed a panic\n"; out.String() != want {
+		t.Errorf("without an error: %q", out.String())
+	}
 }
