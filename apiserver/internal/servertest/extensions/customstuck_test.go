@@ -9,33 +9,41 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// stuck: while the objects of a deleted definition wait for a conversion webhook that
-// does not answer, other definitions are established.
-func (c *custom) stuck() {
-	const group = "stuck.test"
-	const definition = definitionsPath + "/widgets." + group
+// hangingEnd deletes a definition whose objects wait for a conversion webhook that does not
+// answer until it is released, or the test ends.
+func (c *custom) hangingEnd(group string) (definition string, release func()) {
+	definition = definitionsPath + "/widgets." + group
 	var holds, held atomic.Bool
-	release := make(chan struct{})
+	released := make(chan struct{})
 	c.define(widgets(group, c.converting(func([]*unstructured.Unstructured) {
 		if holds.Load() {
 			held.Store(true)
-			<-release
+			<-released
 		}
 	})))
-	free := context.AfterFunc(c.T.Context(), func() { close(release) })
-	c.want(201, "POST", "/apis/stuck.test/v1/namespaces/default/widgets", widget(group+"/v1", "a", `{}`))
+	free := context.AfterFunc(c.T.Context(), func() { close(released) })
+	c.want(201, "POST", "/apis/"+group+"/v1/namespaces/default/widgets", widget(group+"/v1", "a", `{}`))
 	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")
 	holds.Store(true)
 	c.want(200, "DELETE", definition, nil)
 	c.Until("the webhook is asked", func(context.Context) bool { return held.Load() })
+	return definition, func() {
+		if free() {
+			close(released)
+		}
+	}
+}
+
+// stuck: while the objects of a deleted definition wait for a conversion webhook that
+// does not answer, other definitions are established.
+func (c *custom) stuck() {
+	definition, release := c.hangingEnd("stuck.test")
 	c.define(widgets("free.test"))
 	if status := fmt.Sprint(c.want(200, "GET", definition, nil)["status"]); strings.Contains(status, "InstanceDeletionFailed") {
 		c.T.Errorf("another definition was established after the webhook had failed: %s", status)
 	}
-	if free() {
-		close(release)
-	}
+	release()
 	c.Until("the definition is gone", func(context.Context) bool {
 		code, _, _ := c.call("GET", definition, nil)
 		return code == 404
@@ -46,28 +54,11 @@ func (c *custom) stuck() {
 // makes another one of its name. Nothing of the old one's end is done to that.
 func (c *custom) replaced() {
 	const group = "replaced.test"
-	const definition = definitionsPath + "/widgets." + group
-	const objects = "/apis/replaced.test/v1/namespaces/default/widgets"
-	var holds, held atomic.Bool
-	release := make(chan struct{})
-	c.define(widgets(group, c.converting(func([]*unstructured.Unstructured) {
-		if holds.Load() {
-			held.Store(true)
-			<-release
-		}
-	})))
-	free := context.AfterFunc(c.T.Context(), func() { close(release) })
-	c.want(201, "POST", objects, widget(group+"/v1", "a", `{}`))
-	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
-		"Content-Type", "application/json-patch+json")
-	holds.Store(true)
-	c.want(200, "DELETE", definition, nil)
-	c.Until("the webhook is asked", func(context.Context) bool { return held.Load() })
+	const objects = "/apis/" + group + "/v1/namespaces/default/widgets"
+	definition, release := c.hangingEnd(group)
 	c.want(200, "PATCH", definition, `[{"op":"remove","path":"/metadata/finalizers"}]`, "Content-Type", "application/json-patch+json")
 	c.define(widgets(group))
-	if free() {
-		close(release)
-	}
+	release()
 	c.want(201, "POST", objects, widget(group+"/v1", "b", `{}`))
 	c.define(widgets("after." + group)) // by when the end of the old one has ended
 	now := c.want(200, "GET", definition, nil)
