@@ -41,6 +41,32 @@ func TestDescribeAsksInChunks(t *testing.T) {
 	}
 }
 
+// Events come in chunks of --chunk-size too, and are sorted as one list.
+func TestEventsAskInChunks(t *testing.T) {
+	var mu sync.Mutex
+	var limits []string
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		limits = append(limits, r.URL.Query().Get("limit"))
+		if r.URL.Query().Get("limit") != "" && r.URL.Query().Get("continue") == "" {
+			fmt.Fprint(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"continue":"more"},"items":[{"reason":"Later","lastTimestamp":"2026-01-02T00:00:00Z"}]}`)
+		} else {
+			fmt.Fprint(w, `{"kind":"EventList","apiVersion":"v1","metadata":{},"items":[{"reason":"Sooner","lastTimestamp":"2026-01-01T00:00:00Z"}]}`)
+		}
+	})
+	for flag, want := range map[string]string{"": "500 500", "--chunk-size=1": "1 1", "--chunk-size=0": "", "--chunk-size=1 -o name": "1 1"} {
+		limits = nil
+		c := kctl(t, host, "", append([]string{"events"}, strings.Fields(flag)...)...)
+		c.want(t, 0)
+		sooner, later := strings.Index(c.out.String(), "Sooner"), strings.Index(c.out.String(), "Later")
+		sorted := want == "" || strings.Contains(flag, "-o") || sooner >= 0 && later > sooner
+		if got := strings.Join(limits, " "); got != want || !sorted {
+			t.Errorf("events %s asked with the limits %q, want %q:\n%s", flag, got, want, c.out.String())
+		}
+	}
+}
+
 // --record writes the command line where everybody can read it who can read the
 // object: secrets are left out.
 func TestRecord(t *testing.T) {

@@ -27,6 +27,8 @@ import (
 type diffOptions struct {
 	applyOptions
 	live, merged string // directories
+	managed      bool
+	secrets      bool
 }
 
 // exitDifferent says that there are differences, as diff(1) does.
@@ -37,7 +39,6 @@ const exitDiffFailed = frame.ExitCode(2)
 
 func newDiff(c *frame.CLI) *cobra.Command {
 	d := &diffOptions{applyOptions: applyOptions{Sender: send.Sender{CLI: c}, overwrite: true, comparing: true}}
-	var managed bool
 	cmd := &cobra.Command{
 		Use:   "diff -f FILENAME",
 		Short: "Diff the live version against a would-be applied version",
@@ -52,7 +53,7 @@ func newDiff(c *frame.CLI) *cobra.Command {
 			case !d.FromFiles():
 				err = lookup.ErrNoFile
 			default:
-				err = d.run(cmd.Context(), managed)
+				err = d.run(cmd.Context())
 			}
 			var code frame.ExitCode
 			if err == nil || errors.As(err, &code) {
@@ -69,13 +70,14 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&d.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
 	fs.StringVar(&d.Manager, "field-manager", clientSideManager, "Name of the manager used to track field ownership.")
 	fs.Int("concurrency", 1, "It has no effect: objects are compared one after the other, which is quick enough.")
-	fs.BoolVar(&managed, "show-managed-fields", false, "If true, include managed fields in the diff.")
+	fs.BoolVar(&d.managed, "show-managed-fields", false, "If true, include managed fields in the diff.")
+	fs.BoolVar(&d.secrets, "show-secrets", false, "If true, show the values of secrets, and not only which differ.")
 	fs.BoolVar(&d.pruned.wanted, "prune", false, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
 	fs.StringArrayVar(&d.pruned.allowlist, "prune-allowlist", nil, "Overwrite the default allowlist with <group/version/kind> for --prune")
 	return cmd
 }
 
-func (d *diffOptions) run(ctx context.Context, managed bool) error {
+func (d *diffOptions) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, d.applyOptions.Sender.CLI, &d.Selection, nil, "")
 	if err != nil {
 		return err
@@ -104,16 +106,16 @@ func (d *diffOptions) run(ctx context.Context, managed bool) error {
 		if !lookup.Matches(d.Labels, t.Object) {
 			continue
 		}
-		if err := d.writeVersions(ctx, t, managed); err != nil {
+		if err := d.writeVersions(ctx, t); err != nil {
 			return err
 		}
 	}
 	if d.pruned.wanted {
 		err := d.forEachPruned(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
-			if t.GVR() == core.Secrets.GVR() {
+			if d.masks(t) {
 				hideSecrets(object)
 			}
-			return d.writeTo(d.live, t, object, managed)
+			return d.writeTo(d.live, t, object)
 		})
 		if err != nil {
 			return err
@@ -123,7 +125,7 @@ func (d *diffOptions) run(ctx context.Context, managed bool) error {
 }
 
 // writeVersions writes an object's current and future version.
-func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target, managed bool) error {
+func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target) error {
 	found, err := lookup.Fetch(ctx, d.applyOptions.Sender.CLI, t, &d.Selection)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -139,20 +141,20 @@ func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target, manage
 	if err != nil {
 		return err
 	}
-	if t.GVR() == core.Secrets.GVR() {
+	if d.masks(t) {
 		maskSecrets(live, merged)
 	}
-	return errors.Join(d.writeTo(d.live, t, live, managed), d.writeTo(d.merged, t, merged, managed))
+	return errors.Join(d.writeTo(d.live, t, live), d.writeTo(d.merged, t, merged))
 }
 
 // writeTo writes an object, or that there is none, to a directory.
-func (d *diffOptions) writeTo(dir string, t lookup.Target, object *unstructured.Unstructured, managed bool) error {
+func (d *diffOptions) writeTo(dir string, t lookup.Target, object *unstructured.Unstructured) error {
 	name := fmt.Sprintf("%s.%s.%s.%s.%s", t.Group, t.Version, t.Kind, t.Namespace, t.ObjectName)
 	name = strings.TrimPrefix(strings.ReplaceAll(name, "..", "."), ".")
 	name = strings.ReplaceAll(name, "/", "_") // of what would be pruned, a server says the names
 	var text bytes.Buffer
 	if object != nil {
-		if !managed {
+		if !d.managed {
 			unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 		}
 		if err := (&printer.YAML{}).Print(&text, object); err != nil {
@@ -186,6 +188,11 @@ func (d *diffOptions) dryRunApply(ctx context.Context, t lookup.Target, live *un
 	}
 	merged, _, err := do(ctx, t)
 	return merged, err
+}
+
+// masks tells whether an object's values are not to be shown.
+func (d *diffOptions) masks(t lookup.Target) bool {
+	return !d.secrets && t.GVR() == core.Secrets.GVR()
 }
 
 // hideSecrets hides the values of a secret wherever it holds them.

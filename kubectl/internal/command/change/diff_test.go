@@ -7,7 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/threeway"
+	"kctl/proto/core"
 )
 
 // diff --prune shows no values of a secret that would be pruned, not even those
@@ -20,5 +23,17 @@ func TestHideSecrets(t *testing.T) {
 	hideSecrets(secret)
 	if text := fmt.Sprint(secret.Object); strings.Contains(text, "S0VZ") || !strings.Contains(text, "key:***") {
 		t.Error(text)
+	}
+}
+
+// diff masks what secrets hold, and nothing else, unless it is told to show them.
+func TestWhatDiffMasks(t *testing.T) {
+	secret := lookup.Target{Resource: discover.Resource{Resource: core.Secrets}}
+	pod := lookup.Target{Resource: discover.Resource{Resource: core.Pods}}
+	if d := (&diffOptions{}); !d.masks(secret) || d.masks(pod) {
+		t.Errorf("by default: a secret %t, a pod %t", d.masks(secret), d.masks(pod))
+	}
+	if d := (&diffOptions{secrets: true}); d.masks(secret) {
+		t.Error("with --show-secrets, a secret is masked")
 	}
 }

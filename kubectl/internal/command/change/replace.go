@@ -26,6 +26,7 @@ type replaceOptions struct {
 	force       bool
 	grace       int64
 	timeout     time.Duration
+	wait        bool
 	cascade     string
 	subresource string
 	raw         frame.Raw
@@ -59,7 +60,8 @@ func newReplace(c *frame.CLI) *cobra.Command {
 	r.AddSaveConfig(fs)
 	fs.BoolVar(&r.force, "force", false, "If true, delete the objects and create them anew.")
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
-	fs.DurationVar(&r.timeout, "timeout", 0, "The length of time to wait before giving up on a delete")
+	fs.DurationVar(&r.timeout, "timeout", 0, "The length of time to wait before giving up on a delete; zero is five minutes, or no limit with --wait.")
+	fs.BoolVar(&r.wait, "wait", false, "If true, --force waits for finalizers as long as they take, and not only five minutes.")
 	fs.StringVar(&r.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground".`)
 	fs.StringVar(&r.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
 	return cmd
@@ -115,9 +117,25 @@ func (r *replaceOptions) keepsConfig(object *unstructured.Unstructured) bool {
 	return r.SaveConfig || has
 }
 
+// replaceWait is how long --force waits by default: nobody may be there to remove a finalizer.
+const replaceWait = 5 * time.Minute
+
+// deletion is how --force deletes: what is made anew must be gone before. As in kubectl, no
+// grace at all is the shortest there is, and waits for the end like --wait.
+func (r *replaceOptions) deletion() *deleteOptions {
+	d := &deleteOptions{CLI: r.CLI, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: frame.DryRunNone}
+	if d.grace == 0 {
+		d.grace = 1
+	}
+	if d.timeout == 0 && !r.wait && r.grace != 0 {
+		d.timeout = replaceWait
+	}
+	return d
+}
+
 // deleteObjects deletes the objects, and waits until they are gone.
 func (r *replaceOptions) deleteObjects(ctx context.Context, targets []lookup.Target) error {
-	d := &deleteOptions{CLI: r.CLI, grace: r.grace, wait: true, timeout: r.timeout, cascade: r.cascade, dryRun: frame.DryRunNone}
+	d := r.deletion()
 	var going []deletedObject
 	for _, t := range targets {
 		uid, err := d.deleteObject(ctx, t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -28,6 +29,7 @@ type eventsOptions struct {
 	kinds         []string
 	watch         bool
 	allNamespaces bool
+	asked         lookup.Selection // of the flags of lists, --chunk-size alone
 }
 
 func newEvents(c *frame.CLI) *cobra.Command {
@@ -42,6 +44,7 @@ func newEvents(c *frame.CLI) *cobra.Command {
 	cmd.Flags().StringSliceVar(&e.kinds, "types", nil, "Output only events of given types.")
 	cmd.Flags().BoolVarP(&e.watch, "watch", "w", false, "After listing the requested events, watch for more events.")
 	cmd.Flags().BoolVarP(&e.allNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces.")
+	e.asked.AddChunkSize(cmd.Flags())
 	cmd.Flags().BoolVar(&e.NoHeaders, "no-headers", false, "When using the default output format, don't print headers.")
 	return cmd
 }
@@ -71,7 +74,7 @@ func (e *eventsOptions) run(ctx context.Context) error {
 	if e.Chosen() {
 		return e.printObjects(ctx, t, selector)
 	}
-	found, revision, err := eventsOf(ctx, t.In(client), selector)
+	found, revision, err := eventsOf(ctx, t.In(client), e.asked.Chunk(), selector)
 	if err != nil {
 		return err
 	}
@@ -105,20 +108,25 @@ func (e *eventsOptions) run(ctx context.Context) error {
 
 // eventsOf are the events that are there at a revision, those seen last at the
 // end.
-func eventsOf(ctx context.Context, in rest.Resource, selector rest.Option) (found []core.Event, revision string, err error) {
-	var list struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Items []core.Event `json:"items"`
-	}
-	if err := in.List(ctx, &list, selector); err != nil {
+func eventsOf(ctx context.Context, in rest.Resource, size int64, selector rest.Option) (found []core.Event, revision string, err error) {
+	err = lookup.Chunks(ctx, in, size, []rest.Option{selector}, func(answer []byte) (string, error) {
+		var list struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []core.Event    `json:"items"`
+		}
+		if err := json.Unmarshal(answer, &list); err != nil {
+			return "", fmt.Errorf("decode answer: %w", err)
+		}
+		found, revision = append(found, list.Items...), list.Metadata.ResourceVersion
+		return list.Metadata.Continue, nil
+	})
+	if err != nil {
 		return nil, "", err
 	}
-	sort.SliceStable(list.Items, func(i, j int) bool {
-		return describe.LastSeen(&list.Items[i]).Before(describe.LastSeen(&list.Items[j]))
+	sort.SliceStable(found, func(i, j int) bool {
+		return describe.LastSeen(&found[i]).Before(describe.LastSeen(&found[j]))
 	})
-	return list.Items, list.Metadata.ResourceVersion, nil
+	return found, revision, nil
 }
 
 func (e *eventsOptions) noneFound(namespace string) {
@@ -137,7 +145,7 @@ func (e *eventsOptions) printObjects(ctx context.Context, t lookup.Target, selec
 	if err != nil {
 		return err
 	}
-	found, err := lookup.List(ctx, t.In(client), lookup.ChunkSize, selector)
+	found, err := lookup.List(ctx, t.In(client), e.asked.Chunk(), selector)
 	if err != nil {
 		return err
 	}
