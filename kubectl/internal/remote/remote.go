@@ -26,6 +26,9 @@ type Streams struct {
 	// TTY asks for a terminal in the container, and sets the user's, if In is one,
 	// to raw mode.
 	TTY bool
+	// Detach are the keys that end a session with a terminal, by its input, and leave the
+	// container running; none if there are no such keys.
+	Detach []byte
 }
 
 // ExitError says that the command in the container ended with another code
@@ -36,7 +39,8 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("command terminated with exit code %d", e.Code)
 }
 
-// Join upgrades a request to address and copies until either side ends.
+// Join upgrades a request to address and copies until either side ends. If that is because the
+// user detached, the error is ErrDetached.
 func Join(ctx context.Context, config *clientrest.Config, address *url.URL, s Streams) error {
 	executor, err := newExecutor(config, address)
 	if err != nil {
@@ -52,9 +56,16 @@ func Join(ctx context.Context, config *clientrest.Config, address *url.URL, s St
 		defer restore()
 		options.TerminalSizeQueue = sizes
 	}
+	typed := &detachable{in: s.In, keys: s.Detach}
+	if s.TTY && s.In != nil && len(s.Detach) > 0 {
+		options.Stdin = typed
+	}
 	// The library logs what breaks off, on a terminal that may still be raw; the error
 	// says as much. A zero logger discards.
 	err = executor.StreamWithContext(klog.NewContext(ctx, klog.Logger{}), options)
+	if typed.left.Load() {
+		return ErrDetached
+	}
 	var coded exec.CodeExitError
 	if errors.As(err, &coded) {
 		return &ExitError{Code: coded.Code}

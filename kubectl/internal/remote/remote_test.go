@@ -73,3 +73,21 @@ func TestWhatEndsAForwardedConnectionIsALine(t *testing.T) {
 		t.Errorf("without an error: %q", out.String())
 	}
 }
+
+// A user who types the detach keys has left, however the connection ends then; what is
+// typed into no terminal is not looked at.
+func TestDetachedIsNoLostServer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(breaksOff))
+	defer server.Close()
+	address, err := url.Parse(server.URL + "/attach")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tty := range []bool{true, false} {
+		s := Streams{In: strings.NewReader("\x10\x11"), Out: &strings.Builder{}, TTY: tty, Detach: []byte{0x10, 0x11}}
+		err := Join(t.Context(), &clientrest.Config{Host: server.URL}, address, s)
+		if got := errors.Is(err, ErrDetached); got != tty || err == nil {
+			t.Errorf("with a terminal %t: %v", tty, err)
+		}
+	}
+}

@@ -9,15 +9,15 @@ import (
 // its finalizers take. No grace means the shortest, not a removal by force.
 func TestReplaceDeletes(t *testing.T) {
 	for _, c := range []struct {
-		asked   replaceOptions
+		asked   *replaceOptions
 		grace   int64
 		timeout time.Duration
 	}{
-		{replaceOptions{grace: -1}, -1, 5 * time.Minute},
-		{replaceOptions{grace: -1, wait: true}, -1, 0},
-		{replaceOptions{grace: 0}, 1, 0},
-		{replaceOptions{grace: 7}, 7, 5 * time.Minute},
-		{replaceOptions{grace: -1, timeout: time.Second, wait: true}, -1, time.Second},
+		{&replaceOptions{grace: -1}, -1, 5 * time.Minute},
+		{&replaceOptions{grace: -1, wait: true}, -1, 0},
+		{&replaceOptions{grace: 0}, 1, 0},
+		{&replaceOptions{grace: 7}, 7, 5 * time.Minute},
+		{&replaceOptions{grace: -1, timeout: time.Second, wait: true}, -1, time.Second},
 	} {
 		d := c.asked.deletion()
 		if d.grace != c.grace || d.timeout != c.timeout || !d.wait {

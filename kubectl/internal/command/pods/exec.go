@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/streaming/pkg/httpstream"
@@ -27,8 +29,10 @@ type attachOptions struct {
 	stdin     bool
 	tty       bool
 	quiet     bool
+	detach    string // the keys that end an attach; the usual ones if empty
 	wait      podWait
 	heard     atomic.Bool // whether anything came out of the container
+	left      bool        // whether the user detached
 }
 
 // activityWriter notes that something was written.
@@ -48,6 +52,10 @@ func (j *attachOptions) add(cmd *cobra.Command) {
 	fs.BoolVarP(&j.stdin, "stdin", "i", false, "Pass stdin to the container")
 	fs.BoolVarP(&j.tty, "tty", "t", false, "Stdin is a TTY")
 	fs.BoolVarP(&j.quiet, "quiet", "q", false, "Only print output from the remote session")
+}
+
+func addDetachKeys(fs *pflag.FlagSet, keys *string) {
+	fs.StringVar(keys, "detach-keys", remote.DetachKeys, "The keys that end the session and leave the container running, with -it: characters, ctrl-X or DEL, with commas between them.")
 }
 
 func newExec(c *frame.CLI) *cobra.Command {
@@ -125,6 +133,7 @@ func newAttach(c *frame.CLI) *cobra.Command {
 		},
 	}
 	j.add(cmd)
+	addDetachKeys(cmd.Flags(), &j.detach)
 	j.wait.add(cmd.Flags(), usualPodWait)
 	return cmd
 }
@@ -150,7 +159,7 @@ func (j *attachOptions) exec(ctx context.Context, arg string, command []string) 
 	if err != nil {
 		return err
 	}
-	return j.connect(ctx, pod, "exec", container, command)
+	return j.connect(ctx, pod, "exec", container, command, nil)
 }
 
 func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
@@ -158,11 +167,22 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 	if err != nil {
 		return err
 	}
+	keys, err := remote.ParseKeys(cmp.Or(j.detach, remote.DetachKeys))
+	if err != nil {
+		return err
+	}
 	j.checkTTY(pod, container)
 	if j.stdin && !j.quiet && j.tty {
 		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
 	}
-	return j.connect(ctx, pod, "attach", container, nil)
+	err = j.connect(ctx, pod, "attach", container, nil, keys)
+	if !errors.Is(err, remote.ErrDetached) {
+		return err
+	}
+	if j.left = true; !j.quiet {
+		fmt.Fprintf(j.Err, "Session ended, resume using 'kctl attach %s -c %s -i -t' command when the pod is running\n", pod.Name, container)
+	}
+	return nil
 }
 
 // attachOrLog attaches, or shows the log instead if the container was faster: it
@@ -172,7 +192,7 @@ func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, containe
 	err := j.attach(ctx, pod)
 	var code frame.ExitCode
 	switch {
-	case err == nil && !j.heard.Load() && !startsAgain(pod, container):
+	case err == nil && !j.left && !j.heard.Load() && !startsAgain(pod, container):
 		return showLog(ctx, j.CLI, pod, container, true)
 	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
 		return err
@@ -218,7 +238,7 @@ func (j *attachOptions) checkTTY(pod *core.Pod, container string) {
 	}
 }
 
-func (j *attachOptions) connect(ctx context.Context, pod *core.Pod, subresource, container string, command []string) error {
+func (j *attachOptions) connect(ctx context.Context, pod *core.Pod, subresource, container string, command []string, detach []byte) error {
 	if _, ok := frame.Terminal(j.In); j.tty && !ok {
 		j.tty = false
 		if !j.quiet {
@@ -233,7 +253,7 @@ func (j *attachOptions) connect(ctx context.Context, pod *core.Pod, subresource,
 	if err != nil {
 		return err
 	}
-	streams := remote.Streams{Out: activityWriter{j.Out, &j.heard}, Err: activityWriter{j.Err, &j.heard}, TTY: j.tty}
+	streams := remote.Streams{Out: activityWriter{j.Out, &j.heard}, Err: activityWriter{j.Err, &j.heard}, TTY: j.tty, Detach: detach}
 	if j.stdin {
 		streams.In = j.In
 	}

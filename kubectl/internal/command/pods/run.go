@@ -26,6 +26,7 @@ type runOptions struct {
 	overrides, overrideType, generatorName string
 
 	stdin, tty, attach, remove, leaveStdinOpen, quiet bool
+	detach                                            string
 
 	wait       bool
 	timeout    time.Duration
@@ -89,6 +90,7 @@ func (r *runOptions) addAttachFlags(cmd *cobra.Command) {
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds that --rm gives the pod to terminate gracefully. Ignored if negative.")
 	fs.BoolVar(&r.force, "force", false, "If true, --rm removes the pod at once.")
 	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
+	addDetachKeys(fs, &r.detach)
 	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
 	fs.BoolVar(&r.wait, "wait", r.Name != frame.Kubectl, "If true, wait until the pod is ready or has completed.")
 	fs.DurationVar(&r.timeout, "timeout", 5*time.Minute, "How long to wait for the pod; zero waits for ever.")

@@ -35,8 +35,9 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod) error {
 			return err
 		}
 	} else {
-		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet}
-		if err := j.attachOrLog(ctx, waited, waited.Spec.Containers[0].Name); err != nil {
+		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet, detach: r.detach}
+		err := j.attachOrLog(ctx, waited, waited.Spec.Containers[0].Name)
+		if err != nil || j.left { // what goes on is not waited for
 			return err
 		}
 	}
