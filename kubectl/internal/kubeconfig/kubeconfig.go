@@ -243,10 +243,24 @@ func (f *Flags) Raw() (clientcmdapi.Config, error) {
 	if err != nil {
 		return config, err // says the file
 	}
+	f.chooseContext(&config)
+	return config, nil
+}
+
+// RawFile is what the file of --kubeconfig says, as it is: paths stay relative to it.
+func (f *Flags) RawFile() (clientcmdapi.Config, error) {
+	config, err := clientcmd.LoadFromFile(f.File)
+	if err != nil {
+		return clientcmdapi.Config{}, err // says the file
+	}
+	f.chooseContext(config)
+	return *config, nil
+}
+
+func (f *Flags) chooseContext(config *clientcmdapi.Config) {
 	if f.overrides.CurrentContext != "" {
 		config.CurrentContext = f.overrides.CurrentContext
 	}
-	return config, nil
 }
 
 // Rules say where kubeconfigs are read from, and where changes go.

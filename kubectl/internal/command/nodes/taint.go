@@ -18,6 +18,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
 	"kctl/proto/core"
+	"kctl/proto/rest"
 )
 
 // taintOptions has the flags of one `kctl taint`.
@@ -38,6 +39,7 @@ func newTaint(c *frame.CLI) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
 	}
 	t.Add(cmd, "kubectl-taint")
+	t.AddValidation(cmd)
 	t.AddLabels(cmd.Flags())
 	cmd.Flags().BoolVar(&t.overwrite, "overwrite", false, "If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
 	cmd.Flags().BoolVar(&t.All, "all", false, "Select all nodes in the cluster")
@@ -156,7 +158,11 @@ func (t *taintOptions) taint(cmd *cobra.Command, node lookup.Target, object *uns
 	if err != nil {
 		return fmt.Errorf("encoding the taints: %w", err)
 	}
-	changed, err := t.Patch(cmd.Context(), node, types.MergePatchType, body)
+	fieldValidation, err := t.FieldValidation()
+	if err != nil {
+		return err
+	}
+	changed, err := t.Patch(cmd.Context(), node, types.MergePatchType, body, rest.Query("fieldValidation", fieldValidation))
 	if err != nil {
 		return err
 	}

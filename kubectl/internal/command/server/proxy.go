@@ -34,6 +34,8 @@ type proxyOptions struct {
 	rejectMethods       string
 	www, wwwPrefix      string
 	disableFilter       bool
+	appendServerPath    bool
+	keepalive           time.Duration
 }
 
 func newProxy(c *frame.CLI) *cobra.Command {
@@ -58,6 +60,8 @@ func newProxy(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&p.rejectPaths, "reject-paths", "^/api/.*/pods/.*/exec,^/api/.*/pods/.*/attach", "Regular expression for paths that the proxy should reject. Paths specified here will be rejected even accepted by --accept-paths.")
 	fs.StringVar(&p.rejectMethods, "reject-methods", "^$", "Regular expression for HTTP methods that the proxy should reject (example --reject-methods='POST,PUT,PATCH').")
 	fs.BoolVar(&p.disableFilter, "disable-filter", false, "If true, disable request filtering in the proxy. This is dangerous, and can leave you vulnerable to XSRF attacks, when used with an accessible port.")
+	fs.BoolVar(&p.appendServerPath, "append-server-path", false, "If true, put the path of the kubeconfig's server before that of each request.")
+	fs.DurationVar(&p.keepalive, "keepalive", 0, "How often TCP asks on connections to the API server that are upgraded, those of exec and port-forward, whether it is still there; zero means as often as on others.")
 	return cmd
 }
 
@@ -121,11 +125,21 @@ func (p *proxyOptions) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	upgraded, err := p.upgrading()
+	config, err := p.upgrading()
+	if err != nil {
+		return nil, err
+	}
+	upgraded, err := clientrest.TransportFor(config)
 	if err != nil {
 		return nil, err
 	}
 	to := client.URL("")
+	if !p.appendServerPath {
+		if strings.Trim(to.Path, "/") != "" {
+			p.Warn("Your kube context contains a server path %s, use --append-server-path to automatically append the path to each request", to.Path)
+		}
+		to.Path = ""
+	}
 	forward := &httputil.ReverseProxy{
 		Transport: upgradeTransport{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs are passed on as they arrive
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -171,14 +185,18 @@ func (c upgradeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.plain.RoundTrip(r)
 }
 
-func (p *proxyOptions) upgrading() (http.RoundTripper, error) {
+// upgrading is how connections are made that are upgraded.
+func (p *proxyOptions) upgrading() (*clientrest.Config, error) {
 	loaded, err := p.Kubeconfig()
 	if err != nil {
 		return nil, err
 	}
 	config := clientrest.CopyConfig(loaded.Client)
 	config.NextProtos = []string{"http/1.1"}
-	return clientrest.TransportFor(config)
+	if p.keepalive != 0 {
+		config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: p.keepalive}).DialContext
+	}
+	return config, nil
 }
 
 func (p *proxyOptions) run(ctx context.Context) error {

@@ -1,11 +1,19 @@
 package server
 
 import (
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/command/frame"
 )
@@ -81,5 +89,68 @@ func TestUnixSocket(t *testing.T) {
 		if info, err := os.Stat(p.unixSocket); err != nil || info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%v, %v", info, err)
 		}
+	}
+}
+
+// Requests keep the path that they have, and get the server's before it if asked.
+func TestServerPath(t *testing.T) {
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer server.Close()
+	for appended, want := range map[bool]string{false: "/api/v1/pods", true: "/cluster/a/api/v1/pods"} {
+		var said strings.Builder
+		c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &said, Err: &said}, clock.RealClock{})
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		c.Flags.Add(flags)
+		if err := flags.Parse([]string{"--server=" + server.URL + "/cluster/a"}); err != nil {
+			t.Fatal(err)
+		}
+		p := &proxyOptions{CLI: c, prefix: "/", acceptHosts: "^localhost$", acceptPaths: "^.*", rejectPaths: "^$", rejectMethods: "^$", appendServerPath: appended}
+		handler, err := p.handler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/api/v1/pods", nil)
+		r.Host = "localhost"
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+		if got := <-asked; got != want {
+			t.Errorf("with --append-server-path=%t the server is asked for %s, want %s", appended, got, want)
+		}
+		if warned := strings.Contains(said.String(), "server path /cluster/a, use --append-server-path"); warned == appended {
+			t.Errorf("with --append-server-path=%t: %q", appended, said.String())
+		}
+	}
+}
+
+// Upgraded connections are kept alive as often as --keepalive says.
+func TestKeepalive(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	c := frame.New(frame.Streams{}, clock.RealClock{})
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.Flags.Add(flags)
+	if err := flags.Parse([]string{"--server=" + server.URL}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := (&proxyOptions{CLI: c, keepalive: 77 * time.Second}).upgrading()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := config.Dial(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seconds int
+	var failed error
+	if err := raw.Control(func(fd uintptr) { seconds, failed = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	if seconds != 77 {
+		t.Errorf("the first question comes after %d s", seconds)
 	}
 }

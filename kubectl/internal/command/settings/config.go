@@ -24,12 +24,12 @@ func newConfig(c *frame.CLI) *cobra.Command {
 }
 
 func newConfigView(c *frame.CLI) *cobra.Command {
-	var raw, minify, flatten bool
+	var raw, minify, flatten, merge bool
 	var as printer.Options
 	cmd := &cobra.Command{
 		Use: "view", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: frame.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			config, err := c.Flags.Raw()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := viewed(c, merge, cmd.Flags().Changed("merge"))
 			if err != nil {
 				return err
 			}
@@ -55,10 +55,25 @@ func newConfigView(c *frame.CLI) *cobra.Command {
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
 	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
-	cmd.Flags().StringVarP(&as.Output, "output", "o", "", "Output format: yaml (the default), json, jsonpath=…, go-template=…")
+	cmd.Flags().BoolVar(&merge, "merge", true, "Merge all kubeconfig files; false, as with --kubeconfig by default, shows that one file as it is")
+	cmd.Flags().StringVarP(&as.Output, "output", "o", "", "Output format: yaml, json, jsonpath=…, go-template=…")
+	cmd.Flags().Lookup("output").DefValue = "yaml"
 	cmd.Flags().StringVar(&as.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
 	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
+	cmd.Flags().Bool("show-managed-fields", false, "It has no effect: a kubeconfig has no managed fields.")
 	return cmd
+}
+
+// viewed is what `kctl config view` shows: all files merged, or the one that --kubeconfig
+// names as it is, with relative paths.
+func viewed(c *frame.CLI, merge, asked bool) (clientcmdapi.Config, error) {
+	switch {
+	case asked && !merge && c.Flags.File == "":
+		return clientcmdapi.Config{}, errors.New("if merge==false a precise file must be specified")
+	case c.Flags.File == "" || asked && merge:
+		return c.Flags.Raw()
+	}
+	return c.Flags.RawFile()
 }
 
 func printConfig(c *frame.CLI, config *clientcmdapi.Config, as printer.Options) error {

@@ -155,66 +155,6 @@ func newSetCluster(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func newSetCredentials(c *frame.CLI) *cobra.Command {
-	var whole bool
-	var username, password, execCommand, execVersion string
-	var execArgs, execEnv []string
-	cmd := &cobra.Command{
-		Use: "set-credentials NAME [--client-certificate=path] [--client-key=path] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command]", Short: "Set a user entry in kubeconfig",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
-			if err != nil {
-				return err
-			}
-			given := cmd.Flags().Changed
-			if given("token") && (given("username") || given("password")) {
-				return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
-			}
-			err = modify(c, func(config *clientcmdapi.Config) error {
-				user, exists := config.AuthInfos[name]
-				if !exists {
-					user = clientcmdapi.NewAuthInfo()
-				}
-				config.AuthInfos[name] = user
-				changed(cmd, "token", &user.Token)
-				changed(cmd, "username", &user.Username)
-				changed(cmd, "password", &user.Password)
-				if execCommand != "" {
-					user.Exec = &clientcmdapi.ExecConfig{Command: execCommand, APIVersion: execVersion, Args: execArgs, InteractiveMode: clientcmdapi.IfAvailableExecInteractiveMode}
-					user.Exec.Env = execEnvOf(execEnv)
-				}
-				if err := setFile(cmd, "client-certificate", &user.ClientCertificate, &user.ClientCertificateData, whole); err != nil {
-					return err
-				}
-				return setFile(cmd, "client-key", &user.ClientKey, &user.ClientKeyData, whole)
-			})
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.Out, "User %q set.\n", name)
-			return err
-		},
-	}
-	fs := cmd.Flags()
-	fs.BoolVar(&whole, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
-	fs.StringVar(&username, "username", "", "username for the user entry in kubeconfig")
-	fs.StringVar(&password, "password", "", "password for the user entry in kubeconfig")
-	fs.StringVar(&execCommand, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
-	fs.StringVar(&execVersion, "exec-api-version", "client.authentication.k8s.io/v1", "API version of the exec credential plugin for the user entry in kubeconfig")
-	fs.StringSliceVar(&execArgs, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
-	fs.StringArrayVar(&execEnv, "exec-env", nil, "'key=value' environment values for the exec credential plugin")
-	return cmd
-}
-
-func execEnvOf(settings []string) []clientcmdapi.ExecEnvVar {
-	var env []clientcmdapi.ExecEnvVar
-	for _, setting := range settings {
-		key, value, _ := strings.Cut(setting, "=")
-		env = append(env, clientcmdapi.ExecEnvVar{Name: key, Value: value})
-	}
-	return env
-}
-
 func newRenameContext(c *frame.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "rename-context CONTEXT_NAME NEW_NAME", Short: "Rename a context from the kubeconfig file",
