@@ -2,6 +2,7 @@ package change
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,7 +29,6 @@ import (
 type editOptions struct {
 	send.Sender
 	lookup.Selection
-	format      string
 	crlf        bool
 	subresource string
 	showPatch   bool
@@ -62,7 +63,7 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "to use to edit the resource")
-	fs.StringVarP(&e.format, "output", "o", "yaml", "Output format. One of: (json, kyaml, yaml).")
+	e.addFormat(fs)
 	fs.StringVar(&e.Manager, "field-manager", "kubectl-edit", "Name of the manager used to track field ownership.")
 	fs.StringVar(&e.subresource, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
 	fs.BoolVar(&e.showPatch, "output-patch", false, "Output the patch if the resource is edited.")
@@ -71,6 +72,13 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	e.AddValidation(cmd)
 	e.AddRecord(cmd)
 	return cmd
+}
+
+// addFormat adds the flags that say how an object looks in the editor, which is YAML by
+// default, and how the result is printed.
+func (e *editOptions) addFormat(fs *pflag.FlagSet) {
+	e.Printing.Add(fs)
+	fs.Lookup("output").Usage = "Output format, in the editor too. One of: (" + strings.Join(editor.Formats, ", ") + ")"
 }
 
 // objects are all the objects that the arguments mean, or none.
@@ -90,7 +98,8 @@ func (e *editOptions) objects(ctx context.Context, args []string) ([]editedObjec
 // editAsOne lets the user edit objects in one text: several as a list.
 func (e *editOptions) editAsOne(ctx context.Context, help string, pieces []editedObject, save func(context.Context, []editedObject, []manifest.Object) error) error {
 	var text bytes.Buffer
-	shown, err := e.Editable(e.format)
+	format := cmp.Or(e.Output, "yaml")
+	shown, err := e.Editable(format)
 	if err != nil {
 		return err
 	}
@@ -106,7 +115,7 @@ func (e *editOptions) editAsOne(ctx context.Context, help string, pieces []edite
 	if err != nil {
 		return err
 	}
-	return e.Edit(ctx, send.Text{Help: help, Format: e.format, CRLF: e.crlf, Content: text.Bytes()}, func(saved []byte) error {
+	return e.Edit(ctx, send.Text{Help: help, Format: format, CRLF: e.crlf, Content: text.Bytes()}, func(saved []byte) error {
 		objects, err := e.ParseEdited(saved)
 		if err != nil {
 			return err

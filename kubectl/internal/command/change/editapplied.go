@@ -15,6 +15,7 @@ import (
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/manifest"
 	"kctl/kubectl/internal/threeway"
+	"kctl/proto/rest"
 )
 
 const editAppliedHelp = `# Please edit the 'last-applied-configuration' annotations below.
@@ -29,9 +30,6 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 		Long:    "Edit latest last-applied-configuration annotations of a resource/object, in the editor that $KUBE_EDITOR or $EDITOR\nnames, or else vi. The object itself stays as it is.",
 		Example: "  kctl apply edit-last-applied pod/web\n  kctl apply edit-last-applied -f pod.yaml -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.format = e.Output; e.format == "" {
-				e.format = "yaml"
-			}
 			found, err := e.objects(cmd.Context(), args)
 			if err != nil {
 				return err
@@ -56,9 +54,10 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "to use to edit the resource")
-	e.Printing.Add(fs)
+	e.addFormat(fs)
 	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
 	e.AddRecord(cmd)
+	e.AddValidation(cmd)
 	fs.StringVar(&e.Manager, "field-manager", clientSideManager, "Name of the manager used to track field ownership.")
 	return cmd
 }
@@ -96,6 +95,10 @@ func (e *editOptions) saveLastApplied(ctx context.Context, p editedObject, confi
 	if body, err = e.WithCause(body); err != nil {
 		return err
 	}
-	_, err = e.Patch(ctx, p.Target, types.MergePatchType, body)
+	validation, err := e.FieldValidation()
+	if err != nil {
+		return err
+	}
+	_, err = e.Patch(ctx, p.Target, types.MergePatchType, body, rest.Query("fieldValidation", validation))
 	return err
 }

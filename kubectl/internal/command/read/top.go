@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sort"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,7 @@ type topOptions struct {
 	noHeaders, containers bool
 	sum                   bool
 	capacity              bool
+	swap                  bool
 }
 
 // NewTop is `kctl top`; the help lists it among the verbs about clusters.
@@ -58,6 +60,7 @@ func (t *topOptions) add(cmd *cobra.Command) {
 	t.AddLabels(cmd.Flags())
 	cmd.Flags().StringVar(&t.sortBy, "sort-by", "", "If non-empty, sort list using specified field. The field can be either 'cpu' or 'memory'.")
 	cmd.Flags().BoolVar(&t.noHeaders, "no-headers", false, "If present, print output without headers")
+	cmd.Flags().BoolVar(&t.swap, "show-swap", false, "Print resources related to swap memory.")
 	cmd.Flags().Bool("use-protocol-buffers", true, "Enables using protocol-buffers to access Metrics API.")
 	_ = cmd.Flags().MarkHidden("use-protocol-buffers")
 }
@@ -168,8 +171,11 @@ func (t *topOptions) nodes(ctx context.Context, args []string) error {
 	if err := client.Resource(core.Nodes, "").List(ctx, &found, rest.LabelSelector(t.Labels)); err != nil {
 		return err
 	}
-	room := map[string]corev1.ResourceList{}
+	room, swap := map[string]corev1.ResourceList{}, map[string]*int64{}
 	for i := range found.Items {
+		if has := found.Items[i].Status.NodeInfo.Swap; has != nil {
+			swap[found.Items[i].Name] = has.Capacity
+		}
 		room[found.Items[i].Name] = found.Items[i].Status.Allocatable
 		if t.capacity {
 			room[found.Items[i].Name] = found.Items[i].Status.Capacity
@@ -178,14 +184,38 @@ func (t *topOptions) nodes(ctx context.Context, args []string) error {
 	t.sort(used)
 	out := &printer.Columns{}
 	if !t.noHeaders {
-		out.Add("NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)")
+		out.Add(t.withSwap([]string{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}, "SWAP(bytes)", "SWAP(%)")...)
 	}
 	for _, u := range used {
 		cpu, memory := u.total("cpu"), u.total("memory")
 		has := room[u.Metadata.Name]
-		out.Add(u.Metadata.Name, millicores(cpu), share(cpu, has["cpu"]), mebibytes(memory), share(memory, has["memory"]))
+		row := []string{u.Metadata.Name, millicores(cpu), share(cpu, has["cpu"]), mebibytes(memory), share(memory, has["memory"])}
+		out.Add(t.withSwap(row, swapOf(u.total(swapResource), swap[u.Metadata.Name])...)...)
 	}
 	return out.Flush(t.Out)
+}
+
+// swapResource is the metrics API's name of swap memory.
+const swapResource = "swap"
+
+// withSwap adds what is about swap to a row, if it is asked for.
+func (t *topOptions) withSwap(row []string, swap ...string) []string {
+	if !t.swap {
+		return row
+	}
+	return append(row, swap...)
+}
+
+// swapOf says how much swap a node uses of what it has. Of a node that does not tell how
+// much that is, nothing is known.
+func swapOf(used resource.Quantity, has *int64) []string {
+	switch {
+	case has == nil:
+		return []string{"<unknown>", "<unknown>"}
+	case *has == 0:
+		return []string{mebibytes(used), "0%"}
+	}
+	return []string{mebibytes(used), share(used, *resource.NewQuantity(*has, resource.BinarySI))}
 }
 
 func share(used, has resource.Quantity) string {
@@ -223,9 +253,9 @@ func (t *topOptions) pods(ctx context.Context, args []string) error {
 	}
 	out := &printer.Columns{}
 	if !t.noHeaders {
-		out.Add(append(head, "CPU(cores)", "MEMORY(bytes)")...)
+		out.Add(t.withSwap(append(head, "CPU(cores)", "MEMORY(bytes)"), "SWAP(bytes)")...)
 	}
-	var cpus, memories resource.Quantity
+	var cpus, memories, swaps resource.Quantity
 	for _, u := range used {
 		if row = nil; t.AllNamespaces {
 			row = append(row, u.Metadata.Namespace)
@@ -234,18 +264,20 @@ func (t *topOptions) pods(ctx context.Context, args []string) error {
 		cpu, memory := u.total("cpu"), u.total("memory")
 		cpus.Add(cpu)
 		memories.Add(memory)
+		swap := u.total(swapResource)
+		swaps.Add(swap)
 		if !t.containers {
-			out.Add(append(row, millicores(cpu), mebibytes(memory))...)
+			out.Add(t.withSwap(append(row, millicores(cpu), mebibytes(memory)), mebibytes(swap))...)
 			continue
 		}
 		for _, c := range u.Containers {
-			out.Add(append(append([]string(nil), row...), c.Name, millicores(c.Usage["cpu"]), mebibytes(c.Usage["memory"]))...)
+			out.Add(t.withSwap(append(slices.Clone(row), c.Name, millicores(c.Usage["cpu"]), mebibytes(c.Usage["memory"])), mebibytes(c.Usage[swapResource]))...)
 		}
 	}
 	if t.sum {
 		blank := make([]string, len(head))
-		out.Add(append(append([]string(nil), blank...), "________", "________")...)
-		out.Add(append(blank, millicores(cpus), mebibytes(memories))...)
+		out.Add(t.withSwap(append(slices.Clone(blank), "________", "________"), "________")...)
+		out.Add(t.withSwap(append(blank, millicores(cpus), mebibytes(memories)), mebibytes(swaps))...)
 	}
 	return out.Flush(t.Out)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,7 @@ func newDump(c *frame.CLI) *cobra.Command {
 	d.Add(fs)
 	d.Output, fs.Lookup("output").DefValue = "json", "json"
 	fs.StringVar(&d.directory, "output-directory", "", "Where to output the files.  If empty or '-' uses stdout, otherwise creates a directory hierarchy in that directory")
+	fs.Duration("pod-running-timeout", 20*time.Second, "It has no effect, and none in kubectl: logs are of the pods that are there, running or not.")
 	fs.StringSliceVar(&d.namespaces, "namespaces", nil, "A comma separated list of namespaces to dump.")
 	fs.BoolVarP(&d.allNamespaces, "all-namespaces", "A", false, "If true, dump all namespaces.  If true, --namespaces is ignored.")
 	return cmd

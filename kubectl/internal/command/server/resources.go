@@ -71,6 +71,7 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 	fs.StringSliceVar(&categories, "categories", nil, "Limit to resources that belong to the specified categories.")
 	fs.StringVar(&sortBy, "sort-by", "", "If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
 	fs.BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers.")
+	fs.Bool("show-managed-fields", false, "It has no effect: resources have no managed fields.")
 	fs.BoolVar(&cached, "cached", false, "Use the cached list of resources if available.")
 	return cmd
 }

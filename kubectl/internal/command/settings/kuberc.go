@@ -43,11 +43,11 @@ func kuberc(c *frame.CLI) (string, *preferences.Preference, error) {
 }
 
 func newKubercView(c *frame.CLI) *cobra.Command {
-	var format string
+	as := printer.Options{}
 	cmd := &cobra.Command{
 		Use: "view", Short: "Display the current kuberc configuration",
 		RunE: func(*cobra.Command, []string) error {
-			p, err := printer.New(printer.Options{Output: format})
+			p, err := printer.New(as)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,10 @@ func newKubercView(c *frame.CLI) *cobra.Command {
 			return p.Print(c.Out, loaded)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "Output format: yaml, json, jsonpath=…, go-template=…")
+	cmd.Flags().StringVarP(&as.Output, "output", "o", "yaml", "Output format: yaml, json, jsonpath=…, go-template=…")
+	cmd.Flags().StringVar(&as.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
+	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
+	cmd.Flags().Bool("show-managed-fields", false, "It has no effect: a kuberc has no managed fields.")
 	return cmd
 }
 
