@@ -30,7 +30,7 @@ type applyOptions struct {
 	overwrite      bool
 	grace          int64
 	timeout        time.Duration
-	cascade        string
+	cascade        send.Cascade
 	subresource    string
 	pruned         pruneOptions
 	set            applySet
@@ -78,8 +78,7 @@ func newApply(c *frame.CLI) *cobra.Command {
 	fs.Bool("openapi-patch", true, "It has no effect: how lists are merged is always taken from what the server says of its kinds, where it does.")
 	fs.Int64Var(&a.grace, "grace-period", -1, "Period of time in seconds given to what --force and --prune delete to terminate gracefully. Ignored if negative.")
 	fs.DurationVar(&a.timeout, "timeout", 0, "The length of time to wait for what --force deletes. Zero means for as long as it takes.")
-	fs.StringVar(&a.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground": what becomes of the dependents of what --force and --prune delete.`)
-	fs.Lookup("cascade").NoOptDefVal = "background"
+	a.cascade.Add(fs, `Must be "background", "orphan", or "foreground": what becomes of the dependents of what --force and --prune delete.`)
 	fs.Bool("wait", false, "It has no effect: what --force deletes is always waited for, what --prune deletes never.")
 	fs.StringVar(&a.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object. Only with --server-side.")
 	fs.BoolVar(&a.pruned.wanted, "prune", false, "Delete what was applied before, is selected by --selector or --all, and is not in the files. Must be used with --selector or --all.")
@@ -109,10 +108,8 @@ func (a *applyOptions) check(ctx context.Context) error {
 	case !a.overwrite && a.serverSide:
 		return errors.New("--overwrite=false cannot be used with --server-side")
 	}
-	switch a.cascade {
-	case "background", "orphan", "foreground":
-	default:
-		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, a.cascade)
+	if err := a.cascade.Settle(a.Err); err != nil {
+		return err
 	}
 	if a.set.ref != "" {
 		return a.checkSet(ctx)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
 )
@@ -32,7 +32,7 @@ type deleteOptions struct {
 	force, now     bool
 	wait           bool
 	timeout        time.Duration
-	cascade        string
+	cascade        send.Cascade
 	ignoreNotFound bool
 	nameOnly       string
 	interactive    bool
@@ -60,8 +60,7 @@ func newDelete(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&d.now, "now", false, "If true, resources are signaled for immediate shutdown (same as --grace-period=1).")
 	fs.BoolVar(&d.wait, "wait", true, "If true, wait for resources to be gone before returning. This waits for finalizers.")
 	fs.DurationVar(&d.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
-	fs.StringVar(&d.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground".`)
-	fs.Lookup("cascade").NoOptDefVal = "background"
+	d.cascade.Add(fs, send.CascadeUsage)
 	d.raw.Add(cmd, http.MethodDelete, "DELETE to")
 	fs.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
 	fs.BoolVarP(&d.interactive, "interactive", "i", false, "If true, delete resource only when user confirms.")
@@ -86,7 +85,7 @@ func (d *deleteOptions) check(args []string) error {
 		// As kubectl: without --force, wait for the shortest grace there is.
 		d.grace = 1
 	}
-	if err := d.settleCascade(); err != nil {
+	if err := d.cascade.Settle(d.Err); err != nil {
 		return err
 	}
 	if d.nameOnly != "" && d.nameOnly != "name" {
@@ -103,24 +102,6 @@ func (d *deleteOptions) check(args []string) error {
 			return lookup.ErrNoName
 		}
 	}
-	return nil
-}
-
-// settleCascade reads --cascade, which was a boolean once.
-func (d *deleteOptions) settleCascade() error {
-	switch d.cascade {
-	case "background", "orphan", "foreground":
-		return nil
-	}
-	dependents, err := strconv.ParseBool(d.cascade)
-	if err != nil {
-		return fmt.Errorf(`invalid cascade value (%v). Must be "background", "foreground", or "orphan"`, d.cascade)
-	}
-	was := d.cascade
-	if d.cascade = "background"; !dependents {
-		d.cascade = "orphan"
-	}
-	fmt.Fprintf(d.Err, "warning: --cascade=%s is deprecated (boolean value) and can be replaced with --cascade=%s.\n", was, d.cascade)
 	return nil
 }
 
@@ -274,12 +255,7 @@ func removeObject(ctx context.Context, from rest.Resource, name string, options 
 }
 
 func (d *deleteOptions) options() *metav1.DeleteOptions {
-	propagation := map[string]metav1.DeletionPropagation{
-		"background": metav1.DeletePropagationBackground,
-		"foreground": metav1.DeletePropagationForeground,
-		"orphan":     metav1.DeletePropagationOrphan,
-	}[d.cascade]
-	options := &metav1.DeleteOptions{PropagationPolicy: &propagation}
+	options := &metav1.DeleteOptions{PropagationPolicy: d.cascade.Propagation()}
 	options.APIVersion, options.Kind = "v1", "DeleteOptions"
 	if d.grace >= 0 {
 		options.GracePeriodSeconds = &d.grace

@@ -45,6 +45,9 @@ func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	m.AddFiles(fs, "identifying the resource to update the "+field)
+	if verb == "annotate" {
+		m.RecurseFiles(fs)
+	}
 	m.AddLabels(fs)
 	m.AddFields(fs)
 	m.AddAllNamespaces(fs)

@@ -27,7 +27,7 @@ type replaceOptions struct {
 	grace       int64
 	timeout     time.Duration
 	wait        bool
-	cascade     string
+	cascade     send.Cascade
 	subresource string
 	raw         frame.Raw
 }
@@ -62,7 +62,7 @@ func newReplace(c *frame.CLI) *cobra.Command {
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
 	fs.DurationVar(&r.timeout, "timeout", 0, "The length of time to wait before giving up on a delete; zero is five minutes, or no limit with --wait.")
 	fs.BoolVar(&r.wait, "wait", false, "If true, --force waits for finalizers as long as they take, and not only five minutes.")
-	fs.StringVar(&r.cascade, "cascade", "background", `Must be "background", "orphan", or "foreground".`)
+	r.cascade.Add(fs, send.CascadeUsage)
 	fs.StringVar(&r.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
 	return cmd
 }
@@ -76,6 +76,9 @@ func (r *replaceOptions) run(ctx context.Context) error {
 	}
 	if r.force && r.DryRun != frame.DryRunNone {
 		return errors.New("--dry-run can not be used when --force is set")
+	}
+	if err := r.cascade.Settle(r.Err); err != nil {
+		return err
 	}
 	targets, err := lookup.Targets(ctx, r.Sender.CLI, &r.Selection, nil, "")
 	if len(targets) == 0 {

@@ -39,6 +39,7 @@ type Selection struct {
 	Files         []string
 	kustomization string // a directory
 	recursive     bool
+	recurses      bool // by default
 	Labels        string
 	Fields        string
 	AllNamespaces bool
@@ -60,6 +61,11 @@ func (s *Selection) AddFiles(fs *pflag.FlagSet, usage string) {
 func (s *Selection) AddFilenames(fs *pflag.FlagSet, usage string) {
 	fs.StringSliceVarP(&s.Files, "filename", "f", nil, "Filename, directory, or URL to files "+usage)
 	fs.BoolVarP(&s.recursive, "recursive", "R", false, "Process the directory used in -f, --filename recursively")
+}
+
+// RecurseFiles makes -R true by default, in a verb of which kubectl's has it so.
+func (s *Selection) RecurseFiles(fs *pflag.FlagSet) {
+	s.recursive, s.recurses, fs.Lookup("recursive").DefValue = true, true, "true"
 }
 
 // ErrNoFile refuses a verb about files that is given none.
@@ -247,7 +253,7 @@ func readFiles(ctx context.Context, c *frame.CLI, s *Selection) ([]manifest.Obje
 		return reader.Read(ctx, s.Files)
 	case len(s.Files) > 0:
 		return nil, errors.New("only one of -f or -k can be specified")
-	case s.recursive:
+	case s.recursive && !s.recurses: // where it is the default, kubectl refuses every -k
 		return nil, errors.New("the -k flag can't be used with -f or -R")
 	}
 	text, err := kustomize.YAML(s.kustomization)

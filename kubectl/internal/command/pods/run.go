@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -32,8 +33,9 @@ type runOptions struct {
 	timeout    time.Duration
 	podTimeout time.Duration
 
-	grace int64 // of --rm
-	force bool
+	grace   int64        // of --rm
+	cascade send.Cascade // of --rm
+	force   bool
 }
 
 func newRun(c *frame.CLI) *cobra.Command {
@@ -89,12 +91,23 @@ func (r *runOptions) addAttachFlags(cmd *cobra.Command) {
 	fs.BoolVar(&r.remove, "rm", false, "If true, delete the pod after it exits. Only valid when attaching to the container.")
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds that --rm gives the pod to terminate gracefully. Ignored if negative.")
 	fs.BoolVar(&r.force, "force", false, "If true, --rm removes the pod at once.")
+	r.cascade.Add(fs, `What becomes of the dependents of the pod that --rm deletes. `+send.CascadeUsage)
+	r.addIgnored(fs)
 	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
 	addDetachKeys(fs, &r.detach)
 	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
 	fs.BoolVar(&r.wait, "wait", r.Name != frame.Kubectl, "If true, wait until the pod is ready or has completed.")
 	fs.DurationVar(&r.timeout, "timeout", 5*time.Minute, "How long to wait for the pod; zero waits for ever.")
 	fs.DurationVar(&r.podTimeout, "pod-running-timeout", time.Minute, "The length of time to wait until the pod is running, when attaching to it.")
+}
+
+// addIgnored adds the flags about files that kubectl's run has with those of deletion, and
+// ignores.
+func (r *runOptions) addIgnored(fs *pflag.FlagSet) {
+	fs.StringSliceP("filename", "f", nil, "It has no effect, and none in kubectl: run makes one pod.")
+	fs.StringP("kustomize", "k", "", "It has no effect, and none in kubectl: run makes one pod.")
+	fs.BoolP("recursive", "R", false, "It has no effect, and none in kubectl: run makes one pod.")
+	_ = fs.MarkDeprecated("filename", "it is ignored and will be removed in a future release of kubectl")
 }
 
 // check refuses what makes no sense before anything is sent.
@@ -123,6 +136,9 @@ func (r *runOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	if r.attach && r.DryRun != frame.DryRunNone {
 		return errors.New("--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
+	}
+	if err := r.cascade.Settle(r.Err); err != nil {
+		return err
 	}
 	if r.force && r.grace > 0 {
 		return errors.New("--force and --grace-period greater than 0 cannot be specified together")

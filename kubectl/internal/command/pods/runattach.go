@@ -73,7 +73,7 @@ func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 func (r *runOptions) removePod(ctx context.Context, pod *core.Pod) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}
+	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, PropagationPolicy: r.cascade.Propagation()}
 	how := "deleted"
 	if r.force {
 		r.grace, how = 0, "force deleted"

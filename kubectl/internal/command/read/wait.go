@@ -44,6 +44,7 @@ func newWait(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	w.AddFilenames(fs, "identifying the resource.")
+	w.RecurseFiles(fs)
 	w.AddLabels(fs)
 	w.AddFields(fs)
 	w.AddAllNamespaces(fs)

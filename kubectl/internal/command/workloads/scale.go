@@ -45,6 +45,7 @@ func newScale(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&s.resourceVersion, "resource-version", "", "Precondition for resource version. Requires that the current resource version match this value in order to scale.")
 	fs.DurationVar(&s.timeout, "timeout", 0, "The length of time to wait before giving up on a scale operation, zero means don't wait.")
 	_ = cmd.MarkFlagRequired("replicas")
+	fs.Lookup("replicas").DefValue = "0" // as in kubectl's help
 	return cmd
 }
 

@@ -111,6 +111,7 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 		},
 	}
 	s.add(cmd)
+	s.RecurseFiles(cmd.Flags())
 	s.AddRecord(cmd)
 	cmd.Flags().StringVar(&version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
 	return cmd
