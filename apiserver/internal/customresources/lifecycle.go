@@ -120,8 +120,16 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 			others = append(others, other.names)
 		}
 	}
+	return d.updateStatus(ctx, e, func(def *definition) { settleStatus(def, others, d.options.Registry.Clock.Now()) })
+}
+
+// updateStatus changes the status of a definition, or its finalizers. It leaves alone one
+// that has taken its name since, as it does when there is none any more.
+func (d *Definitions) updateStatus(ctx context.Context, e *entry, change func(*definition)) error {
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
-		updateStatus(def, others, d.options.Registry.Clock.Now())
+		if def.UID == e.uid {
+			change(def)
+		}
 		return nil
 	})
 	return ignoreNotFound(err)
@@ -183,18 +191,16 @@ func deleteAll(ctx context.Context, r registry.Resource) error {
 // has begun as beginning again: each change of a definition triggers another look at
 // it, so alternating conditions would never end.
 func (d *Definitions) reportTerminating(ctx context.Context, e *entry, reason, message string) error {
-	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
+	return d.updateStatus(ctx, e, func(def *definition) {
 		if reason == "InstanceDeletionInProgress" && deletionReported(def) {
-			return nil
+			return
 		}
 		status := apiextensionsv1.ConditionTrue
 		if reason == "InstanceDeletionCompleted" {
 			status = apiextensionsv1.ConditionFalse
 		}
 		customresourcedefinition.SetCondition(def, condition{Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message}, d.options.Registry.Clock.Now())
-		return nil
 	})
-	return ignoreNotFound(err)
 }
 
 // deletionReported reports whether the deletion of the instances has failed or ended before.
@@ -206,11 +212,9 @@ func deletionReported(def *definition) bool {
 
 func (d *Definitions) removeFinalizer(ctx context.Context, e *entry) error {
 	// Through its status: faults in the rest must not keep it from ending.
-	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
+	return d.updateStatus(ctx, e, func(def *definition) {
 		def.Finalizers = slices.DeleteFunc(def.Finalizers, func(f string) bool { return f == customresourcedefinition.Finalizer })
-		return nil
 	})
-	return ignoreNotFound(err)
 }
 
 func ignoreNotFound(err error) error {

@@ -2,14 +2,19 @@ package customresources
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
 	"go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
 // TestStopsWhileStoresBegin: definitions that end while a first request comes for their
@@ -25,5 +30,41 @@ func TestStopsWhileStoresBegin(t *testing.T) {
 		all.Go(func() { d.start(func() { <-d.ctx.Done() }) })
 		all.Go(stop)
 		all.Wait()
+	}
+}
+
+// TestDefinitionThatTookTheName: what is found of a definition is not written to another
+// one that has taken its name since.
+func TestDefinitionThatTookTheName(t *testing.T) {
+	o := registry.Options{Storage: etcdtest.Start(t), Clock: clock.RealClock{}, Logger: zap.NewNop()}
+	definitions := registry.NewStore(customresourcedefinition.Strategy(clock.RealClock{}), o)
+	ctx, stop := context.WithCancel(t.Context())
+	var loop sync.WaitGroup
+	loop.Go(func() { _ = definitions.Run(ctx) })
+	t.Cleanup(func() { stop(); loop.Wait() })
+	if err := definitions.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	def := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "knobs.example.com", Finalizers: []string{customresourcedefinition.Finalizer}}}
+	def.Spec.Group, def.Spec.Scope = "example.com", apiextensionsv1.ClusterScoped
+	def.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "knobs", Singular: "knob", Kind: "Knob", ListKind: "KnobList"}
+	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
+	def.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: schema}}
+	created, err := definitions.CreateTyped(t.Context(), def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{Store: definitions, Registry: o})
+	for _, uid := range []types.UID{"of-another-one", created.UID} {
+		if err := d.removeFinalizer(t.Context(), &entry{name: def.Name, uid: uid}); err != nil {
+			t.Fatal(err)
+		}
+		now, err := definitions.GetTyped(t.Context(), "", def.Name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := slices.Contains(now.Finalizers, customresourcedefinition.Finalizer); has == (uid == created.UID) {
+			t.Errorf("the definition, released as the one with UID %s: finalizer %t", uid, has)
+		}
 	}
 }

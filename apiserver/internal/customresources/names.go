@@ -15,16 +15,15 @@ import (
 
 type condition = apiextensionsv1.CustomResourceDefinitionCondition
 
-// updateStatus updates the status of a definition according to its names and those of
-// the others in its group. It reports whether anything changed.
-func updateStatus(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames, now time.Time) bool {
+// settleStatus settles the status of a definition according to its names and those of the
+// others in its group.
+func settleStatus(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames, now time.Time) {
 	accepted, names := acceptNames(d, others)
-	changed := !sameNames(&d.Status.AcceptedNames, &accepted)
 	d.Status.AcceptedNames = accepted
-	changed = updateApproval(d, now) || changed
-	changed = customresourcedefinition.SetCondition(d, names, now) || changed
+	updateApproval(d, now)
+	customresourcedefinition.SetCondition(d, names, now)
 	if customresourcedefinition.IsConditionTrue(d, apiextensionsv1.Established) {
-		return changed // for good
+		return // for good
 	}
 	established := condition{
 		Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted",
@@ -36,7 +35,7 @@ func updateStatus(d *definition, others []apiextensionsv1.CustomResourceDefiniti
 	default:
 		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
 	}
-	return customresourcedefinition.SetCondition(d, established, now) || changed
+	customresourcedefinition.SetCondition(d, established, now)
 }
 
 // hasValidCABundle reports whether the CA certificates of a conversion webhook, if there
@@ -96,11 +95,10 @@ func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitio
 
 // updateApproval records whether a definition in a protected group was
 // approved.
-func updateApproval(d *definition, now time.Time) bool {
-	if !customresourcedefinition.IsProtectedGroup(d.Spec.Group) {
-		return false
+func updateApproval(d *definition, now time.Time) {
+	if customresourcedefinition.IsProtectedGroup(d.Spec.Group) {
+		customresourcedefinition.SetCondition(d, approvalCondition(d), now)
 	}
-	return customresourcedefinition.SetCondition(d, approvalCondition(d), now)
 }
 
 func approvalIsCurrent(d *definition) bool {

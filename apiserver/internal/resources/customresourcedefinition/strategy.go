@@ -90,9 +90,9 @@ func beginDelete(d *Definition, now time.Time) {
 	}, now)
 }
 
-// SetCondition sets a condition, and reports whether that changed anything. The
-// time of the last transition is now if the status changes.
-func SetCondition(d *Definition, c apiextensionsv1.CustomResourceDefinitionCondition, now time.Time) bool {
+// SetCondition sets a condition. The time of the last transition is now if the status
+// changes.
+func SetCondition(d *Definition, c apiextensionsv1.CustomResourceDefinitionCondition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
 	for i := range d.Status.Conditions {
 		have := &d.Status.Conditions[i]
@@ -102,12 +102,10 @@ func SetCondition(d *Definition, c apiextensionsv1.CustomResourceDefinitionCondi
 		if have.Status == c.Status {
 			c.LastTransitionTime = have.LastTransitionTime
 		}
-		changed := have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message
 		*have = c
-		return changed
+		return
 	}
 	d.Status.Conditions = append(d.Status.Conditions, c)
-	return true
 }
 
 // IsConditionTrue reports whether a condition is true.
