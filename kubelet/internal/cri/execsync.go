@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -64,6 +65,8 @@ func (c *Client) receiveExec(ctx context.Context, request *runtimeapi.ExecSyncRe
 	case c.receiving <- struct{}{}:
 		defer func() { <-c.receiving }()
 	case <-ctx.Done():
+		// RecvMsg might yet find a short answer that has arrived.
+		return nil, status.FromContextError(ctx.Err()).Err()
 	}
 	answer := &runtimeapi.ExecSyncResponse{}
 	return answer, stream.RecvMsg(answer)
