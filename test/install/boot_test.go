@@ -1,7 +1,6 @@
 package install_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +24,7 @@ type machine struct {
 	name string // of its control group
 	init int    // process id of its systemd in the host's namespace
 	cmd  *exec.Cmd
-	out  bytes.Buffer
+	out  *os.File // what its process 1 and the shell before it say
 }
 
 // debian makes a machine's file system with debootstrap, or copies the one that
@@ -116,7 +115,12 @@ func boot(t *testing.T, root string) *machine {
 // while systemd starts, because some units may wait for the network.
 func bootAs(t *testing.T, root, address, name string, plug func(*machine)) *machine {
 	t.Helper()
-	m := &machine{t: t, root: root, name: filepath.Base(root)}
+	// A file, because a machine is halted, and may be copied (in), while it still writes.
+	console, err := os.Create(filepath.Join(t.TempDir(), "console"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{t: t, root: root, name: filepath.Base(root), out: console}
 	m.enterGroups()
 	// The shell joins the groups before the namespaces are made, so that they
 	// become the machine's root groups.
@@ -124,7 +128,7 @@ func bootAs(t *testing.T, root, address, name string, plug func(*machine)) *mach
 exec unshare --pid --mount --uts --ipc --net --cgroup --fork --kill-child sh -c "$BOOT" boot ` + strings.Join([]string{root, address, name}, " ")
 	m.cmd = exec.Command("sh", append([]string{"-c", join, "join"}, m.groups()...)...)
 	m.cmd.Env = append(os.Environ(), "BOOT="+bootScript)
-	m.cmd.Stdout, m.cmd.Stderr = &m.out, &m.out
+	m.cmd.Stdout, m.cmd.Stderr = m.out, m.out
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +203,14 @@ func (m *machine) halt() {
 	}
 	if m.t.Failed() {
 		out, _ := m.try("journalctl", "--no-pager", "-o", "short-precise", "-n", "400")
-		m.t.Logf("%s\n%s", &m.out, out)
+		m.t.Logf("%s\n%s", read(m.t, m.out.Name()), out)
 	}
 	if m.init != 0 {
 		_ = syscall.Kill(m.init, syscall.SIGKILL) // process 1 of its PID namespace: all others go with it
 	}
 	_ = m.cmd.Process.Kill()
 	_ = m.cmd.Wait()
+	_ = m.out.Close()
 	for _, group := range m.groups() {
 		harness.Eventually(m.t, patience, func() error {
 			var groups []string
