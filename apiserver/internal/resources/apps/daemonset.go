@@ -35,13 +35,7 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, max(templateGeneration(d), 1)) },
 		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
 		Update: registry.UpdateStrategy[*appsv1.DaemonSet]{
-			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) {
-				generation := templateGeneration(old)
-				if !equality.Semantic.DeepEqual(d.Spec.Template, old.Spec.Template) {
-					generation++
-				}
-				setTemplateGeneration(d, generation)
-			},
+			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) { countTemplates(d, old) },
 			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
 				return append(validateDaemonSet(&d.Spec), check.Unchanged(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 			},
@@ -99,6 +93,16 @@ func templateGeneration(d *appsv1.DaemonSet) int64 {
 		return 0
 	}
 	return n
+}
+
+// countTemplates sets the template generation of an update, whatever its writer has
+// set it to.
+func countTemplates(d, old *appsv1.DaemonSet) {
+	generation := templateGeneration(old)
+	if !equality.Semantic.DeepEqual(d.Spec.Template, old.Spec.Template) {
+		generation++
+	}
+	setTemplateGeneration(d, generation)
 }
 
 func setTemplateGeneration(d *appsv1.DaemonSet, n int64) {

@@ -55,21 +55,7 @@ var (
 func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] {
 	return registry.WithStatus(registry.Strategy[*appsv1.Deployment]{
 		Resource: resource("deployments", "Deployment"), Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"},
-		Default: func(d *appsv1.Deployment) {
-			s := &d.Spec
-			pod.DefaultTemplate(&s.Template)
-			workload.DefaultTo(&s.Replicas, 1)
-			workload.DefaultTo(&s.RevisionHistoryLimit, 10)
-			workload.DefaultTo(&s.ProgressDeadlineSeconds, 600)
-			if s.Strategy.Type == "" {
-				s.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
-			}
-			if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-				workload.DefaultTo(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-				workload.DefaultTo(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-				workload.DefaultTo(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
-			}
-		},
+		Default:      func(d *appsv1.Deployment) { defaultDeployment(&d.Spec) },
 		ValidateName: check.NameIsSubdomain,
 		Warnings:     func(_ context.Context, d *appsv1.Deployment) []string { return workload.NameWarnings(d.Name) },
 		Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
@@ -100,6 +86,21 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 			}
 		},
 	})
+}
+
+func defaultDeployment(s *appsv1.DeploymentSpec) {
+	pod.DefaultTemplate(&s.Template)
+	workload.DefaultTo(&s.Replicas, 1)
+	workload.DefaultTo(&s.RevisionHistoryLimit, 10)
+	workload.DefaultTo(&s.ProgressDeadlineSeconds, 600)
+	if s.Strategy.Type == "" {
+		s.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
+	}
+	if s.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
+		workload.DefaultTo(&s.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
+		workload.DefaultTo(&s.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
+		workload.DefaultTo(&s.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
+	}
 }
 
 func validateDeployment(s *appsv1.DeploymentSpec) field.ErrorList {

@@ -22,17 +22,7 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 	return registry.WithStatus(registry.Strategy[*batchv1.CronJob]{
 		Resource: core.Resource{Group: batchv1.GroupName, Version: "v1", Name: "cronjobs", Kind: "CronJob", Namespaced: true},
 		Singular: "cronjob", ShortNames: []string{"cj"}, Categories: []string{"all"},
-		Default: func(c *batchv1.CronJob) {
-			s := &c.Spec
-			pod.DefaultTemplate(&s.JobTemplate.Spec.Template)
-			if s.ConcurrencyPolicy == "" {
-				s.ConcurrencyPolicy = batchv1.AllowConcurrent
-			}
-			workload.DefaultTo(&s.Suspend, false)
-			workload.DefaultTo(&s.SuccessfulJobsHistoryLimit, 3)
-			workload.DefaultTo(&s.FailedJobsHistoryLimit, 1)
-			defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
-		},
+		Default:          func(c *batchv1.CronJob) { defaultCronJob(&c.Spec) },
 		ValidateName:     validateCronName,
 		Warnings:         func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
 		Validate:         func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
@@ -63,6 +53,17 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 			}
 		},
 	})
+}
+
+func defaultCronJob(s *batchv1.CronJobSpec) {
+	pod.DefaultTemplate(&s.JobTemplate.Spec.Template)
+	if s.ConcurrencyPolicy == "" {
+		s.ConcurrencyPolicy = batchv1.AllowConcurrent
+	}
+	workload.DefaultTo(&s.Suspend, false)
+	workload.DefaultTo(&s.SuccessfulJobsHistoryLimit, 3)
+	workload.DefaultTo(&s.FailedJobsHistoryLimit, 1)
+	defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
 }
 
 func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {

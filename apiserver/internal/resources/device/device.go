@@ -96,23 +96,28 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 			"State": "A summary of the current state (allocated, pending, reserved, etc.).",
 		}),
 		Row: func(c *resourcev1.ResourceClaim) []any {
-			var states []string
-			if c.DeletionTimestamp != nil {
-				states = append(states, "deleted")
-			}
-			if c.Status.Allocation == nil {
-				if c.DeletionTimestamp == nil {
-					states = append(states, "pending")
-				}
-			} else {
-				states = append(states, "allocated")
-				if len(c.Status.ReservedFor) > 0 {
-					states = append(states, "reserved")
-				}
-			}
-			return []any{c.Name, strings.Join(states, ","), cell.Age(clock.Now(), c.CreationTimestamp)}
+			return []any{c.Name, stateOf(c), cell.Age(clock.Now(), c.CreationTimestamp)}
 		},
 	})
+}
+
+// stateOf sums up how far a claim is, in upstream's words, which scripts look for.
+func stateOf(c *resourcev1.ResourceClaim) string {
+	var states []string
+	if c.DeletionTimestamp != nil {
+		states = append(states, "deleted")
+	}
+	if c.Status.Allocation == nil {
+		if c.DeletionTimestamp == nil {
+			states = append(states, "pending")
+		}
+	} else {
+		states = append(states, "allocated")
+		if len(c.Status.ReservedFor) > 0 {
+			states = append(states, "reserved")
+		}
+	}
+	return strings.Join(states, ",")
 }
 
 func defaultClaim(s *resourcev1.ResourceClaimSpec) {
@@ -237,18 +242,22 @@ func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.Reso
 			"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
 		}),
 		Row: func(s *resourcev1.ResourceSlice) []any {
-			node := "<unset>"
-			switch {
-			case s.Spec.NodeName != nil:
-				node = *s.Spec.NodeName
-			case ptr.Deref(s.Spec.AllNodes, false):
-				node = "<all>"
-			case s.Spec.NodeSelector != nil:
-				node = "<some>"
-			}
-			return []any{s.Name, node, s.Spec.Driver, s.Spec.Pool.Name, cell.Age(clock.Now(), s.CreationTimestamp)}
+			return []any{s.Name, nodesOf(&s.Spec), s.Spec.Driver, s.Spec.Pool.Name, cell.Age(clock.Now(), s.CreationTimestamp)}
 		},
 	}
+}
+
+// nodesOf tells for a table which nodes reach a slice's devices.
+func nodesOf(s *resourcev1.ResourceSliceSpec) string {
+	switch {
+	case s.NodeName != nil:
+		return *s.NodeName
+	case ptr.Deref(s.AllNodes, false):
+		return "<all>"
+	case s.NodeSelector != nil:
+		return "<some>"
+	}
+	return "<unset>"
 }
 
 // setTimeAdded notes when a taint came.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -65,23 +66,25 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 			cell.Text("Ports", discoveryv1.EndpointSlice{}.SwaggerDoc()["ports"]),
 			cell.Text("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]), cell.AgeColumn(),
 		},
-		Row: func(e *discoveryv1.EndpointSlice) []any {
-			var ports, addresses []string
-			for _, port := range e.Ports {
-				if port.Port == nil { // whichever it is
-					ports = append(ports, ptr.Deref(port.Name, ""))
-					continue
-				}
-				ports = append(ports, fmt.Sprint(*port.Port))
-			}
-			for _, endpoint := range e.Endpoints {
-				addresses = append(addresses, endpoint.Addresses...)
-			}
-			return []any{
-				e.Name, string(e.AddressType), orUnset(cell.Joined(ports, shown)), orUnset(cell.Joined(addresses, shown)),
-				cell.Age(clock.Now(), e.CreationTimestamp),
-			}
-		},
+		Row: func(e *discoveryv1.EndpointSlice) []any { return sliceRow(e, clock.Now()) },
+	}
+}
+
+func sliceRow(e *discoveryv1.EndpointSlice, now time.Time) []any {
+	var ports, addresses []string
+	for _, port := range e.Ports {
+		if port.Port == nil { // whichever it is
+			ports = append(ports, ptr.Deref(port.Name, ""))
+			continue
+		}
+		ports = append(ports, fmt.Sprint(*port.Port))
+	}
+	for _, endpoint := range e.Endpoints {
+		addresses = append(addresses, endpoint.Addresses...)
+	}
+	return []any{
+		e.Name, string(e.AddressType), orUnset(cell.Joined(ports, shown)), orUnset(cell.Joined(addresses, shown)),
+		cell.Age(now, e.CreationTimestamp),
 	}
 }
 

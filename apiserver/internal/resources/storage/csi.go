@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,18 +27,8 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
 		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: driverWarnings,
 		ReturnDeletedObject: true,
-		Default: func(d *storagev1.CSIDriver) {
-			s := &d.Spec
-			workload.DefaultTo(&s.AttachRequired, true)
-			for _, off := range []**bool{&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount, &s.PreventPodSchedulingIfMissing} {
-				workload.DefaultTo(off, false)
-			}
-			workload.DefaultTo(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
-			if len(s.VolumeLifecycleModes) == 0 {
-				s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
-			}
-		},
-		ValidateName: check.NameIsSubdomain,
+		Default:             func(d *storagev1.CSIDriver) { defaultDriver(&d.Spec) },
+		ValidateName:        check.NameIsSubdomain,
 		Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
 			return validateDriver(&d.Spec)
 		},
@@ -58,25 +49,38 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(), "Name", "AttachRequired:boolean=attachRequired",
 			"PodInfoOnMount:boolean=podInfoOnMount", "StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests",
 			"RequiresRepublish:boolean=requiresRepublish", "Modes=volumeLifecycleModes", "Age"),
-		Row: func(d *storagev1.CSIDriver) []any {
-			s := &d.Spec
-			audiences := "<unset>"
-			if s.TokenRequests != nil {
-				var list []string
-				for _, t := range s.TokenRequests {
-					list = append(list, t.Audience)
-				}
-				audiences = strings.Join(list, ",")
-			}
-			var modes []string
-			for _, m := range s.VolumeLifecycleModes {
-				modes = append(modes, string(m))
-			}
-			return []any{
-				d.Name, ptr.Deref(s.AttachRequired, true), ptr.Deref(s.PodInfoOnMount, false), ptr.Deref(s.StorageCapacity, false), audiences,
-				ptr.Deref(s.RequiresRepublish, false), cell.OrNone(strings.Join(modes, ",")), cell.Age(clock.Now(), d.CreationTimestamp),
-			}
-		},
+		Row: func(d *storagev1.CSIDriver) []any { return driverRow(d, clock.Now()) },
+	}
+}
+
+func defaultDriver(s *storagev1.CSIDriverSpec) {
+	workload.DefaultTo(&s.AttachRequired, true)
+	for _, off := range []**bool{&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount, &s.PreventPodSchedulingIfMissing} {
+		workload.DefaultTo(off, false)
+	}
+	workload.DefaultTo(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
+	if len(s.VolumeLifecycleModes) == 0 {
+		s.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
+	}
+}
+
+func driverRow(d *storagev1.CSIDriver, now time.Time) []any {
+	s := &d.Spec
+	audiences := "<unset>"
+	if s.TokenRequests != nil {
+		var list []string
+		for _, t := range s.TokenRequests {
+			list = append(list, t.Audience)
+		}
+		audiences = strings.Join(list, ",")
+	}
+	var modes []string
+	for _, m := range s.VolumeLifecycleModes {
+		modes = append(modes, string(m))
+	}
+	return []any{
+		d.Name, ptr.Deref(s.AttachRequired, true), ptr.Deref(s.PodInfoOnMount, false), ptr.Deref(s.StorageCapacity, false), audiences,
+		ptr.Deref(s.RequiresRepublish, false), cell.OrNone(strings.Join(modes, ",")), cell.Age(now, d.CreationTimestamp),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -85,17 +86,19 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 		AllowUnconditionalUpdate: true,
 		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(), "Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy",
 			"VolumeBindingMode=volumeBindingMode", "AllowVolumeExpansion=allowVolumeExpansion", "Age"),
-		Row: func(c *storagev1.StorageClass) []any {
-			name := c.Name
-			if IsDefaultClass(c) {
-				name += " (default)"
-			}
-			return []any{
-				name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-				string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)), ptr.Deref(c.AllowVolumeExpansion, false),
-				cell.Age(clock.Now(), c.CreationTimestamp),
-			}
-		},
+		Row: func(c *storagev1.StorageClass) []any { return classRow(c, clock.Now()) },
+	}
+}
+
+func classRow(c *storagev1.StorageClass, now time.Time) []any {
+	name := c.Name
+	if IsDefaultClass(c) {
+		name += " (default)"
+	}
+	return []any{
+		name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
+		string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)), ptr.Deref(c.AllowVolumeExpansion, false),
+		cell.Age(now, c.CreationTimestamp),
 	}
 }
 

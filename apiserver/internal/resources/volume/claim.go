@@ -3,6 +3,7 @@ package volume
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -33,14 +34,7 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			return claim.ValidateSpec(&c.Spec, specPath)
 		},
 		Update: registry.UpdateStrategy[*corev1.PersistentVolumeClaim]{
-			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
-				// Older clients leave out dataSourceRef. Unsupported sources are dropped
-				// from new claims; stored ones keep theirs.
-				if old.Spec.DataSource == nil && old.Spec.DataSourceRef == nil && c.Spec.DataSourceRef == nil {
-					dropUnpromised(&c.Spec)
-				}
-				fillSources(&c.Spec)
-			},
+			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) { updateDataSources(&c.Spec, &old.Spec) },
 			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 				return append(claim.ValidateStored(&c.Spec, &old.Spec, specPath), sameClaim(c, old)...)
 			},
@@ -63,21 +57,23 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			"StorageClass":          "StorageClass of the pvc",
 			"VolumeAttributesClass": "VolumeAttributesClass of the pvc",
 		}),
-		Row: func(c *corev1.PersistentVolumeClaim) []any {
-			phase, capacity, access := string(c.Status.Phase), "", ""
-			if c.DeletionTimestamp != nil {
-				phase = terminating
-			}
-			if c.Spec.VolumeName != "" {
-				amount := c.Status.Capacity[corev1.ResourceStorage]
-				capacity, access = amount.String(), modes(c.Status.AccessModes)
-			}
-			return []any{
-				c.Name, phase, c.Spec.VolumeName, capacity, access, ClassOf(c),
-				orUnset(c.Spec.VolumeAttributesClassName), cell.Age(clock.Now(), c.CreationTimestamp), orUnset(c.Spec.VolumeMode),
-			}
-		},
+		Row: func(c *corev1.PersistentVolumeClaim) []any { return claimRow(c, clock.Now()) },
 	})
+}
+
+func claimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
+	phase, capacity, access := string(c.Status.Phase), "", ""
+	if c.DeletionTimestamp != nil {
+		phase = terminating
+	}
+	if c.Spec.VolumeName != "" {
+		amount := c.Status.Capacity[corev1.ResourceStorage]
+		capacity, access = amount.String(), modes(c.Status.AccessModes)
+	}
+	return []any{
+		c.Name, phase, c.Spec.VolumeName, capacity, access, ClassOf(c),
+		orUnset(c.Spec.VolumeAttributesClassName), cell.Age(now, c.CreationTimestamp), orUnset(c.Spec.VolumeMode),
+	}
 }
 
 // DefaultClaim fills in what a claim, or the template of one, leaves out, and
@@ -120,6 +116,16 @@ func syncDataSources(s *corev1.PersistentVolumeClaimSpec) {
 		s.DataSourceRef = nil
 	}
 	if s.DataSourceRef == nil {
+		dropUnpromised(s)
+	}
+	fillSources(s)
+}
+
+// updateDataSources does for an update what syncDataSources does for a new claim,
+// for older clients leave out dataSourceRef. Unsupported sources are dropped from
+// new claims; stored ones keep theirs.
+func updateDataSources(s, old *corev1.PersistentVolumeClaimSpec) {
+	if old.DataSource == nil && old.DataSourceRef == nil && s.DataSourceRef == nil {
 		dropUnpromised(s)
 	}
 	fillSources(s)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,22 +69,24 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 			"StorageClass":          "StorageClass of the pv",
 			"VolumeAttributesClass": "VolumeAttributesClass of the pv",
 		}),
-		Row: func(v *corev1.PersistentVolume) []any {
-			phase, claim := string(v.Status.Phase), ""
-			if v.DeletionTimestamp != nil {
-				phase = terminating
-			}
-			if ref := v.Spec.ClaimRef; ref != nil {
-				claim = ref.Namespace + "/" + ref.Name
-			}
-			capacity := v.Spec.Capacity[corev1.ResourceStorage]
-			return []any{
-				v.Name, capacity.String(), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
-				class(v.Annotations, v.Spec.StorageClassName), orUnset(v.Spec.VolumeAttributesClassName), v.Status.Reason,
-				cell.Age(clock.Now(), v.CreationTimestamp), orUnset(v.Spec.VolumeMode),
-			}
-		},
+		Row: func(v *corev1.PersistentVolume) []any { return volumeRow(v, clock.Now()) },
 	})
+}
+
+func volumeRow(v *corev1.PersistentVolume, now time.Time) []any {
+	phase, claim := string(v.Status.Phase), ""
+	if v.DeletionTimestamp != nil {
+		phase = terminating
+	}
+	if ref := v.Spec.ClaimRef; ref != nil {
+		claim = ref.Namespace + "/" + ref.Name
+	}
+	capacity := v.Spec.Capacity[corev1.ResourceStorage]
+	return []any{
+		v.Name, capacity.String(), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
+		class(v.Annotations, v.Spec.StorageClassName), orUnset(v.Spec.VolumeAttributesClassName), v.Status.Reason,
+		cell.Age(now, v.CreationTimestamp), orUnset(v.Spec.VolumeMode),
+	}
 }
 
 func defaultVolume(v *corev1.PersistentVolume) {
