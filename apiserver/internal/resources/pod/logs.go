@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -132,57 +131,77 @@ func refusal(answer *http.Response, name string) error {
 	return refused
 }
 
-// logOptions reads the PodLogOptions for a pod from a query.
+// logOptions are the valid PodLogOptions for a pod in a query.
 func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
+	o, err := readLogOptions(query)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if errs := validateLogOptions(o); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodLogOptions").GroupKind(), pod, errs)
+	}
+	return o, nil
+}
+
+// readLogOptions returns the first of several errors: that is what upstream answers.
+func readLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{
 		Container: query.Get("container"),
 		Follow:    request.Flag(query, "follow"), Previous: request.Flag(query, "previous"), Timestamps: request.Flag(query, "timestamps"),
 		InsecureSkipTLSVerifyBackend: request.Flag(query, "insecureSkipTLSVerifyBackend"),
 	}
-	var errs field.ErrorList
-	var unreadable error
-	number := func(name string, to **int64, low int64, text string) {
-		value := query.Get(name)
+	for _, number := range []struct {
+		name string
+		to   **int64
+	}{{"tailLines", &o.TailLines}, {"limitBytes", &o.LimitBytes}, {"sinceSeconds", &o.SinceSeconds}} {
+		value := query.Get(number.name)
 		if value == "" {
-			return
+			continue
 		}
 		n, err := strconv.ParseInt(value, 10, 64)
-		switch {
-		case err != nil:
-			unreadable = cmp.Or(unreadable, err)
-		case n < low:
-			errs = append(errs, field.Invalid(field.NewPath(name), n, text))
+		if err != nil {
+			return nil, err
 		}
-		*to = &n
+		*number.to = &n
 	}
-	number("tailLines", &o.TailLines, 0, "must be greater than or equal to 0")
-	number("limitBytes", &o.LimitBytes, 1, "must be greater than 0")
-	number("sinceSeconds", &o.SinceSeconds, 1, "must be greater than 0")
 	if value := query.Get("sinceTime"); value != "" {
 		at, err := time.Parse(time.RFC3339, value)
-		unreadable = cmp.Or(unreadable, err)
+		if err != nil {
+			return nil, err
+		}
 		since := metav1.NewTime(at)
 		o.SinceTime = &since
 	}
 	if stream := query.Get("stream"); stream != "" {
 		o.Stream = &stream
-		if !slices.Contains([]string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}, stream) {
-			errs = append(errs, field.NotSupported(field.NewPath("stream"), stream, []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}))
+	}
+	return o, nil
+}
+
+var logStreams = []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}
+
+func validateLogOptions(o *corev1.PodLogOptions) (errs field.ErrorList) {
+	if n := o.TailLines; n != nil && *n < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *n, "must be greater than or equal to 0"))
+	}
+	if n := o.LimitBytes; n != nil && *n < 1 {
+		errs = append(errs, field.Invalid(field.NewPath("limitBytes"), *n, "must be greater than 0"))
+	}
+	if n := o.SinceSeconds; n != nil && *n < 1 {
+		errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *n, "must be greater than 0"))
+	}
+	if o.Stream != nil {
+		if !slices.Contains(logStreams, *o.Stream) {
+			errs = append(errs, field.NotSupported(field.NewPath("stream"), *o.Stream, logStreams))
 		}
-		if stream != corev1.LogStreamAll && o.TailLines != nil {
+		if *o.Stream != corev1.LogStreamAll && o.TailLines != nil {
 			errs = append(errs, field.Forbidden(field.NewPath(""), "`tailLines` and specific `stream` are mutually exclusive for now"))
 		}
 	}
 	if o.SinceSeconds != nil && o.SinceTime != nil {
 		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
 	}
-	if unreadable != nil {
-		return nil, apierrors.NewBadRequest(unreadable.Error())
-	}
-	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PodLogOptions").GroupKind(), pod, errs)
-	}
-	return o, nil
+	return errs
 }
 
 // logQuery is the query for kubelets.

@@ -9,8 +9,6 @@ import (
 	"kctl/proto/core"
 )
 
-// validateEphemeralContainers validates ephemeral containers, which can't have
-// resources of their own: the pod's have already been allocated.
 func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	others, names := sets.New[string](), sets.New[string]()
@@ -30,32 +28,40 @@ func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorL
 		if e.TargetContainerName != "" && !others.Has(e.TargetContainerName) {
 			errs = append(errs, field.NotFound(path.Child("targetContainerName"), e.TargetContainerName))
 		}
-		const text = "cannot be set for an Ephemeral Container"
-		for _, f := range []struct {
-			name string
-			set  bool
-		}{
-			{"ports", len(c.Ports) > 0},
-			{"livenessProbe", c.LivenessProbe != nil},
-			{"readinessProbe", c.ReadinessProbe != nil},
-			{"startupProbe", c.StartupProbe != nil},
-			{"lifecycle", c.Lifecycle != nil},
-			{"resizePolicy", len(c.ResizePolicy) > 0},
-			{"restartPolicy", c.RestartPolicy != nil},
-			{"restartPolicyRules", len(c.RestartPolicyRules) > 0},
-			{"resources", !equality.Semantic.DeepEqual(c.Resources, corev1.ResourceRequirements{})},
-		} {
-			if f.set {
-				errs = append(errs, field.Forbidden(path.Child(f.name), text))
-			}
+		errs = append(errs, validateEphemeralFields(c, path)...)
+	}
+	return errs
+}
+
+// validateEphemeralFields refuses what only containers that are there from the pod's
+// start can have: by now the pod's resources have been allocated.
+func validateEphemeralFields(c *core.Container, path *field.Path) (errs field.ErrorList) {
+	const text = "cannot be set for an Ephemeral Container"
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"ports", len(c.Ports) > 0},
+		{"livenessProbe", c.LivenessProbe != nil},
+		{"readinessProbe", c.ReadinessProbe != nil},
+		{"startupProbe", c.StartupProbe != nil},
+		{"lifecycle", c.Lifecycle != nil},
+		{"resizePolicy", len(c.ResizePolicy) > 0},
+		{"restartPolicy", c.RestartPolicy != nil},
+		{"restartPolicyRules", len(c.RestartPolicyRules) > 0},
+		{"resources", !equality.Semantic.DeepEqual(c.Resources, corev1.ResourceRequirements{})},
+	} {
+		if f.set {
+			errs = append(errs, field.Forbidden(path.Child(f.name), text))
 		}
-		for j, m := range c.VolumeMounts {
-			if m.SubPath != "" {
-				errs = append(errs, field.Forbidden(path.Child("volumeMounts").Index(j).Child("subPath"), text))
-			}
-			if m.SubPathExpr != "" {
-				errs = append(errs, field.Forbidden(path.Child("volumeMounts").Index(j).Child("subPathExpr"), text))
-			}
+	}
+	for i, m := range c.VolumeMounts {
+		mount := path.Child("volumeMounts").Index(i)
+		if m.SubPath != "" {
+			errs = append(errs, field.Forbidden(mount.Child("subPath"), text))
+		}
+		if m.SubPathExpr != "" {
+			errs = append(errs, field.Forbidden(mount.Child("subPathExpr"), text))
 		}
 	}
 	return errs

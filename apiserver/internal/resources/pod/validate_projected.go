@@ -39,16 +39,12 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 	kinds := 0
 	if s.Secret != nil {
 		kinds++
-		path := at.Child("secret")
-		errs = append(errs, check.Required(path, "name", s.Secret.Name)...)
-		errs = append(errs, validateFiles(nil, s.Secret.Items, path)...)
+		errs = append(errs, validateKeys(s.Secret.Name, s.Secret.Items, at.Child("secret"))...)
 		files = withItems(files, s.Secret.Items, "Secret", s.Secret.Name)
 	}
 	if s.ConfigMap != nil {
 		kinds++
-		path := at.Child("configMap")
-		errs = append(errs, check.Required(path, "name", s.ConfigMap.Name)...)
-		errs = append(errs, validateFiles(nil, s.ConfigMap.Items, path)...)
+		errs = append(errs, validateKeys(s.ConfigMap.Name, s.ConfigMap.Items, at.Child("configMap"))...)
 		files = withItems(files, s.ConfigMap.Items, "ConfigMap", s.ConfigMap.Name)
 	}
 	if s.DownwardAPI != nil {
@@ -80,6 +76,11 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 		errs = append(errs, field.Forbidden(at, oneVolumeMessage+" per source"))
 	}
 	return files, errs
+}
+
+// validateKeys validates a projected secret or config map: its name, and its keys.
+func validateKeys(name string, items []corev1.KeyToPath, at *field.Path) field.ErrorList {
+	return append(check.Required(at, "name", name), validateFiles(nil, items, at)...)
 }
 
 // Bounds on a projected token's lifetime.
