@@ -22,14 +22,7 @@ func warnings(s *corev1.Service) []string {
 	}
 	headless := spec.Type == corev1.ServiceTypeClusterIP && spec.ClusterIP == corev1.ClusterIPNone
 	if headless {
-		for _, of := range [...]struct {
-			name string
-			set  bool
-		}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0}, {"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
-			if of.set {
-				out = append(out, "spec."+of.name+" is ignored for headless services")
-			}
-		}
+		out = append(out, headlessWarnings(spec)...)
 	}
 	for i, ip := range spec.ExternalIPs {
 		out = append(out, validation.GetWarningsForIP(at.Child("externalIPs").Index(i).Upstream(), ip)...)
@@ -52,6 +45,20 @@ func warnings(s *corev1.Service) []string {
 	}
 	if near := spec.TrafficDistribution; near != nil && *near == corev1.ServiceTrafficDistributionPreferClose {
 		out = append(out, `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`)
+	}
+	return out
+}
+
+// headlessWarnings are about fields without a meaning for a service without an
+// address.
+func headlessWarnings(spec *corev1.ServiceSpec) (out []string) {
+	for _, of := range [...]struct {
+		name string
+		set  bool
+	}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0}, {"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
+		if of.set {
+			out = append(out, "spec."+of.name+" is ignored for headless services")
+		}
 	}
 	return out
 }
