@@ -31,21 +31,24 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, preserves b
 		}
 		return errs
 	case apiextensionsv1.WebhookConverter:
+		return append(errs, validateWebhookConversion(c.Webhook, config, versions)...)
 	case "":
 		return append(errs, field.Required(path.Child("strategy"), ""))
-	default:
-		return append(errs, field.NotSupported(path.Child("strategy"), c.Strategy, []string{"None", "Webhook"}))
 	}
-	if c.Webhook == nil || c.Webhook.ClientConfig == nil {
+	return append(errs, field.NotSupported(path.Child("strategy"), c.Strategy, []string{"None", "Webhook"}))
+}
+
+func validateWebhookConversion(w *apiextensionsv1.WebhookConversion, config, versions *field.Path) (errs field.ErrorList) {
+	if w == nil || w.ClientConfig == nil {
 		errs = append(errs, field.Required(config, "required when strategy is set to Webhook"))
 	} else {
-		errs = append(errs, validateClient(c.Webhook.ClientConfig, config)...)
+		errs = append(errs, validateClient(w.ClientConfig, config)...)
 	}
-	if c.Webhook == nil || len(c.Webhook.ConversionReviewVersions) == 0 {
+	if w == nil || len(w.ConversionReviewVersions) == 0 {
 		return append(errs, field.Required(versions, ""))
 	}
 	seen := map[string]bool{}
-	for i, v := range c.Webhook.ConversionReviewVersions {
+	for i, v := range w.ConversionReviewVersions {
 		if seen[v] {
 			errs = append(errs, field.Invalid(versions.Index(i), v, "duplicate version"))
 			continue
@@ -55,8 +58,8 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, preserves b
 			errs = append(errs, field.Invalid(versions.Index(i), v, problem))
 		}
 	}
-	if !slices.ContainsFunc(c.Webhook.ConversionReviewVersions, func(v string) bool { return slices.Contains(reviewVersions, v) }) {
-		errs = append(errs, field.Invalid(versions, c.Webhook.ConversionReviewVersions, "must include at least one of v1, v1beta1"))
+	if !slices.ContainsFunc(w.ConversionReviewVersions, func(v string) bool { return slices.Contains(reviewVersions, v) }) {
+		errs = append(errs, field.Invalid(versions, w.ConversionReviewVersions, "must include at least one of v1, v1beta1"))
 	}
 	return errs
 }
