@@ -7,7 +7,9 @@ import (
 	"maps"
 	"strconv"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/dump"
 	kubelettypes "k8s.io/kubelet/pkg/types"
@@ -37,6 +39,19 @@ func podIdentity(pod *core.Pod) map[string]string {
 		kubelettypes.KubernetesPodNamespaceLabel: pod.Namespace,
 		kubelettypes.KubernetesPodUIDLabel:       string(pod.UID),
 	}
+}
+
+// madeByKubelet tells whether something with these labels can be a kubelet's. Directories and
+// logs are named by them, and removed: what has others, which lead elsewhere, is somebody else's.
+func madeByKubelet(labels map[string]string) bool {
+	for _, name := range []string{
+		kubelettypes.KubernetesPodUIDLabel, kubelettypes.KubernetesPodNameLabel, kubelettypes.KubernetesPodNamespaceLabel, kubelettypes.KubernetesContainerNameLabel,
+	} {
+		if value := labels[name]; len(value) > unix.NAME_MAX || len(path.IsValidPathSegmentName(value)) > 0 {
+			return false
+		}
+	}
+	return labels[kubelettypes.KubernetesPodUIDLabel] != ""
 }
 
 // SandboxLabels are those of a pod's sandboxes, the pod's own among them.

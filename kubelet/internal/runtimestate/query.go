@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -73,15 +74,13 @@ func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]*Running
 	}
 	pods, sources := podsByUID{}, map[string]string{}
 	for _, s := range sandboxes {
-		if p := pods.of(s.GetLabels()); p != nil {
-			p.Sandboxes = append(p.Sandboxes, r.runningSandbox(s))
-			sources[s.GetId()] = s.GetAnnotations()[core.ConfigSourceAnnotation]
-		}
+		p := pods.of(s.GetLabels())
+		p.Sandboxes = append(p.Sandboxes, r.runningSandbox(s))
+		sources[s.GetId()] = s.GetAnnotations()[core.ConfigSourceAnnotation]
 	}
 	for _, c := range containers {
-		if p := pods.of(c.GetLabels()); p != nil {
-			p.Containers = append(p.Containers, r.runningContainer(c))
-		}
+		p := pods.of(c.GetLabels())
+		p.Containers = append(p.Containers, r.runningContainer(c))
 	}
 	all := make([]*RunningPod, 0, len(pods))
 	for _, p := range pods {
@@ -98,13 +97,9 @@ func (r *Reader) pods(ctx context.Context, labels map[string]string) ([]*Running
 
 type podsByUID map[types.UID]*RunningPod
 
-// of returns the pod that something with these labels belongs to; nil if a kubelet
-// did not make it.
+// of returns the pod that something with these labels belongs to.
 func (pods podsByUID) of(labels map[string]string) *RunningPod {
 	uid := types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
-	if uid == "" {
-		return nil
-	}
 	p := pods[uid]
 	if p == nil {
 		p = &RunningPod{UID: uid, Name: labels[kubelettypes.KubernetesPodNameLabel], Namespace: labels[kubelettypes.KubernetesPodNamespaceLabel]}
@@ -186,6 +181,8 @@ func (r *Reader) list(ctx context.Context, labels map[string]string) (sandboxes 
 		return err
 	})
 	err = g.Wait() // before the results are read
+	sandboxes = slices.DeleteFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return !madeByKubelet(s.GetLabels()) })
+	containers = slices.DeleteFunc(containers, func(c *runtimeapi.Container) bool { return !madeByKubelet(c.GetLabels()) })
 	return sandboxes, containers, err
 }
 
@@ -211,13 +208,21 @@ func (r *Reader) Sandbox(ctx context.Context, id string) (*SandboxStatus, error)
 	return status, nil
 }
 
-func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) []string {
-	if network.GetIp() == "" {
-		return nil
-	}
-	ips := []string{network.GetIp()}
+// sandboxIPs are the first address of each family. The API has room for no others, and would
+// refuse the whole status of a pod for one that is no address.
+func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) (ips []string) {
+	told := []string{network.GetIp()}
 	for _, more := range network.GetAdditionalIps() {
-		ips = append(ips, more.GetIp())
+		told = append(told, more.GetIp())
+	}
+	known := map[bool]bool{}
+	for _, ip := range told {
+		address, err := netip.ParseAddr(ip)
+		if err != nil || address.Zone() != "" || known[address.Is4()] {
+			continue
+		}
+		known[address.Is4()] = true
+		ips = append(ips, ip)
 	}
 	return ips
 }
@@ -242,8 +247,8 @@ func (r *Reader) convertContainer(ctx context.Context, c *runtimeapi.ContainerSt
 		Name:         c.GetLabels()[kubelettypes.KubernetesContainerNameLabel],
 		State:        containerState(c.GetState()),
 		CreatedAt:    unixNano(c.GetCreatedAt()),
-		Image:        c.GetImage().GetImage(),
-		ImageID:      c.GetImageRef(),
+		Image:        cri.Shorten(c.GetImage().GetImage()),
+		ImageID:      cri.Shorten(c.GetImageRef()),
 		RestartCount: parseRestartCount(annotations[annotationRestartCount], c.GetMetadata().GetAttempt()),
 		Hash:         parseHash(annotations[annotationHash]),
 		User:         containerUser(c.GetUser().GetLinux()),
@@ -256,7 +261,7 @@ func (r *Reader) convertContainer(ctx context.Context, c *runtimeapi.ContainerSt
 	if status.State == StateExited || status.State == StateUnknown {
 		status.FinishedAt = unixNano(c.GetFinishedAt())
 		status.ExitCode = c.GetExitCode()
-		status.Reason = c.GetReason()
+		status.Reason = cri.Shorten(c.GetReason())
 		status.Message = withTerminationMessage(ctx, c)
 	}
 	return status

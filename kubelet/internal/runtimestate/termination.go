@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/logs"
 )
 
@@ -27,14 +28,14 @@ const (
 // withTerminationMessage is the runtime's message about an exited container,
 // followed by the message that the container left.
 func withTerminationMessage(ctx context.Context, c *runtimeapi.ContainerStatus) string {
-	left := terminationMessage(ctx, c)
+	told, left := cri.Shorten(c.GetMessage()), terminationMessage(ctx, c)
 	switch {
 	case left == "":
-		return c.GetMessage()
-	case c.GetMessage() == "":
+		return told
+	case told == "":
 		return left
 	}
-	return c.GetMessage() + ": " + left
+	return told + ": " + left
 }
 
 func terminationMessage(ctx context.Context, c *runtimeapi.ContainerStatus) string {
