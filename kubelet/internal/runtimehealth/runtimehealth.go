@@ -46,8 +46,9 @@ type Health struct {
 	network  error                      // why only pods with the host's network can start
 }
 
-// New returns a Health. Wait and Run call changed when the runtime's state has
-// changed.
+// New returns a Health. Wait and Run call changed when the runtime, or its network, has begun
+// or ceased to work. Another reason why it does not is no such change: it may be another one
+// each time.
 func New(c *cri.Client, changed func(), clock clock.Clock, logger *zap.Logger) *Health {
 	return &Health{
 		cri: c, changed: changed, clock: clock, logger: logger,
@@ -92,7 +93,7 @@ func (h *Health) look(ctx context.Context) {
 	defer cancel()
 	runtime, network := h.ask(ctx)
 	h.mu.Lock()
-	same := text(h.runtime) == text(runtime) && text(h.network) == text(network)
+	same := (h.runtime == nil) == (runtime == nil) && (h.network == nil) == (network == nil)
 	h.runtime, h.network = runtime, network
 	h.mu.Unlock()
 	if !same {
@@ -111,7 +112,7 @@ func (h *Health) ask(ctx context.Context) (runtime, network error) {
 			return fmt.Errorf("container runtime is down: %s", cri.Message(err)), nil
 		}
 		h.mu.Lock()
-		h.version = version.GetRuntimeName() + "://" + version.GetRuntimeVersion()
+		h.version = cri.Shorten(version.GetRuntimeName() + "://" + version.GetRuntimeVersion())
 		h.mu.Unlock()
 	}
 	h.mu.Lock()
@@ -128,16 +129,9 @@ func unmet(conditions []*runtimeapi.RuntimeCondition, name, what string) error {
 		return fmt.Errorf("%s: it says nothing about %s", what, name)
 	}
 	if c := conditions[at]; !c.GetStatus() {
-		return fmt.Errorf("%s: %s=false reason:%s message:%s", what, name, c.GetReason(), c.GetMessage())
+		return fmt.Errorf("%s: %s=false reason:%s message:%s", what, name, cri.Shorten(c.GetReason()), cri.Shorten(c.GetMessage()))
 	}
 	return nil
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // RuntimeError is why nothing works; nil if the runtime does.
