@@ -51,7 +51,9 @@ func nodeStateOf(obj core.Object) nodeState {
 }
 
 // nodeLifecycle is the node lifecycle: a node that falls silent becomes Unknown, taints
-// follow conditions, and pods of a node that is not ready aren't ready either.
+// follow conditions, and the pods of a silent node are not ready any more. Those of a node
+// that says itself that it is not ready are what its kubelet says of them: it would contradict
+// at once, for each pod and each time that the node is looked at.
 //
 //	Ready=True    → no taint
 //	Ready=False   → node.kubernetes.io/not-ready      NoSchedule, NoExecute
@@ -195,7 +197,7 @@ func (n *nodeLifecycle) syncHealth(ctx context.Context, key informer.Key) (time.
 	if err := n.updateTaints(ctx, node, ready, evict); err != nil {
 		return 0, err
 	}
-	if ready != corev1.ConditionTrue {
+	if ready == corev1.ConditionUnknown {
 		if err := n.markPodsNotReady(ctx, key.Name); err != nil {
 			return 0, err
 		}

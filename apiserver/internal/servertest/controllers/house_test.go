@@ -179,10 +179,23 @@ func TestNodeTaintsFollowConditions(t *testing.T) {
 	tainted("a new node", corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoSchedule})
 	report(corev1.ConditionTrue)
 	tainted("a ready node")
+	c.Namespace("shop")
+	c.AwaitServiceAccount("shop")
+	pod := servertest.Pod("web")
+	pod.Spec.NodeName = "n1"
+	created := c.Created("shop", pod)
+	created.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	c.Must(c.Root().Do(t.Context(), "PUT", core.Pods.Path("shop", "web")+"/status", created, nil))
 	report(corev1.ConditionFalse)
 	tainted("a node that is not ready", corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoExecute})
 	report(corev1.ConditionTrue)
 	tainted("a node that is ready again")
+	// Its kubelet is there, and says itself whether its pods are ready.
+	var after core.Pod
+	c.Must(c.Root().Resource(core.Pods, "shop").Get(t.Context(), "web", &after))
+	if i := slices.IndexFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }); i < 0 || after.Status.Conditions[i].Status != corev1.ConditionTrue {
+		t.Errorf("its pod was marked: %v", after.Status.Conditions)
+	}
 }
 
 func TestPodsLeaveATaintedNode(t *testing.T) {
