@@ -129,7 +129,28 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	add(groupSelf, server.NewVersion(c), newOptions(), newCompletion(c), newPlugin(c))
 	addExamples(root)
 	addCompletion(c, root)
+	refuseUnknownTopics(root)
 	return root
+}
+
+// refuseUnknownTopics makes `kctl help VERB` say that there is no such verb.
+func refuseUnknownTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help == root {
+		return
+	}
+	help.Example = "  kctl help get\n  kctl help rollout undo"
+	known := help.Run
+	help.Run = func(cmd *cobra.Command, args []string) {
+		if found, _, err := root.Find(args); len(args) > 0 && (err != nil || found == root) {
+			cmd.PrintErrf("Unknown help topic %#q\n", args)
+			root.SetOut(root.ErrOrStderr())
+			_ = root.Usage()
+			return
+		}
+		known(cmd, args)
+	}
 }
 
 // usageTemplate leaves the flags of all verbs out of each verb's help: `kctl
@@ -142,7 +163,7 @@ func usageTemplate(whole string) string {
 	if !ok || !closed {
 		return whole
 	}
-	return before + "{{if .HasAvailableInheritedFlags}}\n\nUse \"kctl options\" for the flags of all commands.{{end}}" + after
+	return before + "{{if .HasAvailableInheritedFlags}}\n\nUse \"{{.Root.Name}} options\" for the flags of all commands.{{end}}" + after
 }
 
 // newOptions lists the flags of all verbs.

@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -30,15 +31,15 @@ func (n *Name) Print(w io.Writer, obj runtime.Object) error {
 	if event, ok := obj.(*Event); ok {
 		return n.Print(w, event.Object)
 	}
-	accessor, err := meta.Accessor(obj)
-	if err != nil {
-		return fmt.Errorf("reading the object's name: %w", err)
+	name := "<unknown>" // of what has none, or none yet
+	if accessor, err := meta.Accessor(obj); err == nil {
+		name = cmp.Or(accessor.GetName(), name)
 	}
-	line := ObjectName(obj.GetObjectKind().GroupVersionKind(), accessor.GetName())
+	line := ObjectName(obj.GetObjectKind().GroupVersionKind(), name)
 	if n.Operation != "" && !n.Short {
 		line += " " + n.Operation
 	}
-	_, err = fmt.Fprintln(w, line)
+	_, err := fmt.Fprintln(w, line)
 	return err
 }
 

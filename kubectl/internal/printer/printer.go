@@ -84,8 +84,9 @@ func newPrinter(format, template string, o Options) (Printer, error) {
 		return &Name{Short: true}, nil
 	}
 	language, inFile := strings.CutSuffix(format, "-file")
+	two := strings.Contains(o.Output, "=") && o.Template != "" // of one format, two templates
 	switch {
-	case !slices.Contains(Names, format) || slices.Contains([]string{"json", "yaml", "kyaml", "name", "wide"}, format):
+	case two || !slices.Contains(Names, format) || slices.Contains([]string{"json", "yaml", "kyaml", "name", "wide"}, format):
 		return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
 			o.Output, strings.Join(Names, ","))
 	case template == "" && language == "custom-columns":

@@ -261,3 +261,24 @@ func TestSort(t *testing.T) {
 		t.Errorf("the table is not sorted: %v", table.Rows[0].Cells)
 	}
 }
+
+// What has no name, or none yet, has the name that kubectl prints.
+func TestNoName(t *testing.T) {
+	unnamed := pod("", nil)
+	plain := &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}}
+	for obj, want := range map[runtime.Object]string{&unnamed: "pod/<unknown> created\n", plain: "status/<unknown> created\n"} {
+		var out bytes.Buffer
+		if err := (&Name{Operation: "created"}).Print(&out, obj); err != nil || out.String() != want {
+			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
+	}
+}
+
+// Of two templates, neither is the one.
+func TestTwoTemplates(t *testing.T) {
+	for output, fits := range map[string]bool{"go-template={{.a}}": false, "jsonpath={.a}": false, "custom-columns=A:.a": false, "go-template": true, "yaml": true} {
+		if _, err := New(Options{Output: output, Template: "{{.b}}"}); (err == nil) != fits {
+			t.Errorf("-o %s with --template: %v", output, err)
+		}
+	}
+}

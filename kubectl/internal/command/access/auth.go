@@ -49,10 +49,13 @@ func newCanI(c *frame.CLI) *cobra.Command {
 
 func (a *canIOptions) run(cmd *cobra.Command, args []string) error {
 	if a.list {
+		if err := a.checkList(args); err != nil {
+			return err
+		}
 		return a.listRules(cmd.Context(), a.noHeaders)
 	}
 	if len(args) != 2 {
-		return errors.New("you must specify two arguments: verb resource or verb resource/resourceName.\nSee 'kctl auth can-i -h' for help and examples.")
+		return fmt.Errorf("you must specify two arguments: verb resource or verb resource/resourceName.\nSee '%s auth can-i -h' for help and examples.", a.Name)
 	}
 	spec, err := a.reviewSpec(cmd.Context(), args[0], args[1])
 	if err != nil {
@@ -73,6 +76,17 @@ func (a *canIOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if !answer.Status.Allowed {
 		return frame.ExitCode(frame.ExitError)
+	}
+	return nil
+}
+
+// checkList refuses what asks about one action where all are listed.
+func (a *canIOptions) checkList(args []string) error {
+	switch {
+	case len(args) > 0:
+		return errors.New("list option must be specified with no arguments")
+	case a.quiet || a.allNamespaces || a.subresource != "":
+		return errors.New("list option can't be specified with neither quiet, all-namespaces nor subresource options")
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package change
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -47,7 +46,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 				applied = append(applied, p)
 			}
 			if len(applied) == 0 {
-				return errors.New("no last-applied-configuration annotation found on resources, to create the annotation, use command `kctl apply set-last-applied --create-annotation`")
+				return fmt.Errorf("no last-applied-configuration annotation found on resources, to create the annotation, use command `%s apply set-last-applied --create-annotation`", c.Name)
 			}
 			return e.editAsOne(cmd.Context(), editAppliedHelp, applied, e.saveApplied)
 		},

@@ -170,13 +170,17 @@ func parseArguments(ctx context.Context, c *frame.CLI, args []string, defaultTyp
 		}
 		for _, name := range names {
 			if strings.Contains(name, "/") {
-				return nil, errors.New("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form " +
-					"(e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
+				return nil, errTypeTwice(c)
 			}
 			targets = append(targets, Target{Resource: resource, ObjectName: name})
 		}
 	}
 	return targets, nil
+}
+
+// errTypeTwice refuses a type, or a name, beside TYPE/NAME.
+func errTypeTwice(c *frame.CLI) error {
+	return fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '%[1]s get resource/<resource_name>' instead of '%[1]s get resource resource/<resource_name>'", c.Name)
 }
 
 func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target, error) {
@@ -188,7 +192,7 @@ func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target,
 	for _, arg := range args {
 		kind, name, ok := strings.Cut(arg, "/")
 		if !ok {
-			return nil, fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. 'kctl get resource/<resource_name>' instead of 'kctl get resource resource/<resource_name>'")
+			return nil, errTypeTwice(c)
 		}
 		if strings.Contains(name, "/") {
 			return nil, errors.New("arguments in resource/name form may not have more than one slash")

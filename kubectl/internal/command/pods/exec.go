@@ -180,9 +180,14 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	if j.left = true; !j.quiet {
-		fmt.Fprintf(j.Err, "Session ended, resume using 'kctl attach %s -c %s -i -t' command when the pod is running\n", pod.Name, container)
+		sayResume(j.CLI, pod.Name, container)
 	}
 	return nil
+}
+
+// sayResume says how to come back to a container that goes on.
+func sayResume(c *frame.CLI, pod, container string) {
+	fmt.Fprintf(c.Err, "Session ended, resume using '%s attach %s -c %s -i -t' command when the pod is running\n", c.Name, pod, container)
 }
 
 // attachOrLog attaches, or shows the log instead if the container was faster: it

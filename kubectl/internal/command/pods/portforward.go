@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -78,29 +80,50 @@ func podPort(pod *core.Pod, object *unstructured.Unstructured, wanted string) (s
 	if !both {
 		remote = local
 	}
-	target := remote
-	if object != nil && object.GetKind() == core.Services.Kind {
-		service := &corev1.Service{}
-		if err := lookup.Typed(object, service); err != nil {
+	if remote == "" {
+		return "", errors.New("remote port cannot be empty")
+	}
+	declared, target := declaredPorts(pod), remote
+	behind := object != nil && object.GetKind() == core.Services.Kind
+	if behind {
+		port, err := servicePort(object, remote)
+		if err != nil {
 			return "", err
 		}
-		var err error
-		if target, err = targetPort(service, remote); err != nil {
-			return "", err
+		if !both {
+			local = strconv.Itoa(int(port.Port))
 		}
+		target = port.TargetPort.String()
 	}
 	number, err := strconv.Atoi(target)
 	if err != nil {
-		if number, err = namedPort(pod, target); err != nil {
+		if number, err = namedPort(pod, declared, target); err != nil {
 			return "", err
 		}
 	}
-	if !both {
-		if local = remote; local == target || !isNumber(local) {
-			local = strconv.Itoa(number)
-		}
+	if !behind && onlyUDP(declared, func(p corev1.ContainerPort) (int32, corev1.Protocol) { return p.ContainerPort, p.Protocol }, int32(number)) {
+		return "", udpError(remote)
+	}
+	if !both && !isNumber(local) {
+		local = strconv.Itoa(number)
 	}
 	return fmt.Sprintf("%s:%d", local, number), nil
+}
+
+func udpError(port string) error {
+	return fmt.Errorf("UDP protocol is not supported for %s", port) //nolint:staticcheck // kubectl's words
+}
+
+// onlyUDP says whether a port is declared as one of UDP, and not of TCP too: what is
+// forwarded is TCP, and would find nobody there.
+func onlyUDP[T any](ports []T, of func(T) (int32, corev1.Protocol), wanted int32) bool {
+	var udp, tcp bool
+	for _, port := range ports {
+		if number, protocol := of(port); number == wanted {
+			udp, tcp = udp || protocol == corev1.ProtocolUDP, tcp || protocol == corev1.ProtocolTCP
+		}
+	}
+	return udp && !tcp
 }
 
 func isNumber(text string) bool {
@@ -108,25 +131,41 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// targetPort is the pod's port for one of a service's ports.
-func targetPort(service *corev1.Service, wanted string) (string, error) {
-	for _, port := range service.Spec.Ports {
-		if port.Name == wanted || strconv.Itoa(int(port.Port)) == wanted {
-			if service.Spec.ClusterIP == corev1.ClusterIPNone {
-				return strconv.Itoa(int(port.Port)), nil
-			}
-			return port.TargetPort.String(), nil
-		}
+// servicePort is one of a service's ports. Without an address of its own, a service is
+// reached at the ports of its pods.
+func servicePort(object *unstructured.Unstructured, wanted string) (*corev1.ServicePort, error) {
+	service := &corev1.Service{}
+	if err := lookup.Typed(object, service); err != nil {
+		return nil, err
 	}
-	return "", fmt.Errorf("Service %s does not have a service port %s", service.Name, wanted) //nolint:staticcheck // kubectl's words
+	for i := range service.Spec.Ports {
+		port := &service.Spec.Ports[i]
+		if port.Name != wanted && strconv.Itoa(int(port.Port)) != wanted {
+			continue
+		}
+		if onlyUDP(service.Spec.Ports, func(p corev1.ServicePort) (int32, corev1.Protocol) { return p.Port, p.Protocol }, port.Port) {
+			return nil, udpError(wanted)
+		}
+		if service.Spec.ClusterIP == corev1.ClusterIPNone {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+		return port, nil
+	}
+	return nil, fmt.Errorf("Service %s does not have a service port %s", service.Name, wanted) //nolint:staticcheck // kubectl's words
 }
 
-func namedPort(pod *core.Pod, name string) (int, error) {
+func declaredPorts(pod *core.Pod) []corev1.ContainerPort {
+	var declared []corev1.ContainerPort
 	for i := range pod.Spec.Containers {
-		for _, port := range pod.Spec.Containers[i].Ports {
-			if port.Name == name {
-				return int(port.ContainerPort), nil
-			}
+		declared = append(declared, pod.Spec.Containers[i].Ports...)
+	}
+	return declared
+}
+
+func namedPort(pod *core.Pod, declared []corev1.ContainerPort, name string) (int, error) {
+	for _, port := range declared {
+		if port.Name == name {
+			return int(port.ContainerPort), nil
 		}
 	}
 	return 0, fmt.Errorf("Pod '%s' does not have a named port '%s'", pod.Name, name) //nolint:staticcheck // kubectl's words

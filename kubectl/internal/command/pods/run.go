@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,49 +158,60 @@ func (r *runOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	namespace, err := r.setNamespace(pod)
+	object, created, err := r.create(cmd.Context(), pod)
 	if err != nil {
 		return err
 	}
+	objects := []core.Object{object}
+	var unexposed error
 	if r.expose {
-		if err := r.exposePod(cmd.Context(), pod); err != nil {
+		service, err := r.exposePod(cmd.Context(), pod)
+		if unexposed = err; err == nil {
+			objects = append(objects, service)
+		}
+	}
+	if r.attach {
+		if unexposed != nil {
+			r.Warn("pod %q has no service: %s", pod.Name, r.Text(unexposed))
+		}
+		return r.attachAndExit(cmd.Context(), created, objects)
+	}
+	for _, object := range objects {
+		if err := r.Print(&r.Printing, r.DryRun.Mark("created"), object); err != nil {
 			return err
 		}
 	}
+	if unexposed != nil || !r.wait || r.DryRun != frame.DryRunNone {
+		return unexposed
+	}
+	return r.waitReady(cmd.Context(), created)
+}
+
+// create creates the pod, and returns what became of it, as the server says it and as a pod.
+func (r *runOptions) create(ctx context.Context, pod *core.Pod) (core.Object, *core.Pod, error) {
+	namespace, err := r.setNamespace(pod)
+	if err != nil {
+		return nil, nil, err
+	}
 	r.Record(pod)
 	if r.DryRun == frame.DryRunClient {
-		return r.Print(&r.Printing, r.DryRun.Mark("created"), pod)
+		return pod, pod, nil
 	}
 	var body core.Object = pod
 	if r.SaveConfig {
 		if body, err = send.Remembering(pod); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	object, err := r.Post(cmd.Context(), core.Pods, namespace, body)
+	object, err := r.Post(ctx, core.Pods, namespace, body)
 	if err != nil {
-		if cmd.Context().Err() != nil && r.DryRun == frame.DryRunNone {
-			fmt.Fprintf(r.Err, "Stopped before the server answered: see \"kctl get pod %s\" for whether the pod was created.\n", pod.Name)
+		if ctx.Err() != nil && r.DryRun == frame.DryRunNone {
+			fmt.Fprintf(r.Err, "Stopped before the server answered: see \"%s get pod %s\" for whether the pod was created.\n", r.Name, pod.Name)
 		}
-		return err
-	}
-	if r.DryRun == frame.DryRunServer {
-		return r.Print(&r.Printing, r.DryRun.Mark("created"), object)
+		return nil, nil, err
 	}
 	created := &core.Pod{}
-	if err := lookup.Typed(object, created); err != nil {
-		return err
-	}
-	if r.attach {
-		return r.attachAndExit(cmd.Context(), created)
-	}
-	if err := r.Print(&r.Printing, "created", object); err != nil {
-		return err
-	}
-	if !r.wait {
-		return nil
-	}
-	return r.waitReady(cmd.Context(), created)
+	return object, created, lookup.Typed(object, created)
 }
 
 // pod generates the pod and lays the overrides over it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +21,10 @@ import (
 const cleanupTime = 10 * time.Second
 
 // attachAndExit attaches the user to the pod once it runs, and ends with the
-// container's exit code.
-func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod) error {
+// container's exit code. What was created goes with --rm.
+func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod, created []core.Object) error {
 	if r.remove {
-		defer r.removePod(ctx, pod)
+		defer r.removeAll(ctx, created)
 	}
 	waited, err := r.untilStarted(ctx, pod)
 	if err != nil {
@@ -49,7 +50,7 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod) error {
 func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
 		if !r.remove && !r.quiet {
-			fmt.Fprintf(r.Err, "Session ended, resume using 'kctl attach %s -c %s -i -t' command when the pod is running\n", pod.Name, pod.Spec.Containers[0].Name)
+			sayResume(r.CLI, pod.Name, pod.Spec.Containers[0].Name)
 		}
 		return nil
 	}
@@ -69,8 +70,8 @@ func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 	return fmt.Errorf("pod %q failed: %s", pod.Name, orUnknown(ended.Status.Reason))
 }
 
-// removePod deletes the pod, also after Ctrl-C.
-func (r *runOptions) removePod(ctx context.Context, pod *core.Pod) {
+// removeAll deletes the pod and its service, also after Ctrl-C.
+func (r *runOptions) removeAll(ctx context.Context, created []core.Object) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, PropagationPolicy: r.cascade.Propagation()}
@@ -82,13 +83,17 @@ func (r *runOptions) removePod(ctx context.Context, pod *core.Pod) {
 		options.GracePeriodSeconds = &r.grace
 	}
 	client, err := r.Server()
-	if err == nil {
-		err = client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, options, nil)
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintf(r.Err, "error: pod %q was not deleted: %v\n", pod.Name, err)
-	case !r.quiet:
-		fmt.Fprintf(r.Out, "pod %q %s from %s namespace\n", pod.Name, how, pod.Namespace)
+	for i, resource := range []core.Resource{core.Pods, core.Services}[:len(created)] {
+		object, kind := created[i], strings.ToLower(resource.Kind)
+		failed := err
+		if failed == nil {
+			failed = client.Resource(resource, object.GetNamespace()).Delete(ctx, object.GetName(), options, nil)
+		}
+		switch {
+		case failed != nil:
+			fmt.Fprintf(r.Err, "error: %s %q was not deleted: %v\n", kind, object.GetName(), failed)
+		case !r.quiet:
+			fmt.Fprintf(r.Out, "%s %q %s from %s namespace\n", kind, object.GetName(), how, object.GetNamespace())
+		}
 	}
 }

@@ -11,16 +11,16 @@ import (
 
 // exposePod creates the service of `run --expose`: of the pod's name, for its
 // labels and its port.
-func (r *runOptions) exposePod(ctx context.Context, pod *core.Pod) error {
+func (r *runOptions) exposePod(ctx context.Context, pod *core.Pod) (core.Object, error) {
 	number, err := strconv.ParseInt(r.port, 10, 32)
 	if err != nil {
-		return fmt.Errorf("invalid port %q: must be a number", r.port)
+		return nil, fmt.Errorf("invalid port %q: must be a number", r.port)
 	}
 	service, err := generate.Service(pod.Name, generate.ServiceOptions{
 		Selector: pod.Labels, Ports: []generate.ServicePort{{Port: int32(number), Protocol: "TCP"}},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.CreateGenerated(ctx, core.Services, service)
+	return r.SendGenerated(ctx, core.Services, service)
 }

@@ -55,8 +55,8 @@ func (r *runOptions) waitReady(ctx context.Context, pod *core.Pod) error {
 
 // sayLeft says what an interrupted wait leaves behind.
 func (r *runOptions) sayLeft(pod *core.Pod, last progress.View) {
-	fmt.Fprintf(r.Err, "Stopped waiting. Pod %q is still there (%s): see \"kctl get pod %s\" and \"kctl trace pod/%s\".\n",
-		pod.Name, last.Now(), pod.Name, pod.Name)
+	fmt.Fprintf(r.Err, "Stopped waiting. Pod %q is still there (%s): see \"%s get pod %s\" and \"kctl trace pod/%s\".\n",
+		pod.Name, last.Now(), r.Name, pod.Name, pod.Name)
 }
 
 func orUnknown(problem string) string {

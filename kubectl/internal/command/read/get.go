@@ -107,8 +107,8 @@ func (g *getOptions) run(cmd *cobra.Command, args []string) error {
 
 // nothingNamed says what is missing, in kubectl's words.
 func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
-	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"kctl api-resources\" for a complete list of supported resources.\n\n", cmd.Name())
-	return frame.UsageError(cmd, "Required resource not specified.\nUse \"kctl explain <resource>\" for a detailed description of that resource (e.g. kctl explain pods).")
+	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"%s api-resources\" for a complete list of supported resources.\n\n", cmd.Name(), c.Name)
+	return frame.UsageError(cmd, "Required resource not specified.\nUse \"%[1]s explain <resource>\" for a detailed description of that resource (e.g. %[1]s explain pods).", c.Name)
 }
 
 // objects prints whole objects: a single one as it is, several as a List.

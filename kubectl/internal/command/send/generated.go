@@ -1,6 +1,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -29,13 +30,23 @@ func wrapCreate(err error, resource core.Resource) error {
 	return err
 }
 
-// CreateGenerated creates what a generator made from the command line.
+// CreateGenerated creates what a generator made from the command line, and prints it.
 func (s *Sender) CreateGenerated(ctx context.Context, resource core.Resource, object core.Object) error {
+	created, err := s.SendGenerated(ctx, resource, object)
+	if err != nil {
+		return err
+	}
+	return s.Print(&s.Printing, s.DryRun.Mark(cmp.Or(s.Operation, "created")), created)
+}
+
+// SendGenerated creates what a generator made from the command line, and returns what
+// became of it.
+func (s *Sender) SendGenerated(ctx context.Context, resource core.Resource, object core.Object) (core.Object, error) {
 	namespace := ""
 	if resource.Namespaced {
 		loaded, err := s.Kubeconfig()
 		if err != nil && s.DryRun != frame.DryRunClient {
-			return err
+			return nil, err
 		}
 		if err == nil {
 			namespace = loaded.Namespace
@@ -45,24 +56,20 @@ func (s *Sender) CreateGenerated(ctx context.Context, resource core.Resource, ob
 		}
 	}
 	s.Record(object)
-	operation := s.Operation
-	if operation == "" {
-		operation = "created"
-	}
 	if s.SaveConfig {
 		var err error
 		if object, err = Remembering(object); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if s.DryRun == frame.DryRunClient {
-		return s.Print(&s.Printing, s.DryRun.Mark(operation), object)
+		return object, nil
 	}
 	created, err := s.Post(ctx, resource, namespace, object)
 	if err != nil {
-		return wrapCreate(err, resource)
+		return nil, wrapCreate(err, resource)
 	}
-	return s.Print(&s.Printing, s.DryRun.Mark(operation), created)
+	return created, nil
 }
 
 // Remembering is the object with its configuration in its annotation.

@@ -170,7 +170,7 @@ func newClusterInfo(c *frame.CLI) *cobra.Command {
 			if _, err := serverVersion(c, cmd); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n\nTo further debug and diagnose cluster problems, use 'kctl cluster-info dump'.\n", paint(c, "33", client.URL("").String()))
+			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n\nTo further debug and diagnose cluster problems, use '%s cluster-info dump'.\n", paint(c, "33", client.URL("").String()), c.Name)
 			return err
 		},
 	}

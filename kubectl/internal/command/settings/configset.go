@@ -200,7 +200,7 @@ func newConfigDelete(c *frame.CLI, what string) *cobra.Command {
 				switch what {
 				case "context":
 					if _, exists = config.Contexts[name]; config.CurrentContext == name {
-						fmt.Fprint(c.Err, "warning: this removed your active context, use \"kctl config use-context\" to select a different one\n")
+						fmt.Fprintf(c.Err, "warning: this removed your active context, use \"%s config use-context\" to select a different one\n", c.Name)
 					}
 					delete(config.Contexts, name)
 				case "cluster":

@@ -107,6 +107,11 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 			if revision < 0 {
 				return fmt.Errorf("revision must be a positive integer: %v", revision)
 			}
+			if r.Chosen() { // what can't be printed is refused where nothing is to be printed, too
+				if _, err := printer.New(r.Options); err != nil {
+					return err
+				}
+			}
 			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
 				revisions, err := r.revisions(cmd.Context(), t, object, "history viewer")
 				if err != nil {
@@ -194,15 +199,15 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 // undo replaces the current template with an earlier one.
 func (r *rolloutOptions) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
 	if _, applied := object.GetAnnotations()[threeway.LastApplied]; applied {
-		r.Warn("resource %s/%s was previously managed with 'kctl apply'. Rolling back will not update the %s annotation, which may cause unexpected behavior on future 'kctl apply' operations. Consider using 'kctl apply' with your previous configuration file instead.",
-			t.Name, t.ObjectName, threeway.LastApplied)
+		r.Warn("resource %s/%s was previously managed with '%[4]s apply'. Rolling back will not update the %[3]s annotation, which may cause unexpected behavior on future '%[4]s apply' operations. Consider using '%[4]s apply' with your previous configuration file instead.",
+			t.Name, t.ObjectName, threeway.LastApplied, r.Name)
 	}
 	revisions, err := r.revisions(ctx, t, object, "rollbacker")
 	if err != nil {
 		return err
 	}
 	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
-		return fmt.Errorf("you cannot rollback a paused %s; resume it first with 'kctl rollout resume' and try again", t.Singular)
+		return fmt.Errorf("you cannot rollback a paused %s; resume it first with '%s rollout resume' and try again", t.Singular, r.Name)
 	}
 	chosen, err := rollout.Choose(t.Kind, t.ObjectName, revisions, to)
 	if err != nil {

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
+)
+
+// madeAndGone is a server that notes what is created and deleted. Its pods have ended.
+type madeAndGone struct {
+	mu     sync.Mutex
+	asked  []string
+	refuse string // the resource of which there is one already
+}
+
+func (s *madeAndGone) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/events") { // nothing happens
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/default/")
+	if r.Method != http.MethodGet {
+		s.asked = append(s.asked, r.Method+" "+path)
+	}
+	switch {
+	case r.Method == http.MethodPost && path == s.refuse:
+		status(409, metav1.StatusReasonAlreadyExists, path+` "x" already exists`)(w, r)
+	case r.Method == http.MethodPost:
+		object := map[string]any{}
+		_ = json.NewDecoder(r.Body).Decode(&object)
+		object["metadata"].(map[string]any)["namespace"] = "default"
+		_ = json.NewEncoder(w).Encode(object)
+	case strings.HasSuffix(path, "/log"):
+		fmt.Fprintln(w, "said")
+	case path == "pods":
+		fmt.Fprint(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default","resourceVersion":"1"},
+			"spec":{"restartPolicy":"Never","containers":[{"name":"x"}]},"status":{"phase":"Succeeded"}}}`)
+	default:
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+	}
+}
+
+// run --expose makes the service of a pod that there is, prints it behind the pod, and takes
+// it away with the pod.
+func TestRunExpose(t *testing.T) {
+	for _, c := range []struct {
+		flags, refuse string
+		code          int
+		out           string
+		asked         []string
+	}{
+		{"--dry-run=client -o name", "", 0, "pod/x\nservice/x\n", nil},
+		{"--wait=false", "", 0, "pod/x created\nservice/x created\n", []string{"POST pods", "POST services"}},
+		{"--wait=false", "pods", 1, "", []string{"POST pods"}},
+		{"", "services", 1, "pod/x created\n", []string{"POST pods", "POST services"}},
+		{"--rm -i --restart=Never", "", 0, "said\npod \"x\" deleted from default namespace\nservice \"x\" deleted from default namespace\n",
+			[]string{"POST pods", "POST services", "DELETE pods/x", "DELETE services/x"}},
+		{"--rm -i --restart=Never", "services", 0, "said\npod \"x\" deleted from default namespace\n", []string{"POST pods", "POST services", "DELETE pods/x"}},
+	} {
+		server := &madeAndGone{refuse: c.refuse}
+		host := serve(t, server.ServeHTTP)
+		done := kctl(t, host, "", append(strings.Fields("run x --image=a --expose --port=80"), strings.Fields(c.flags)...)...)
+		if done.code != c.code || done.out.String() != c.out || !slices.Equal(server.asked, c.asked) {
+			t.Errorf("run --expose %s, %s refused: code %d, asked %q, printed\n%s%s", c.flags, c.refuse, done.code, server.asked, done.out.String(), done.err.String())
+		}
+		if c.refuse == "services" && !strings.Contains(done.err.String(), `services "x" already exists`) {
+			t.Errorf("run --expose %s does not say that there is no service: %s", c.flags, done.err.String())
+		}
+	}
+}
+
+// What kctl tells users to type is the name by which they called it.
+func TestNameInMessages(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
+	for _, line := range []string{"get", "describe", "explain", "auth can-i", "get pods pods/x", "get pods/x pods", "cluster-info", "help create cm", "help nosuch"} {
+		for _, name := range []string{frame.Kubectl, "kctl"} {
+			c := &call{}
+			cli := frame.New(frame.Streams{In: strings.NewReader(""), Out: &c.out, Err: &c.err}, clock.RealClock{})
+			cli.Name = name
+			run(context.Background(), cli, append([]string{"--server", host, "--cache-dir", t.TempDir()}, strings.Fields(line)...))
+			said := c.out.String() + c.err.String()
+			if before, _, found := strings.Cut(said, "Examples:"); found {
+				said = before + said[strings.LastIndex(said, "Use "):]
+			}
+			for _, other := range []string{"kctl ", "kubectl "} {
+				if other != name+" " && strings.Contains(said, other) {
+					t.Errorf("called %s, %s says %q:\n%s", name, line, other, said)
+				}
+			}
+		}
+	}
+}
+
+// A verb that is not there has no help; those that are there have.
+func TestHelpTopics(t *testing.T) {
+	for line, known := range map[string]bool{"help": true, "help get": true, "help create configmap": true, "help nosuch": false, "help -h": true} {
+		c := kctl(t, "", "", strings.Fields(line)...)
+		if unknown := strings.Contains(c.err.String(), "Unknown help topic"); c.code != 0 || unknown == known || (c.out.Len() > 0) != known {
+			t.Errorf("%s: code %d, printed %q, said %q", line, c.code, c.out.String(), c.err.String())
+		}
+	}
+}
+
+// can-i --list lists everything, or nothing if asked for more.
+func TestCanIListAlone(t *testing.T) {
+	for _, flags := range []string{"get", "-q", "-A", "--subresource=x"} {
+		kctl(t, "http://127.0.0.1:1", "", "auth", "can-i", "--list", flags).want(t, 1, "list option")
+	}
+}
