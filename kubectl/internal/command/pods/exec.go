@@ -30,6 +30,7 @@ type attachOptions struct {
 	tty       bool
 	quiet     bool
 	detach    string // the keys that end an attach; the usual ones if empty
+	logFirst  bool   // show what was said before anyone attached
 	wait      podWait
 	heard     atomic.Bool // whether anything came out of the container
 	left      bool        // whether the user detached
@@ -180,32 +181,64 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	if j.left = true; !j.quiet {
-		sayResume(j.CLI, pod.Name, container)
+		sayResume(j.CLI, pod, container)
 	}
 	return nil
 }
 
 // sayResume says how to come back to a container that goes on.
-func sayResume(c *frame.CLI, pod, container string) {
-	fmt.Fprintf(c.Err, "Session ended, resume using '%s attach %s -c %s -i -t' command when the pod is running\n", c.Name, pod, container)
+func sayResume(c *frame.CLI, pod *core.Pod, container string) {
+	fmt.Fprintf(c.Out, "Session ended, resume using '%s attach %s -c %s -n %s -i -t' command\n", c.Name, pod.Name, container, pod.Namespace)
 }
 
 // attachOrLog attaches, or shows the log instead if the container was faster: it
 // has ended, or its output came before anyone attached.
 func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, container string) error {
 	j.container = container
+	earlier := &lengthWriter{out: j.Out}
+	if j.logFirst {
+		if err := showLog(ctx, j.CLI, earlier, pod, container, false); err != nil && !j.quiet {
+			j.Warn("couldn't fetch pre-attach logs: %v", err)
+		}
+	}
 	err := j.attach(ctx, pod)
+	rest := &skipWriter{out: j.Out, skip: earlier.length}
 	var code frame.ExitCode
 	switch {
 	case err == nil && !j.left && !j.heard.Load() && !startsAgain(pod, container):
-		return showLog(ctx, j.CLI, pod, container, true)
+		return showLog(ctx, j.CLI, rest, pod, container, true)
 	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
 		return err
 	}
 	if !j.quiet {
 		j.Warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
 	}
-	return showLog(ctx, j.CLI, pod, container, true)
+	return showLog(ctx, j.CLI, rest, pod, container, true)
+}
+
+// lengthWriter counts what is written.
+type lengthWriter struct {
+	out    io.Writer
+	length int
+}
+
+func (w *lengthWriter) Write(p []byte) (int, error) {
+	n, err := w.out.Write(p)
+	w.length += n
+	return n, err
+}
+
+// skipWriter leaves out the beginning of what is written, which was shown already.
+type skipWriter struct {
+	out  io.Writer
+	skip int
+}
+
+func (w *skipWriter) Write(p []byte) (int, error) {
+	skipped := min(w.skip, len(p))
+	w.skip -= skipped
+	n, err := w.out.Write(p[skipped:])
+	return skipped + n, err
 }
 
 // startsAgain tells whether a container is restarted when it has ended; ephemeral
@@ -215,9 +248,11 @@ func startsAgain(pod *core.Pod, container string) bool {
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 }
 
-// showLog writes the log of a container that nobody could attach to.
-func showLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string, follow bool) error {
-	log := &logsOptions{CLI: c, container: container, tail: noTail, follow: follow}
+// showLog writes the log of a container that nobody could attach to, or not yet.
+func showLog(ctx context.Context, c *frame.CLI, out io.Writer, pod *core.Pod, container string, follow bool) error {
+	there := *c
+	there.Out = out
+	log := &logsOptions{CLI: &there, container: container, tail: noTail, follow: follow}
 	return log.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
 }
 

@@ -32,11 +32,11 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod, created [
 	}
 	if lookup.Ended(waited) {
 		// Too late to attach: its output is in the log.
-		if err := showLog(ctx, r.CLI, waited, waited.Spec.Containers[0].Name, false); err != nil {
+		if err := showLog(ctx, r.CLI, r.Out, waited, waited.Spec.Containers[0].Name, false); err != nil {
 			return err
 		}
 	} else {
-		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet, detach: r.detach}
+		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet, detach: r.detach, logFirst: true}
 		err := j.attachOrLog(ctx, waited, waited.Spec.Containers[0].Name)
 		if err != nil || j.left { // what goes on is not waited for
 			return err
@@ -50,7 +50,7 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod, created [
 func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
 		if !r.remove && !r.quiet {
-			sayResume(r.CLI, pod.Name, pod.Spec.Containers[0].Name)
+			sayResume(r.CLI, pod, pod.Spec.Containers[0].Name)
 		}
 		return nil
 	}
