@@ -333,3 +333,12 @@ func TestRuntimeConfig(t *testing.T) {
 		t.Errorf("containerd's configuration: %v\n%s", err, config)
 	}
 }
+
+// The port of the API server is told to everybody, and can't be changed behind their backs.
+func TestPortHasOneFlag(t *testing.T) {
+	for flags, fits := range map[string]bool{"--secure-port=7000": false, "--v=2 --secure-port 7000": false, "--v=2": true, "": true} {
+		if err := (UpOptions{Port: 6443, Flags: map[string]string{Apiserver: flags}}).Validate(); (err == nil) != fits {
+			t.Errorf("--apiserver-flags=%q: %v", flags, err)
+		}
+	}
+}

@@ -44,8 +44,12 @@ func (o UpOptions) Validate() error {
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(o.Flags)) {
-		if _, err := splitFlags(o.Flags[part]); err != nil {
+		args, err := splitFlags(o.Flags[part])
+		if err != nil {
 			return fmt.Errorf("--%s-flags: %w", part, err)
+		}
+		if part == Apiserver && flagOf(args, "--secure-port") != "" {
+			return errors.New("--apiserver-flags: --secure-port is what --port says, which all parts and kubeconfigs are told")
 		}
 	}
 	if o.Port < 1 || o.Port > 65535 {

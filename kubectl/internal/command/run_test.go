@@ -120,3 +120,17 @@ func TestCanIListAlone(t *testing.T) {
 		kctl(t, "http://127.0.0.1:1", "", "auth", "can-i", "--list", flags).want(t, 1, "list option")
 	}
 }
+
+// events --for asks for those of the object's group, too: kinds of two groups may share
+// their name.
+func TestEventsForComparesGroups(t *testing.T) {
+	asked := make(chan string, 1)
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Query().Get("fieldSelector")
+		fmt.Fprint(w, `{"kind":"EventList","apiVersion":"v1","metadata":{},"items":[]}`)
+	})
+	kctl(t, host, "", "events", "--for", "pod/web").want(t, 0)
+	if got, want := <-asked, "involvedObject.kind=Pod,involvedObject.apiVersion=v1,involvedObject.name=web"; got != want {
+		t.Errorf("asked for %s, want %s", got, want)
+	}
+}

@@ -172,7 +172,7 @@ func (e *eventsOptions) selector(ctx context.Context) (rest.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.name=" + name), nil
+	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.apiVersion=" + resource.GroupVersion() + ",involvedObject.name=" + name), nil
 }
 
 func (e *eventsOptions) addHeader(out *printer.Columns) {
