@@ -122,12 +122,13 @@ func (e *entry) resource(version string) core.Resource {
 	return core.Resource{Group: e.group, Version: version, Name: e.names.Plural, Kind: e.names.Kind, Namespaced: e.scoped}
 }
 
-func (e *entry) version(name string) (version, bool) {
+// version is the zero version for a name that the definition does not have.
+func (e *entry) version(name string) version {
 	i := slices.IndexFunc(e.versions, func(v version) bool { return v.name == name })
 	if i < 0 {
-		return version{}, false
+		return version{}
 	}
-	return e.versions[i], true
+	return e.versions[i]
 }
 
 func (e *entry) storageVersion() string {

@@ -147,7 +147,7 @@ func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) *ent
 		return known
 	}
 	if e.store == nil {
-		e.store = newInstanceStore(d, e)
+		e.store = newInstanceStore(d)
 		e.store.terminating.Store(e.terminating)
 	}
 	return e
@@ -163,7 +163,7 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 		return registry.Served{}, "", unread != nil, unread
 	}
 	served, err = e.store.served(e, gvr.Version)
-	v, _ := e.version(gvr.Version)
+	v := e.version(gvr.Version)
 	return served, v.warning, true, err
 }
 
@@ -222,7 +222,7 @@ func (d *Definitions) Infos() []Info {
 	s := d.snapshot()
 	var out []Info
 	for gvr, e := range s.served {
-		v, _ := e.version(gvr.Version)
+		v := e.version(gvr.Version)
 		out = append(out, Info{e.info(gvr.Version), v.hasScale, v.selectable, e.terminating})
 	}
 	slices.SortFunc(out, func(a, b Info) int {
@@ -232,7 +232,7 @@ func (d *Definitions) Infos() []Info {
 }
 
 func (e *entry) info(version string) registry.Info {
-	v, _ := e.version(version)
+	v := e.version(version)
 	return registry.Info{
 		Resource: e.resource(version), ListKind: e.names.ListKind, Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
 		HasStatus: v.hasStatus, JSONOnly: true, StoredAs: e.resource(e.storageVersion()).GVK(),

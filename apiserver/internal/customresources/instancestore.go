@@ -51,7 +51,7 @@ type compiledVersion struct {
 	prefix string
 }
 
-func newInstanceStore(d *Definitions, e *entry) *instanceStore {
+func newInstanceStore(d *Definitions) *instanceStore {
 	s := &instanceStore{definitions: d}
 	s.ctx, s.cancel = context.WithCancel(d.ctx)
 	return s

@@ -23,41 +23,40 @@ func checkProtobufQuantities(message []byte) error {
 	if !quantity.MayBeIn(message) {
 		return nil
 	}
-	_, err := checkMessage(message, 0)
-	return err
+	return checkMessage(message, 0)
 }
 
 // maxMessageDepth is deeper than any object is.
 const maxMessageDepth = 64
 
-// checkMessage examines the first field of every message in data; ok reports
-// whether data can be read as a message at all.
-func checkMessage(data []byte, depth int) (ok bool, err error) {
+// checkMessage examines the first field of every message in data, which may be
+// text as well: what can't be read as a message has no quantities.
+func checkMessage(data []byte, depth int) error {
 	if depth == maxMessageDepth {
-		return true, nil
+		return nil
 	}
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
-			return false, nil
+			return nil
 		}
 		data = data[n:]
 		size := protowire.ConsumeFieldValue(number, kind, data)
 		if size < 0 {
-			return false, nil
+			return nil
 		}
 		if kind == protowire.BytesType {
 			field, _ := protowire.ConsumeBytes(data)
 			if number == 1 && quantity.Huge(field) {
-				return true, apierrors.NewBadRequest(quantity.Refusal(field))
+				return apierrors.NewBadRequest(quantity.Refusal(field))
 			}
 			if quantity.MayBeIn(field) {
-				if _, err := checkMessage(field, depth+1); err != nil {
-					return true, err
+				if err := checkMessage(field, depth+1); err != nil {
+					return err
 				}
 			}
 		}
 		data = data[size:]
 	}
-	return true, nil
+	return nil
 }

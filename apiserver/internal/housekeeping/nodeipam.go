@@ -105,7 +105,8 @@ func (n *nodeIPAM) sync(ctx context.Context, key informer.Key) (time.Duration, e
 	}
 	ranges, err := n.choose(key.Name)
 	if errors.Is(err, podcidr.ErrFull) {
-		return 0, n.reportFull(ctx, key.Name, node.uid, err)
+		n.reportFull(ctx, key.Name, node.uid, err)
+		return 0, nil
 	}
 	if err != nil {
 		return 0, err
@@ -167,12 +168,11 @@ func (n *nodeIPAM) assign(ctx context.Context, name string, uid types.UID, range
 
 // reportFull records once, with upstream's event, that no range is free. The next
 // one to become free is assigned.
-func (n *nodeIPAM) reportFull(ctx context.Context, name string, uid types.UID, cause error) error {
+func (n *nodeIPAM) reportFull(ctx context.Context, name string, uid types.UID, cause error) {
 	n.logger.Warn("a node has no range of pod addresses; delete nodes that are gone, or give a larger --cluster-cidr",
 		zap.String("node", name), zap.Error(cause))
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: uid},
 		corev1.EventSource{Component: nodeIPAMName}, corev1.EventTypeNormal, "CIDRNotAvailable",
 		fmt.Sprintf("Node %s status is now: CIDRNotAvailable", name), n.clock.Now())
 	WriteEvent(ctx, n.events, event, n.logger)
-	return nil
 }

@@ -120,11 +120,8 @@ func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authen
 	if bound.Node != nil {
 		c.Kubernetes.Node = referenceTo(bound.Node)
 	}
-	unsigned := jwt.NewWithClaims(i.method, c)
-	unsigned.Header["kid"] = i.keyID
-	token, err = unsigned.SignedString(i.key)
-	if err != nil {
-		return "", time.Time{}, fmt.Errorf("sign a token for service account %s/%s: %w", sa.Namespace, sa.Name, err)
+	if token, err = i.sign(c, sa); err != nil {
+		return "", time.Time{}, err
 	}
 	// By this, what the token is used for is found in the audit log: its bearer
 	// carries the same as authentication.kubernetes.io/credential-id.
@@ -153,10 +150,14 @@ func referenceTo(obj metav1.Object) *reference {
 
 // Legacy makes the token for a secret of sa. It never expires.
 func (i *Issuer) Legacy(sa *core.ServiceAccount, secret string) (string, error) {
-	unsigned := jwt.NewWithClaims(i.method, legacyClaims{
+	return i.sign(legacyClaims{
 		RegisteredClaims: jwt.RegisteredClaims{Issuer: legacyIssuer, Subject: core.ServiceAccountPrefix + sa.Namespace + ":" + sa.Name},
 		Namespace:        sa.Namespace, Secret: secret, Account: sa.Name, AccountUID: string(sa.UID),
-	})
+	}, sa)
+}
+
+func (i *Issuer) sign(c jwt.Claims, sa *core.ServiceAccount) (string, error) {
+	unsigned := jwt.NewWithClaims(i.method, c)
 	unsigned.Header["kid"] = i.keyID
 	token, err := unsigned.SignedString(i.key)
 	if err != nil {
