@@ -9,8 +9,8 @@ import (
 // Bounds on the text of a quantity. No real one needs more; the largest that is
 // stored is 2^63.
 const (
-	MaxExponent = 99
-	MaxText     = 256
+	maxExponent = 99
+	maxText     = 256
 )
 
 // maxSuffix is the length of Ki and m: a longer suffix that is no exponent makes
@@ -19,7 +19,7 @@ const maxSuffix = 2
 
 // Refusal says that a quantity is beyond the bounds.
 func Refusal(text []byte) string {
-	return fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], MaxExponent, MaxText)
+	return fmt.Sprintf("quantity %q is out of range: exponents up to %d and %d characters are taken", text[:min(len(text), 32)], maxExponent, maxText)
 }
 
 // Huge reports whether text is a number beyond the bounds.
@@ -32,7 +32,7 @@ func Huge(text []byte) bool {
 	}
 	rest := digits[mantissa:]
 	hasExponent := len(rest) > 0 && (rest[0] == 'e' || rest[0] == 'E')
-	if len(text) > MaxText && len(rest) <= maxSuffix || mantissa > MaxText && hasExponent {
+	if len(text) > maxText && len(rest) <= maxSuffix || mantissa > maxText && hasExponent {
 		return true
 	}
 	if !hasExponent {
@@ -50,12 +50,12 @@ func MayBeIn(data []byte) bool {
 	for i, b := range data {
 		switch {
 		case isDigit(b) || b == '.':
-			if run++; run > MaxText-8 {
+			if run++; run > maxText-8 {
 				return true
 			}
 			continue
 		case run > 0 && (b == 'e' || b == 'E'):
-			exponent := bytes.TrimLeft(data[i+1:min(i+MaxText, len(data))], "+-")
+			exponent := bytes.TrimLeft(data[i+1:min(i+maxText, len(data))], "+-")
 			if exponent = bytes.TrimLeft(exponent, "0"); len(exponent) > 2 && isDigits(exponent[:3]) || len(exponent) == 0 {
 				return true
 			}

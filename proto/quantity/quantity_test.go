@@ -13,8 +13,8 @@ func TestHuge(t *testing.T) {
 	for text, want := range map[string]bool{
 		"1": false, "1e99": false, "1E-99": false, "0.5Gi": false, "": false, "e1000": false, "abc": false,
 		"1e100": true, "-1E+0000100": true, " 1e-999999999 ": true, "1e" + strings.Repeat("0", 300) + "1": false,
-		strings.Repeat("9", MaxText+1) + "e10": true, strings.Repeat("9", MaxText+1) + "E-9": true, "." + strings.Repeat("9", MaxText) + "e1": true,
-		strings.Repeat("9", MaxText+1): true, strings.Repeat("9", MaxText+1) + "Ki": true, strings.Repeat("9", MaxText+1) + "KiB": false,
+		strings.Repeat("9", maxText+1) + "e10": true, strings.Repeat("9", maxText+1) + "E-9": true, "." + strings.Repeat("9", maxText) + "e1": true,
+		strings.Repeat("9", maxText+1): true, strings.Repeat("9", maxText+1) + "Ki": true, strings.Repeat("9", maxText+1) + "KiB": false,
 	} {
 		if got := Huge([]byte(text)); got != want {
 			t.Errorf("%.40q: %v", text, got)

@@ -17,17 +17,17 @@ import (
 // Authorizer is the value of a variable "authorizer" (library.AuthorizerType),
 // with which an expression can ask what a user may do.
 func Authorizer(who *request.User, by authz.Authorizer) ref.Val {
-	return library.NewAuthorizerVal(Info(who), authorizerAdapter{by})
+	return library.NewAuthorizerVal(userInfo(who), authorizerAdapter{by})
 }
 
 // ResourceAuthorizer is the value of "authorizer.requestResource"
 // (library.ResourceCheckType), already bound to one resource.
 func ResourceAuthorizer(who *request.User, by authz.Authorizer, resource library.Resource) ref.Val {
-	return library.NewResourceAuthorizerVal(Info(who), authorizerAdapter{by}, resource)
+	return library.NewResourceAuthorizerVal(userInfo(who), authorizerAdapter{by}, resource)
 }
 
-// Info is a user in the form that the library wants.
-func Info(who *request.User) user.Info {
+// userInfo is a user in the form that the library wants.
+func userInfo(who *request.User) user.Info {
 	if who == nil { // one of the server's own loops
 		return &user.DefaultInfo{}
 	}

@@ -74,14 +74,14 @@ func (s *Schema) describeStruct(t reflect.Type) {
 	if isAtomicStruct(t) {
 		s.Kind = AtomicMap
 	}
-	VisitFields(t, func(in reflect.Type, field reflect.StructField, name string) {
+	visitFields(t, func(in reflect.Type, field reflect.StructField, name string) {
 		s.Fields[name] = fieldSchema(in, field, name)
 	})
 }
 
-// VisitFields visits the JSON fields of a struct, including those of embedded
+// visitFields visits the JSON fields of a struct, including those of embedded
 // structs; in is the struct that has the field.
-func VisitFields(t reflect.Type, visit func(in reflect.Type, field reflect.StructField, name string)) {
+func visitFields(t reflect.Type, visit func(in reflect.Type, field reflect.StructField, name string)) {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -92,7 +92,7 @@ func VisitFields(t reflect.Type, visit func(in reflect.Type, field reflect.Struc
 			if embedded.Kind() == reflect.Pointer {
 				embedded = embedded.Elem()
 			}
-			VisitFields(embedded, visit)
+			visitFields(embedded, visit)
 		case name != "":
 			visit(t, field, name)
 		}
@@ -133,7 +133,7 @@ func keyDefault(t reflect.Type, key string) any {
 		return value
 	}
 	var out any
-	VisitFields(t, func(_ reflect.Type, field reflect.StructField, name string) {
+	visitFields(t, func(_ reflect.Type, field reflect.StructField, name string) {
 		if name != key || field.Type.Kind() == reflect.Pointer || strings.Contains(field.Tag.Get("json"), "omit") {
 			return
 		}

@@ -36,9 +36,9 @@ var (
 	one = resource.MustParse("1")
 )
 
-// ResourceCountedBy is the resource whose objects use what a quota names; ok is false for
+// resourceCountedBy is the resource whose objects use what a quota names; ok is false for
 // what is not counted here.
-func ResourceCountedBy(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
+func resourceCountedBy(name corev1.ResourceName) (of schema.GroupResource, ok bool) {
 	text := string(name)
 	switch {
 	case strings.HasPrefix(text, countPrefix):

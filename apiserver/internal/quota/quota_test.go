@@ -77,7 +77,7 @@ func TestCounted(t *testing.T) {
 		"gold.storageclass.storage.k8s.io/requests.storage": "persistentvolumeclaims", "configmaps": "configmaps",
 		"gpu.deviceclass.resource.k8s.io/devices": "resourceclaims.resource.k8s.io", "example.com/gpu": "",
 	} {
-		of, ok := ResourceCountedBy(name)
+		of, ok := resourceCountedBy(name)
 		if !ok {
 			of = schema.GroupResource{}
 		}

@@ -231,7 +231,7 @@ func isStatusCurrent(q *corev1.ResourceQuota) bool {
 		return false
 	}
 	for name := range q.Spec.Hard {
-		if _, ok := ResourceCountedBy(name); !ok {
+		if _, ok := resourceCountedBy(name); !ok {
 			continue
 		}
 		if _, ok := q.Status.Used[name]; !ok {
@@ -275,7 +275,7 @@ func (u *Usage) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.Reso
 	used := corev1.ResourceList{}
 	counted := map[schema.GroupResource]bool{}
 	for name, hard := range q.Spec.Hard {
-		if of, ok := ResourceCountedBy(name); ok {
+		if of, ok := resourceCountedBy(name); ok {
 			counted[of] = true
 			nothing := hard.DeepCopy()
 			nothing.Sub(hard)
@@ -320,7 +320,7 @@ func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema
 // of q.
 func MayChangeUsage(q *corev1.ResourceQuota, of schema.GroupResource) bool {
 	for name := range q.Spec.Hard {
-		if counted, ok := ResourceCountedBy(name); ok && counted == of {
+		if counted, ok := resourceCountedBy(name); ok && counted == of {
 			return true
 		}
 	}
