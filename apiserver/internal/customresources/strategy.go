@@ -37,15 +37,16 @@ func (c *converter) strategy(e *entry, f, storage *compiledVersion, clock clock.
 				f.schema.Default(o.Object) // of the status, too
 			}
 		},
-		Validate: func(ctx context.Context, o *object) field.ErrorList { return f.validate(ctx, o, nil) },
-		Warnings: func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
+		Validate:     func(_ context.Context, o *object) field.ErrorList { return f.validate(o, nil) },
+		ValidateLast: f.validateRules,
+		Warnings:     func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
 		Update: registry.UpdateStrategy[*object]{
 			Prepare: func(_ context.Context, o, old *object) {
 				if f.hasStatus() {
 					restoreField(o, old, "status")
 				}
 			},
-			Validate: func(ctx context.Context, o, old *object) field.ErrorList { return f.validate(ctx, o, old) },
+			Validate: func(_ context.Context, o, old *object) field.ErrorList { return f.validate(o, old) },
 			Warnings: func(_ context.Context, o, old *object) []string {
 				return registry.FinalizerWarnings(o.GetFinalizers(), old.GetFinalizers())
 			},
@@ -64,7 +65,7 @@ func (c *converter) strategy(e *entry, f, storage *compiledVersion, clock clock.
 		s.Status = &registry.UpdateStrategy[*object]{
 			KeepsMetadata: true,
 			Prepare:       func(_ context.Context, o, old *object) { keepOnlyStatus(o, old) },
-			Validate:      func(ctx context.Context, o, old *object) field.ErrorList { return f.validateStatus(ctx, o, old) },
+			Validate:      func(_ context.Context, o, old *object) field.ErrorList { return f.validateStatus(o, old) },
 		}
 	}
 	s.UnknownFieldMessage = notSelectable
@@ -114,12 +115,15 @@ func keepOnlyStatus(o, old *object) {
 	o.SetResourceVersion(version)
 }
 
-func (f *compiledVersion) validate(ctx context.Context, o, old *object) (errs field.ErrorList) {
+func (f *compiledVersion) validate(o, old *object) (errs field.ErrorList) {
 	if o.GetKind() != f.kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind)}
 	}
 	if f.schema != nil {
-		errs = append(errs, f.validateContent(ctx, o, old)...)
+		errs = append(errs, f.schema.Validate(nil, o.Object, contentOf(old), old != nil)...)
+		if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
+			errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
+		}
 	}
 	if f.scale != nil {
 		errs = append(errs, f.scale.validate(o)...)
@@ -127,31 +131,23 @@ func (f *compiledVersion) validate(ctx context.Context, o, old *object) (errs fi
 	return errs
 }
 
-// validateContent checks the object against its schema and, unless errors
-// prevent it, the schema's CEL rules.
-func (f *compiledVersion) validateContent(ctx context.Context, o, old *object) field.ErrorList {
-	var before any
-	if old != nil {
-		before = old.Object
+// contentOf is nil for no object.
+func contentOf(o *object) any {
+	if o == nil {
+		return nil
 	}
-	errs := f.schema.Validate(nil, o.Object, before, old != nil)
-	if old == nil || !reflect.DeepEqual(o.Object, old.Object) {
-		errs = append(errs, f.schema.ValidateEmbedded(nil, o.Object, true)...)
-	}
-	return append(errs, f.validateRules(ctx, o, before, old != nil, errs)...)
+	return o.Object
 }
 
 // validateStatus checks only the status against its schema, with paths as if it
-// were the whole object, as in upstream's messages. The rules see the whole
-// object.
-func (f *compiledVersion) validateStatus(ctx context.Context, o, old *object) (errs field.ErrorList) {
+// were the whole object, as in upstream's messages.
+func (f *compiledVersion) validateStatus(o, old *object) (errs field.ErrorList) {
 	if f.schema != nil {
 		status, has := o.Object["status"]
 		if below := f.schema.Property("status"); below != nil && has {
 			before, had := old.Object["status"]
 			errs = below.ValidateAlone(field.NewPath("status"), status, before, had)
 		}
-		errs = append(errs, f.validateRules(ctx, o, old.Object, true, errs)...)
 	}
 	if f.scale != nil {
 		errs = append(errs, f.scale.validate(o)...)
@@ -159,15 +155,15 @@ func (f *compiledVersion) validateStatus(ctx context.Context, o, old *object) (e
 	return errs
 }
 
-// validateRules evaluates the CEL rules, unless one of errs prevents it.
-func (f *compiledVersion) validateRules(ctx context.Context, o *object, before any, hasOld bool, errs field.ErrorList) field.ErrorList {
+// validateRules evaluates the CEL rules of the whole object, unless one of errs prevents it.
+func (f *compiledVersion) validateRules(ctx context.Context, o, old *object, errs field.ErrorList) field.ErrorList {
 	if f.rules == nil {
 		return nil
 	}
 	if slices.ContainsFunc(errs, preventsRules) {
 		return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
 	}
-	return f.rules.Validate(ctx, o.Object, before, hasOld)
+	return f.rules.Validate(ctx, o.Object, contentOf(old), old != nil)
 }
 
 // preventsRules reports whether an error means that the object is too far from its

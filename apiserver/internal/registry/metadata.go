@@ -62,6 +62,14 @@ func (s *Store[T]) validateNew(ctx context.Context, obj T) field.ErrorList {
 	if s.strategy.Validate != nil {
 		errs = append(errs, s.strategy.Validate(ctx, obj)...)
 	}
+	var none T
+	return s.validateLast(ctx, obj, none, errs)
+}
+
+func (s *Store[T]) validateLast(ctx context.Context, obj, old T, errs field.ErrorList) field.ErrorList {
+	if s.strategy.ValidateLast != nil {
+		errs = append(errs, s.strategy.ValidateLast(ctx, obj, old, errs)...)
+	}
 	return errs
 }
 
@@ -133,7 +141,7 @@ func (s *Store[T]) validateChange(ctx context.Context, way UpdateStrategy[T], ob
 	if way.Validate != nil {
 		errs = append(errs, way.Validate(ctx, obj, old)...)
 	}
-	return errs
+	return s.validateLast(ctx, obj, old, errs)
 }
 
 // isRemovable reports whether nothing keeps an object any longer whose deletion

@@ -52,6 +52,9 @@ type Strategy[T core.Object] struct {
 	// another one is tried; nil if nothing depends on the name.
 	NameRegenerated func(obj T, taken string)
 	Validate        func(ctx context.Context, obj T) field.ErrorList
+	// ValidateLast checks what depends on all else: errs are the errors so far, those of
+	// metadata among them. old is the zero T for a new object. It is for each way.
+	ValidateLast func(ctx context.Context, obj, old T, errs field.ErrorList) field.ErrorList
 	// Warnings go to the client and refuse nothing.
 	Warnings func(ctx context.Context, obj T) []string
 

@@ -77,6 +77,11 @@ func (c *custom) rules() {
 	}
 	c.want(422, "POST", path, widget(group+"/v1", "b", `{"size":100}`))
 	c.want(200, "PATCH", path+"/a", `{"spec":{"size":6}}`, merge...)
+	// Rules wait for the object to be whole otherwise, its metadata included.
+	nameless := c.want(422, "POST", path, widget(group+"/v1", "", `{"size":100}`))
+	if got := fmt.Sprint(nameless["message"]); !strings.Contains(got, "name or generateName is required") || !strings.Contains(got, "some validation rules were not checked") {
+		c.T.Errorf("without a name it is refused with %s", got)
+	}
 	// A new rule does not apply to what breaks it already.
 	stricter := ruled("self.size >= oldSelf.size")
 	stricter.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations[1].Rule = "self.size < 6"
