@@ -52,6 +52,7 @@ func (g *Generator) Streaming() bool { return g.streaming.Load() }
 func (g *Generator) listen(ctx context.Context) {
 	none := false // it was said that there are no events
 	for failures := 0; ctx.Err() == nil; {
+		opened := g.clock.Now()
 		received, err := g.receive(ctx)
 		if ctx.Err() != nil {
 			return
@@ -60,7 +61,10 @@ func (g *Generator) listen(ctx context.Context) {
 		g.RelistSoon()
 		g.stream.Failed()
 		if received {
-			failures, none = 0, false
+			none = false
+		}
+		if g.clock.Since(opened) >= reconnect.Max { // an event alone is no proof that it lasts
+			failures = 0
 		}
 		failures++
 		wait := reconnect.Delay(failures)

@@ -228,6 +228,43 @@ func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
 	})
 }
 
+// A runtime that ends each stream after one event is asked for the next one less and less often,
+// and what is logged of it is one line.
+func TestAStreamThatEndsAgainAndAgain(t *testing.T) {
+	core, lines := observer.New(zap.InfoLevel)
+	listeningLogged(t, zap.New(core), func(r *talking, g *Generator, _ *podcache.Cache) {
+		stop := time.After(10 * time.Minute) // the bubble's clock
+		for range 1000 {
+			select {
+			case r.events <- &runtimeapi.ContainerEventResponse{}:
+				r.broken <- errors.New("that was all")
+				continue
+			case <-stop:
+			}
+			break
+		}
+		r.set(func() {
+			if r.opened < 15 || r.opened > 40 {
+				t.Errorf("%d streams in ten minutes", r.opened)
+			}
+		})
+		if n := lines.FilterMessageSnippet("broke off").Len(); n != 1 {
+			t.Errorf("%d lines say that they broke off", n)
+		}
+		// One that lasts is a new beginning.
+		r.events <- &runtimeapi.ContainerEventResponse{}
+		time.Sleep(reconnect.Max)
+		r.broken <- errors.New("broken")
+		time.Sleep(2 * reconnect.Initial)
+		synctest.Wait()
+		select {
+		case r.events <- &runtimeapi.ContainerEventResponse{}:
+		default:
+			t.Error("a stream that had lasted is not opened again at once")
+		}
+	})
+}
+
 func TestARuntimeWithoutEventsIsLeftAlone(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	listeningLogged(t, zap.New(core), func(r *talking, g *Generator, _ *podcache.Cache) {
