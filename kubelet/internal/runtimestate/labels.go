@@ -41,17 +41,26 @@ func podIdentity(pod *core.Pod) map[string]string {
 	}
 }
 
-// madeByKubelet tells whether something with these labels can be a kubelet's. Directories and
-// logs are named by them, and removed: what has others, which lead elsewhere, is somebody else's.
-func madeByKubelet(labels map[string]string) bool {
-	for _, name := range []string{
-		kubelettypes.KubernetesPodUIDLabel, kubelettypes.KubernetesPodNameLabel, kubelettypes.KubernetesPodNamespaceLabel, kubelettypes.KubernetesContainerNameLabel,
-	} {
-		if value := labels[name]; len(value) > unix.NAME_MAX || len(path.IsValidPathSegmentName(value)) > 0 {
+// sandboxOfKubelet and containerOfKubelet tell whether something with these labels can be a
+// kubelet's. Directories and logs are named by them, and removed: what has others, which lead
+// elsewhere, is somebody else's. A sandbox has the pod's own labels too, and nothing is named
+// by those.
+func sandboxOfKubelet(labels map[string]string) bool {
+	return labels[kubelettypes.KubernetesPodUIDLabel] != "" && areFileNames(labels,
+		kubelettypes.KubernetesPodUIDLabel, kubelettypes.KubernetesPodNameLabel, kubelettypes.KubernetesPodNamespaceLabel)
+}
+
+func containerOfKubelet(labels map[string]string) bool {
+	return sandboxOfKubelet(labels) && areFileNames(labels, kubelettypes.KubernetesContainerNameLabel)
+}
+
+func areFileNames(labels map[string]string, keys ...string) bool {
+	for _, key := range keys {
+		if value := labels[key]; len(value) > unix.NAME_MAX || len(path.IsValidPathSegmentName(value)) > 0 {
 			return false
 		}
 	}
-	return labels[kubelettypes.KubernetesPodUIDLabel] != ""
+	return true
 }
 
 // SandboxLabels are those of a pod's sandboxes, the pod's own among them.

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/simulated"
+	"kctl/proto/core"
 )
 
 // Other clients of the runtime label as they like what they make. Nothing is removed from
@@ -41,7 +43,27 @@ func TestNamesThatLeadElsewhereAreNotAKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods, err := r.Pods(t.Context())
-	if err != nil || len(pods) != 1 || pods[0].UID != "uid" || len(pods[0].Sandboxes) != 1 || len(pods[0].Containers) != 1 {
+	// Nothing is named by a container's name that a sandbox is labelled with.
+	if err != nil || len(pods) != 1 || pods[0].UID != "uid" || len(pods[0].Sandboxes) != 2 || len(pods[0].Containers) != 1 {
+		t.Errorf("pods: %+v, %v", pods, err)
+	}
+}
+
+// A pod of a manifest may have any labels, and its sandboxes have them too. One that is not
+// found again would be made again, without end.
+func TestLabelsOfThePodAreNotTheSandboxs(t *testing.T) {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid", Labels: map[string]string{kubelettypes.KubernetesContainerNameLabel: "team/web"}}}
+	runtime := simulated.New(simulated.Options{Clock: clock.RealClock{}, Lie: func(_ string, answer proto.Message) {
+		if a, ok := answer.(*runtimeapi.ListPodSandboxResponse); ok {
+			a.Items = append(a.Items, &runtimeapi.PodSandbox{Id: "s", Labels: SandboxLabels(pod)})
+		}
+	}})
+	r, err := NewReader(t.Context(), cri.NewOver(runtime.Connection(), cri.Options{}), clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := r.Pods(t.Context())
+	if err != nil || len(pods) != 1 || len(pods[0].Sandboxes) != 1 {
 		t.Errorf("pods: %+v, %v", pods, err)
 	}
 }
@@ -53,6 +75,7 @@ func TestSandboxIPs(t *testing.T) {
 		"": "", "10.0.0.1": "10.0.0.1", "10.0.0.1 fd00::1": "10.0.0.1 fd00::1", "fd00::1 10.0.0.1": "fd00::1 10.0.0.1",
 		"nonsense": "", "nonsense 10.0.0.1": "10.0.0.1", "10.0.0.1 10.0.0.1": "10.0.0.1", "10.0.0.1 10.0.0.2 fd00::1 fd00::2": "10.0.0.1 fd00::1",
 		"fe80::1%eth0": "", "10.0.0.1/24": "", "010.0.0.1": "",
+		"fd00:0::1": "fd00::1", "FD00::A 10.0.0.1": "fd00::a 10.0.0.1", "::ffff:10.0.0.1": "10.0.0.1", "10.0.0.1 ::ffff:10.0.0.2 fd00::1": "10.0.0.1 fd00::1",
 	} {
 		network := &runtimeapi.PodSandboxNetworkStatus{}
 		for i, ip := range strings.Fields(told) {

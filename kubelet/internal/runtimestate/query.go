@@ -181,8 +181,8 @@ func (r *Reader) list(ctx context.Context, labels map[string]string) (sandboxes 
 		return err
 	})
 	err = g.Wait() // before the results are read
-	sandboxes = slices.DeleteFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return !madeByKubelet(s.GetLabels()) })
-	containers = slices.DeleteFunc(containers, func(c *runtimeapi.Container) bool { return !madeByKubelet(c.GetLabels()) })
+	sandboxes = slices.DeleteFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return !sandboxOfKubelet(s.GetLabels()) })
+	containers = slices.DeleteFunc(containers, func(c *runtimeapi.Container) bool { return !containerOfKubelet(c.GetLabels()) })
 	return sandboxes, containers, err
 }
 
@@ -208,8 +208,8 @@ func (r *Reader) Sandbox(ctx context.Context, id string) (*SandboxStatus, error)
 	return status, nil
 }
 
-// sandboxIPs are the first address of each family. The API has room for no others, and would
-// refuse the whole status of a pod for one that is no address.
+// sandboxIPs are the first address of each family, as the API wants them written. It has room for
+// no others, and would refuse the whole status of a pod for one that is no address.
 func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) (ips []string) {
 	told := []string{network.GetIp()}
 	for _, more := range network.GetAdditionalIps() {
@@ -218,11 +218,12 @@ func sandboxIPs(network *runtimeapi.PodSandboxNetworkStatus) (ips []string) {
 	known := map[bool]bool{}
 	for _, ip := range told {
 		address, err := netip.ParseAddr(ip)
+		address = address.Unmap()
 		if err != nil || address.Zone() != "" || known[address.Is4()] {
 			continue
 		}
 		known[address.Is4()] = true
-		ips = append(ips, ip)
+		ips = append(ips, address.String())
 	}
 	return ips
 }
