@@ -63,6 +63,9 @@ func (x *endings) run(e *entry) (failed bool) {
 	ctx, cancel := context.WithCancel(x.ctx)
 	stop := context.AfterFunc(e.store.ctx, cancel)
 	err := x.definitions.deleteInstances(ctx, e)
+	if errors.Is(err, errReplaced) {
+		err = nil // nothing is left to do for this one
+	}
 	outdated := ctx.Err() != nil
 	stop()
 	cancel()

@@ -120,18 +120,28 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 			others = append(others, other.names)
 		}
 	}
-	return d.updateStatus(ctx, e, func(def *definition) { settleStatus(def, others, d.options.Registry.Clock.Now()) })
+	err := d.updateStatus(ctx, e, func(def *definition) { settleStatus(def, others, d.options.Registry.Clock.Now()) })
+	if errors.Is(err, errReplaced) {
+		return nil // the other one is looked at when it is seen
+	}
+	return err
 }
 
+var errReplaced = errors.New("another definition has taken the name")
+
 // updateStatus changes the status of a definition, or its finalizers. It leaves alone one
-// that has taken its name since, as it does when there is none any more.
+// that has taken its name since, with errReplaced: that one's objects are alive.
 func (d *Definitions) updateStatus(ctx context.Context, e *entry, change func(*definition)) error {
+	replaced := false
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
-		if def.UID == e.uid {
+		if replaced = def.UID != e.uid; !replaced {
 			change(def)
 		}
 		return nil
 	})
+	if err == nil && replaced {
+		return errReplaced
+	}
 	return ignoreNotFound(err)
 }
 

@@ -2,6 +2,8 @@ package customresources
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -33,9 +35,9 @@ func TestStopsWhileStoresBegin(t *testing.T) {
 	}
 }
 
-// TestDefinitionThatTookTheName: what is found of a definition is not written to another
-// one that has taken its name since.
-func TestDefinitionThatTookTheName(t *testing.T) {
+// createdKnobs returns a definition in storage, without anything that maintains it.
+func createdKnobs(t *testing.T) (*Definitions, *registry.Store[*definition], *definition) {
+	t.Helper()
 	o := registry.Options{Storage: etcdtest.Start(t), Clock: clock.RealClock{}, Logger: zap.NewNop()}
 	definitions := registry.NewStore(customresourcedefinition.Strategy(clock.RealClock{}), o)
 	ctx, stop := context.WithCancel(t.Context())
@@ -55,16 +57,57 @@ func TestDefinitionThatTookTheName(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := New(Options{Store: definitions, Registry: o})
-	for _, uid := range []types.UID{"of-another-one", created.UID} {
-		if err := d.removeFinalizer(t.Context(), &entry{name: def.Name, uid: uid}); err != nil {
+	t.Cleanup(func() { d.stop(); d.running.Wait() })
+	return d, definitions, created
+}
+
+// TestDefinitionThatTookTheName: what is found of a definition is not written to another
+// one that has taken its name since.
+func TestDefinitionThatTookTheName(t *testing.T) {
+	d, definitions, def := createdKnobs(t)
+	for _, uid := range []types.UID{"of-another-one", def.UID} {
+		if err := d.removeFinalizer(t.Context(), &entry{name: def.Name, uid: uid}); errors.Is(err, errReplaced) != (uid != def.UID) {
 			t.Fatal(err)
 		}
 		now, err := definitions.GetTyped(t.Context(), "", def.Name, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if has := slices.Contains(now.Finalizers, customresourcedefinition.Finalizer); has == (uid == created.UID) {
+		if has := slices.Contains(now.Finalizers, customresourcedefinition.Finalizer); has == (uid == def.UID) {
 			t.Errorf("the definition, released as the one with UID %s: finalizer %t", uid, has)
 		}
+	}
+}
+
+// TestObjectsOfTheOneThatTookTheName: who deletes the objects of a definition leaves those of
+// another one alone that has taken its name since, as it may when there are several servers.
+func TestObjectsOfTheOneThatTookTheName(t *testing.T) {
+	d, _, def := createdKnobs(t)
+	def.Status.AcceptedNames = def.Spec.Names
+	encoded, err := json.Marshal(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.store = newInstanceStore(d)
+	served, err := e.store.served(e, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	knob := &object{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Knob", "metadata": map[string]any{"name": "mine"}}}
+	if _, err := served.Resource.Create(t.Context(), knob, registry.Admission{}, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gone := *e
+	gone.uid, gone.established, gone.terminating = "of-the-one-that-is-gone", true, true
+	if err := d.deleteInstances(t.Context(), &gone); !errors.Is(err, errReplaced) {
+		t.Error(err)
+	}
+	left, err := served.Resource.List(t.Context(), "", registry.ListOptions{})
+	if err != nil || len(left.Items) != 1 {
+		t.Errorf("%d objects are left: %v", len(left.Items), err)
 	}
 }
