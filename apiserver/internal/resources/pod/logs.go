@@ -143,26 +143,17 @@ func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
 	return o, nil
 }
 
-// readLogOptions returns the first of several errors: that is what upstream answers.
+// readLogOptions returns the first of several errors, in upstream's order: that is what it
+// answers.
 func readLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{
 		Container: query.Get("container"),
 		Follow:    request.Flag(query, "follow"), Previous: request.Flag(query, "previous"), Timestamps: request.Flag(query, "timestamps"),
 		InsecureSkipTLSVerifyBackend: request.Flag(query, "insecureSkipTLSVerifyBackend"),
 	}
-	for _, number := range []struct {
-		name string
-		to   **int64
-	}{{"tailLines", &o.TailLines}, {"limitBytes", &o.LimitBytes}, {"sinceSeconds", &o.SinceSeconds}} {
-		value := query.Get(number.name)
-		if value == "" {
-			continue
-		}
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		*number.to = &n
+	var err error
+	if o.SinceSeconds, err = readNumber(query, "sinceSeconds"); err != nil {
+		return nil, err
 	}
 	if value := query.Get("sinceTime"); value != "" {
 		at, err := time.Parse(time.RFC3339, value)
@@ -172,10 +163,26 @@ func readLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 		since := metav1.NewTime(at)
 		o.SinceTime = &since
 	}
+	if o.TailLines, err = readNumber(query, "tailLines"); err != nil {
+		return nil, err
+	}
+	if o.LimitBytes, err = readNumber(query, "limitBytes"); err != nil {
+		return nil, err
+	}
 	if stream := query.Get("stream"); stream != "" {
 		o.Stream = &stream
 	}
 	return o, nil
+}
+
+// readNumber returns nil if the query has none.
+func readNumber(query url.Values, name string) (*int64, error) {
+	value := query.Get(name)
+	if value == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	return &n, err
 }
 
 var logStreams = []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}

@@ -121,6 +121,8 @@ func TestLogs(t *testing.T) {
 		{"/web/log?container=c", "container c is not valid for pod x", 400},
 		{"/web/log?tailLines=abc", `strconv.ParseInt: parsing "abc": invalid syntax`, 400},
 		{"/web/log?sinceTime=abc&tailLines=-1", `parsing time "abc"`, 400},
+		{"/web/log?tailLines=a&limitBytes=b&sinceSeconds=c&sinceTime=d", `parsing "c": invalid syntax`, 400},
+		{"/web/log?tailLines=a&limitBytes=b&sinceTime=d", `parsing time "d"`, 400},
 		{"/web/log?tailLines=-1", `PodLogOptions "web" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0`, 422},
 		{"/web/log?sinceSeconds=1&sinceTime=2030-01-01T00:00:00Z", "at most one of `sinceTime` or `sinceSeconds` may be specified", 422},
 		{"/none/log", `pods "none" not found`, 404},
