@@ -20,7 +20,9 @@ import (
 type madeAndGone struct {
 	mu     sync.Mutex
 	asked  []string
-	refuse string // the resource of which there is one already
+	refuse string   // the resource of which there is one already
+	uids   []string // of what was to be deleted
+	gone   bool     // nothing is there to be deleted
 }
 
 func (s *madeAndGone) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -38,15 +40,24 @@ func (s *madeAndGone) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost && path == s.refuse:
 		status(409, metav1.StatusReasonAlreadyExists, path+` "x" already exists`)(w, r)
+	case r.Method == http.MethodDelete && s.gone:
+		status(404, metav1.StatusReasonNotFound, path+" not found")(w, r)
+	case r.Method == http.MethodDelete:
+		options := metav1.DeleteOptions{}
+		if _ = json.NewDecoder(r.Body).Decode(&options); options.Preconditions != nil && options.Preconditions.UID != nil {
+			s.uids = append(s.uids, string(*options.Preconditions.UID))
+		}
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 	case r.Method == http.MethodPost:
 		object := map[string]any{}
 		_ = json.NewDecoder(r.Body).Decode(&object)
 		object["metadata"].(map[string]any)["namespace"] = "default"
+		object["metadata"].(map[string]any)["uid"] = "uid of " + path
 		_ = json.NewEncoder(w).Encode(object)
 	case strings.HasSuffix(path, "/log"):
 		fmt.Fprintln(w, "said")
 	case path == "pods":
-		fmt.Fprint(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default","resourceVersion":"1"},
+		fmt.Fprint(w, `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default","uid":"uid of pods","resourceVersion":"1"},
 			"spec":{"restartPolicy":"Never","containers":[{"name":"x"}]},"status":{"phase":"Succeeded"}}}`)
 	default:
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
@@ -79,6 +90,21 @@ func TestRunExpose(t *testing.T) {
 		if c.refuse == "services" && !strings.Contains(done.err.String(), `services "x" already exists`) {
 			t.Errorf("run --expose %s does not say that there is no service: %s", c.flags, done.err.String())
 		}
+	}
+}
+
+// run --rm deletes what it made, and nothing else that has its name by then. If others were
+// faster, nothing is to be said.
+func TestRunRemovesItsOwn(t *testing.T) {
+	server := &madeAndGone{}
+	line := strings.Fields("run x --image=a --expose --port=80 --rm -i --restart=Never")
+	kctl(t, serve(t, server.ServeHTTP), "", line...).want(t, 0)
+	if want := []string{"uid of pods", "uid of services"}; !slices.Equal(server.uids, want) {
+		t.Errorf("deleted those of %q, want %q", server.uids, want)
+	}
+	done := kctl(t, serve(t, (&madeAndGone{gone: true}).ServeHTTP), "", line...)
+	if done.code != 0 || done.out.String() != "said\n" || strings.Contains(done.err.String(), "error") {
+		t.Errorf("gone: code %d, printed %q, said %q", done.code, done.out.String(), done.err.String())
 	}
 }
 

@@ -34,6 +34,7 @@ type attachOptions struct {
 	wait      podWait
 	heard     atomic.Bool // whether anything came out of the container
 	left      bool        // whether the user detached
+	removed   bool        // the pod is deleted when the session ends
 }
 
 // activityWriter notes that something was written.
@@ -180,15 +181,18 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 	if !errors.Is(err, remote.ErrDetached) {
 		return err
 	}
-	if j.left = true; !j.quiet {
-		sayResume(j.CLI, pod, container)
-	}
+	j.left = true
+	j.sayResume(pod, container)
 	return nil
 }
 
-// sayResume says how to come back to a container that goes on.
-func sayResume(c *frame.CLI, pod *core.Pod, container string) {
-	fmt.Fprintf(c.Out, "Session ended, resume using '%s attach %s -c %s -n %s -i -t' command\n", c.Name, pod.Name, container, pod.Namespace)
+// sayResume says how to come back to a container that goes on. Without a terminal there is
+// nobody to come back, and what is written there is the container's alone.
+func (j *attachOptions) sayResume(pod *core.Pod, container string) {
+	if j.quiet || !j.tty || j.removed {
+		return
+	}
+	fmt.Fprintf(j.Out, "Session ended, resume using '%s attach %s -c %s -n %s -i -t' command\n", j.Name, pod.Name, container, pod.Namespace)
 }
 
 // attachOrLog attaches, or shows the log instead if the container was faster: it

@@ -4,7 +4,27 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/core"
 )
+
+// How to come back is said at a terminal, where there is something to come back to. Elsewhere
+// it would be taken for output of the container.
+func TestResumeAtTerminals(t *testing.T) {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
+	for j, says := range map[*attachOptions]bool{
+		{tty: true}: true, {}: false, {tty: true, quiet: true}: false, {tty: true, removed: true}: false,
+	} {
+		var out strings.Builder
+		j.CLI = &frame.CLI{Streams: frame.Streams{Out: &out}, Name: "kctl"}
+		if j.sayResume(pod, "x"); (out.Len() > 0) != says {
+			t.Errorf("tty %v, quiet %v, --rm %v: said %q", j.tty, j.quiet, j.removed, out.String())
+		}
+	}
+}
 
 // Of a log that is read twice, what was shown the first time is not shown again.
 func TestLogGoesOn(t *testing.T) {

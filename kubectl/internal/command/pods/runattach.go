@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
@@ -36,22 +37,28 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod, created [
 			return err
 		}
 	} else {
-		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet, detach: r.detach, logFirst: true}
+		j := &attachOptions{CLI: r.CLI, stdin: r.stdin, tty: r.tty, quiet: r.quiet, detach: r.detach, logFirst: true, removed: r.remove}
 		err := j.attachOrLog(ctx, waited, waited.Spec.Containers[0].Name)
 		if err != nil || j.left { // what goes on is not waited for
 			return err
+		}
+		if r.goesOn(waited) {
+			j.sayResume(waited, waited.Spec.Containers[0].Name)
+			return nil
 		}
 	}
 	return r.exitOf(ctx, waited)
 }
 
+// goesOn tells whether a pod may go on when the session ends.
+func (r *runOptions) goesOn(pod *core.Pod) bool {
+	return pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen
+}
+
 // exitOf waits for the end of a pod that does not start again, and passes its
 // exit code on.
 func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || r.leaveStdinOpen {
-		if !r.remove && !r.quiet {
-			sayResume(r.CLI, pod, pod.Spec.Containers[0].Name)
-		}
+	if r.goesOn(pod) {
 		return nil
 	}
 	silent := &progress.Plain{Out: io.Discard} // the container has spoken for itself
@@ -86,10 +93,14 @@ func (r *runOptions) removeAll(ctx context.Context, created []core.Object) {
 	for i, resource := range []core.Resource{core.Pods, core.Services}[:len(created)] {
 		object, kind := created[i], strings.ToLower(resource.Kind)
 		failed := err
+		if uid := object.GetUID(); uid != "" { // and not what others made of that name meanwhile
+			options.Preconditions = &metav1.Preconditions{UID: &uid}
+		}
 		if failed == nil {
 			failed = client.Resource(resource, object.GetNamespace()).Delete(ctx, object.GetName(), options, nil)
 		}
 		switch {
+		case apierrors.IsNotFound(failed): // somebody was faster
 		case failed != nil:
 			fmt.Fprintf(r.Err, "error: %s %q was not deleted: %v\n", kind, object.GetName(), failed)
 		case !r.quiet:
