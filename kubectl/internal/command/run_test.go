@@ -93,6 +93,14 @@ func TestRunExpose(t *testing.T) {
 	}
 }
 
+// The service of run --expose is where its pod is, which --overrides may say.
+func TestRunExposesInTheNamespace(t *testing.T) {
+	done := kctl(t, "", "", "run", "x", "--image=a", "--expose", "--port=80", "--dry-run=client", `--overrides={"metadata":{"namespace":"other"}}`, "-o", "jsonpath={.kind} {.metadata.namespace};")
+	if want := "Pod other;Service other;"; done.code != 0 || done.out.String() != want {
+		t.Errorf("code %d, %s, want %s", done.code, done.out.String(), want)
+	}
+}
+
 // run --rm deletes what it made, and nothing else that has its name by then. If others were
 // faster, nothing is to be said.
 func TestRunRemovesItsOwn(t *testing.T) {

@@ -37,6 +37,8 @@ func TestSetCredentials(t *testing.T) {
 		{"--auth-provider=else", "{.users[0].user.auth-provider.config}", "{}"},
 		{"--username=u --password=p", "{.users[0].user.username}", "u"},
 		{"--token=t", "{.users[0].user.username}{.users[0].user.token}", "t"},
+		{"--token= --username= --password=", "{.users[0].user.username}{.users[0].user.password}{.users[0].user.token}.", "."},
+		{"--token=t --username=u", "", "more than one authentication method"},
 		{"--exec-interactive-mode=Perhaps", "", "invalid interactive mode type, can be only IfAvailable, Never, Always"},
 		{"--exec-env=x", "", "invalid exec-env format: x"},
 		{"--auth-provider-arg==x", "", "invalid auth-provider-arg format: =x"},

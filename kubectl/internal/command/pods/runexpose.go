@@ -22,5 +22,6 @@ func (r *runOptions) exposePod(ctx context.Context, pod *core.Pod) (core.Object,
 	if err != nil {
 		return nil, err
 	}
+	service.SetNamespace(pod.Namespace) // --overrides may have chosen it
 	return r.SendGenerated(ctx, core.Services, service)
 }

@@ -40,10 +40,10 @@ func (s *Sender) CreateGenerated(ctx context.Context, resource core.Resource, ob
 }
 
 // SendGenerated creates what a generator made from the command line, and returns what
-// became of it.
+// became of it. It keeps the namespace that it has.
 func (s *Sender) SendGenerated(ctx context.Context, resource core.Resource, object core.Object) (core.Object, error) {
-	namespace := ""
-	if resource.Namespaced {
+	namespace := object.GetNamespace()
+	if resource.Namespaced && namespace == "" {
 		loaded, err := s.Kubeconfig()
 		if err != nil && s.DryRun != frame.DryRunClient {
 			return nil, err

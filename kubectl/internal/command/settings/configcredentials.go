@@ -72,7 +72,7 @@ func newSetCredentials(c *frame.CLI) *cobra.Command {
 }
 
 func (s *credentials) check(fs *pflag.FlagSet) error {
-	if fs.Changed("token") && (fs.Changed("username") || fs.Changed("password")) {
+	if token := fs.Lookup("token"); token != nil && token.Value.String() != "" && s.username+s.password != "" { // empty ones are taken away
 		return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
 	}
 	modes := []clientcmdapi.ExecInteractiveMode{clientcmdapi.IfAvailableExecInteractiveMode, clientcmdapi.NeverExecInteractiveMode, clientcmdapi.AlwaysExecInteractiveMode}

@@ -67,6 +67,7 @@ func (e *exposeOptions) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
+		service.SetNamespace("") // it is made where what it exposes is, whatever --overrides say
 		return e.CreateGenerated(cmd.Context(), core.Services, service)
 	}))
 }
