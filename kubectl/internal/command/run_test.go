@@ -93,6 +93,15 @@ func TestRunExpose(t *testing.T) {
 	}
 }
 
+// Keys that are none are refused before there is a pod that nobody can leave.
+func TestRunRefusesUnknownKeys(t *testing.T) {
+	server := &madeAndGone{}
+	done := kctl(t, serve(t, server.ServeHTTP), "", strings.Fields("run x --image=a -i -t --detach-keys=bad")...)
+	if done.code != 1 || !strings.Contains(done.err.String(), `unknown key "bad"`) || len(server.asked) > 0 {
+		t.Errorf("code %d, asked %q: %s", done.code, server.asked, done.err.String())
+	}
+}
+
 // The service of run --expose is where its pod is, which --overrides may say.
 func TestRunExposesInTheNamespace(t *testing.T) {
 	done := kctl(t, "", "", "run", "x", "--image=a", "--expose", "--port=80", "--dry-run=client", `--overrides={"metadata":{"namespace":"other"}}`, "-o", "jsonpath={.kind} {.metadata.namespace};")

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,9 +21,10 @@ var ErrDetached = errors.New("detached")
 const controls = `@abcdefghijklmnopqrstuvwxyz[\]^_`
 
 // ParseKeys are the codes of keys, which commas separate: single characters, ctrl-X and DEL.
+// An empty text means DetachKeys.
 func ParseKeys(text string) ([]byte, error) {
 	var codes []byte
-	for key := range strings.SplitSeq(text, ",") {
+	for key := range strings.SplitSeq(cmp.Or(text, DetachKeys), ",") {
 		letter, held := strings.CutPrefix(key, "ctrl-")
 		switch code := strings.Index(controls, letter); {
 		case len(key) == 1:

@@ -10,13 +10,13 @@ import (
 
 func TestParseKeys(t *testing.T) {
 	for text, want := range map[string]string{
-		DetachKeys: "\x10\x11", "ctrl-@": "\x00", "ctrl-_": "\x1f", "ctrl-[,a,DEL": "\x1ba\x7f", "~,.": "~.",
+		DetachKeys: "\x10\x11", "": "\x10\x11", "ctrl-@": "\x00", "ctrl-_": "\x1f", "ctrl-[,a,DEL": "\x1ba\x7f", "~,.": "~.",
 	} {
 		if got, err := ParseKeys(text); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "ctrl-", "ctrl-P", "ctrl-ab", "ctrl-p,", "del", "ab"} {
+	for _, text := range []string{",", "ctrl-", "ctrl-P", "ctrl-ab", "ctrl-p,", "del", "ab"} {
 		if got, err := ParseKeys(text); err == nil {
 			t.Errorf("%q is accepted as %q", text, got)
 		}

@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,7 +168,7 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 	if err != nil {
 		return err
 	}
-	keys, err := remote.ParseKeys(cmp.Or(j.detach, remote.DetachKeys))
+	keys, err := remote.ParseKeys(j.detach)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/generate"
+	"kctl/kubectl/internal/remote"
 	"kctl/proto/core"
 )
 
@@ -127,6 +128,9 @@ func (r *runOptions) check(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if _, err := generate.RestartPolicy(r.restart); err != nil {
+		return err
+	}
+	if _, err := remote.ParseKeys(r.detach); err != nil {
 		return err
 	}
 	if r.tty && !r.stdin {
