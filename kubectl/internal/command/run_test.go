@@ -177,3 +177,30 @@ func TestEventsForComparesGroups(t *testing.T) {
 		t.Errorf("asked for %s, want %s", got, want)
 	}
 }
+
+// events -o prints those of the types asked for, the last at the end; with --watch each by
+// itself, and those that come later.
+func TestEventsAsObjects(t *testing.T) {
+	event := func(name, kind, day string) string {
+		return fmt.Sprintf(`{"kind":"Event","apiVersion":"v1","metadata":{"name":%q,"namespace":"default","resourceVersion":"5"},"type":%q,"lastTimestamp":"2026-01-%sT00:00:00Z"}`, name, kind, day)
+	}
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			fmt.Fprintf(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s,%s,%s]}`, event("c", "Warning", "03"), event("b", "Normal", "02"), event("a", "Warning", "01"))
+			return
+		}
+		fmt.Fprintf(w, `{"type":"ADDED","object":%s}{"type":"MODIFIED","object":%s}{"type":"DELETED","object":%s}`, event("d", "Normal", "04"), event("e", "Warning", "05"), event("f", "Warning", "06"))
+		fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"enough"}}`)
+	})
+	for line, want := range map[string]string{
+		"events -o name": "event/a\nevent/b\nevent/c\n", "events --types=Warning -o name": "event/a\nevent/c\n",
+		"events --types=Warning -o jsonpath={.kind}{.items[*].kind}":  "EventListEvent Event",
+		"events --types=warning -w -o name":                           "event/a\nevent/c\nevent/e\n",
+		"events --types=Normal -w -o custom-columns=N:.metadata.name": "N\nb\nd\n",
+		"events -w -o jsonpath={.metadata.name}{.kind};":              "aEvent;bEvent;cEvent;dEvent;eEvent;",
+	} {
+		if done := kctl(t, host, "", strings.Fields(line)...); done.out.String() != want || (done.code != 0) != strings.Contains(line, "-w") {
+			t.Errorf("%s: code %d, printed %q, want %q\n%s", line, done.code, done.out.String(), want, done.err.String())
+		}
+	}
+}

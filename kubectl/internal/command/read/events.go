@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -71,39 +73,72 @@ func (e *eventsOptions) run(ctx context.Context) error {
 		return err
 	}
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Events}, Namespace: namespace}
-	if e.Chosen() {
-		return e.printObjects(ctx, t, selector)
-	}
 	found, revision, err := eventsOf(ctx, t.In(client), e.asked.Chunk(), selector)
 	if err != nil {
 		return err
 	}
-	out := &printer.Columns{}
-	e.addHeader(out)
-	shown := 0
-	for i := range found {
-		shown += e.addRow(out, &found[i])
-	}
-	if shown == 0 && !e.watch {
+	found = slices.DeleteFunc(found, func(event core.Event) bool { return !e.wanted(&event) })
+	if len(found) == 0 && !e.watch {
 		e.noneFound(namespace)
 		return nil
 	}
-	if err := out.Flush(e.Out); err != nil || !e.watch {
+	show, err := e.showAll(found)
+	if err != nil || !e.watch {
 		return err
 	}
-	show := func(change rest.Event) error {
-		event := core.Event{}
-		if err := json.Unmarshal(change.Object, &event); err != nil {
-			return fmt.Errorf("decode event: %w", err)
-		}
-		if change.Type != "DELETED" {
-			e.addRow(out, &event)
-		}
-		return out.Flush(e.Out)
-	}
 	return lookup.Patiently(ctx, e.CLI, func(ctx context.Context) error {
-		return lookup.Changes(ctx, e.CLI, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, show)
+		return lookup.Changes(ctx, e.CLI, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, func(change rest.Event) error {
+			event := core.Event{}
+			if err := json.Unmarshal(change.Object, &event); err != nil {
+				return fmt.Errorf("decode event: %w", err)
+			}
+			if change.Type == "DELETED" || !e.wanted(&event) {
+				return nil
+			}
+			return show(&event)
+		})
 	})
+}
+
+// showAll shows the events that are there, and returns what shows one more.
+func (e *eventsOptions) showAll(found []core.Event) (show func(*core.Event) error, err error) {
+	if !e.Chosen() {
+		out := &printer.Columns{}
+		e.addHeader(out)
+		for i := range found {
+			e.addRow(out, &found[i])
+		}
+		return func(event *core.Event) error {
+			e.addRow(out, event)
+			return out.Flush(e.Out)
+		}, out.Flush(e.Out)
+	}
+	show = func(event *core.Event) error {
+		event.SetGroupVersionKind(core.Events.GVK())
+		return e.Print(&e.Printing, "", event)
+	}
+	if !e.watch {
+		list, err := listOf(found)
+		if err != nil {
+			return nil, err
+		}
+		return show, e.Print(&e.Printing, "", list)
+	}
+	for i := range found {
+		err = errors.Join(err, show(&found[i]))
+	}
+	return show, err
+}
+
+// listOf is the list of events as the server would have answered with it.
+func listOf(found []core.Event) (*unstructured.UnstructuredList, error) {
+	list := &corev1.EventList{Items: found}
+	list.SetGroupVersionKind(core.Events.GVK().GroupVersion().WithKind(core.Events.Kind + "List"))
+	encoded, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("encode events: %w", err)
+	}
+	return lookup.DecodeList(encoded)
 }
 
 // eventsOf are the events that are there at a revision, those seen last at the
@@ -137,25 +172,6 @@ func (e *eventsOptions) noneFound(namespace string) {
 	}
 }
 
-func (e *eventsOptions) printObjects(ctx context.Context, t lookup.Target, selector rest.Option) error {
-	if e.watch {
-		return errors.New("--watch with -o is not supported yet for events: use \"kctl get events -w -o …\"")
-	}
-	client, err := e.Server()
-	if err != nil {
-		return err
-	}
-	found, err := lookup.List(ctx, t.In(client), e.asked.Chunk(), selector)
-	if err != nil {
-		return err
-	}
-	if len(found.Items) == 0 {
-		e.noneFound(t.Namespace)
-		return nil
-	}
-	return e.Print(&e.Printing, "", found)
-}
-
 func (e *eventsOptions) selector(ctx context.Context) (rest.Option, error) {
 	if e.about == "" {
 		return rest.FieldSelector(""), nil
@@ -186,15 +202,12 @@ func (e *eventsOptions) addHeader(out *printer.Columns) {
 	out.Add(headers...)
 }
 
-// addRow adds and counts an event, if its type is asked for.
-func (e *eventsOptions) addRow(out *printer.Columns, event *core.Event) int {
-	wanted := len(e.kinds) == 0
-	for _, kind := range e.kinds {
-		wanted = wanted || strings.EqualFold(kind, event.Type)
-	}
-	if !wanted {
-		return 0
-	}
+// wanted tells whether an event is of a type that is asked for.
+func (e *eventsOptions) wanted(event *core.Event) bool {
+	return len(e.kinds) == 0 || slices.ContainsFunc(e.kinds, func(kind string) bool { return strings.EqualFold(kind, event.Type) })
+}
+
+func (e *eventsOptions) addRow(out *printer.Columns, event *core.Event) {
 	row := []string{
 		describe.EventAge(event, e.Clock.Now()), event.Type, event.Reason,
 		event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name, strings.TrimSpace(event.Message),
@@ -203,5 +216,4 @@ func (e *eventsOptions) addRow(out *printer.Columns, event *core.Event) int {
 		row = append([]string{event.Namespace}, row...)
 	}
 	out.Add(row...)
-	return 1
 }
