@@ -26,6 +26,7 @@ const pods = 20
 // are being created: all of them end up Running, each with one container that
 // was started once.
 func TestKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	for _, program := range []string{"kubelet", "scheduler", "apiserver", "containerd"} {
 		t.Run(program, func(t *testing.T) {
@@ -87,6 +88,7 @@ func onceEach(t *testing.T, c *harness.Cluster, prefix string) {
 }
 
 func TestEtcdStoppedAndStartedAgain(t *testing.T) {
+	t.Parallel()
 	etcd := harness.StartEtcd(t)
 	c := harness.Start(t, harness.Options{Flags: []string{"--etcd-servers", etcd.URL}})
 	c.Create(harness.Pod("before", harness.Demo))
@@ -127,6 +129,7 @@ func TestEtcdStoppedAndStartedAgain(t *testing.T) {
 }
 
 func TestContainerdStoppedAndStartedAgain(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	c.Create(harness.Pod("before", harness.Demo))
 	before := c.AwaitRunning("before")
@@ -158,6 +161,7 @@ func TestContainerdStoppedAndStartedAgain(t *testing.T) {
 }
 
 func TestDownAfterEverythingWasKilled(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	c.Create(harness.Pod("orphan", harness.Demo))
 	c.AwaitRunning("orphan")

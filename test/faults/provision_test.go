@@ -93,6 +93,7 @@ func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolum
 // volume on the node that the scheduler selects. If no volume can be made
 // there, the pod gives its place back to others, and goes elsewhere.
 func TestVolumesAreMadeWhereThePodGoes(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet"}})
 	client, ctx := c.Client(), t.Context()
 	wait := storagev1.VolumeBindingWaitForFirstConsumer

@@ -162,6 +162,7 @@ func (l *load) goesOn(what string) {
 // nothing is acknowledged without a quorum, and no API server has to be
 // restarted.
 func TestTwoServersAndThreeMembers(t *testing.T) {
+	t.Parallel()
 	members := harness.StartEtcds(t, 3)
 	var urls []string
 	for _, m := range members {

@@ -222,6 +222,7 @@ func (s *set) placed() {
 // pods that exactly fill their nodes. No pod is placed twice or forgotten, and
 // no node gets more than it can hold.
 func TestSchedulerInTrouble(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet", "scheduler"}})
 	t.Run("watches broken in the middle", func(t *testing.T) { watchesBroken(t, c.In(t)) })
 	t.Run("API server killed in the middle", func(t *testing.T) { serverKilled(t, c.In(t)) })

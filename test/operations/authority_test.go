@@ -19,6 +19,7 @@ import (
 // TestTheAuthorityIsReplaced replaces a running cluster's authority as docs/operations.md
 // says: pods go on, and no program but the API server is restarted.
 func TestTheAuthorityIsReplaced(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	c.Create(harness.Pod("first", c.Shell(), "sleep", "3600"))
 	c.AwaitRunning("first")

@@ -29,6 +29,7 @@ type disaster struct {
 }
 
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		s := harness.StartServer(t)
 		data := filepath.Join(s.Dir, "etcd")

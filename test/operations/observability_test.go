@@ -129,6 +129,7 @@ func TestMetricsOf(t *testing.T) {
 // prometheus.yml does, and looks for every metric that the rules and the
 // dashboard use.
 func TestMetricsAreThere(t *testing.T) {
+	t.Parallel()
 	m := newMembers(t, 1)
 	m.start()
 	c := harness.Start(t, harness.Options{Flags: []string{"--etcd-servers", m.endpoints()}})

@@ -29,6 +29,7 @@ func encryption(t *testing.T, file string, keys ...string) {
 
 // TestEncryptionKeyRotation replaces a key as docs/operations.md says.
 func TestEncryptionKeyRotation(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	encryption(t, file, "key1")
 	s := harness.StartServer(t, "--encryption-provider-config="+file)

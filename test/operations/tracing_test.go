@@ -17,6 +17,7 @@ import (
 // server did for it, and for its sync, with the kubelet's calls to the runtime
 // and to the API server.
 func TestAPodsWayInSpans(t *testing.T) {
+	t.Parallel()
 	collector := tracingtest.Start(t)
 	dir := t.TempDir()
 	settings := "endpoint: " + collector.Endpoint + "\nsamplingRatePerMillion: 1000000\n"

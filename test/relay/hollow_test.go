@@ -14,6 +14,7 @@ import (
 // A hundred hollow nodes are nodes like any other: they register and heartbeat,
 // and pods are bound to them, run and go.
 func TestHollowNodes(t *testing.T) {
+	t.Parallel()
 	const nodes, pods = 100, 200
 	c := harness.Start(t, harness.Options{Without: []string{"kubelet", "containerd", "registry"}})
 	c.HollowNodes(t, nodes)

@@ -38,6 +38,7 @@ roleRef: {kind: ClusterRole, name: system:certificates.k8s.io:certificatesigning
 // A kubelet that has nothing but a token gets a certificate, and with it a
 // node.
 func TestANodeJoinsWithAToken(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{Without: []string{"kubelet"}})
 	c.KctlInput(bootstrapRights, "apply", "-f", "-")
 	ca := filepath.Join(c.Dir, "pki", "ca.crt")

@@ -19,6 +19,7 @@ import (
 
 // One cluster serves all subtests; each has its own pods.
 func TestLifecycle(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	shell := c.Shell()
 	for name, test := range map[string]func(*testing.T, *harness.Cluster, string){

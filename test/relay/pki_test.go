@@ -31,6 +31,7 @@ type byHand struct {
 // A cluster is set up by the documented steps, a node joins, a pod runs, and
 // the certificates are renewed while all of it runs.
 func TestAClusterFromPKIAndJoin(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{Without: []string{"apiserver", "scheduler", "kubelet"}})
 	b := &byHand{t: t, c: c, dir: filepath.Join(c.Dir, "log", "etc"), port: harness.FreePort(t)}
 	server := "https://127.0.0.1:" + strconv.Itoa(b.port)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestRunToRunning(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 
 	out := c.Kctl("run", "hello", "--image="+harness.Demo, "--port=8080", "--labels=app=hello", "--env=WHO=me")
@@ -106,6 +107,7 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 }
 
 func TestUpAgainLeavesWhatRunsAlone(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	programs := []string{"registry", "containerd", "apiserver", "scheduler", "kubelet"}
 	before := map[string]int{}
@@ -130,6 +132,7 @@ func TestUpAgainLeavesWhatRunsAlone(t *testing.T) {
 }
 
 func TestTwoClustersSideBySide(t *testing.T) {
+	t.Parallel()
 	one, two := harness.Start(t, harness.Options{}), harness.Start(t, harness.Options{})
 	for _, c := range []*harness.Cluster{one, two} {
 		c.Kctl("run", "same-name", "--image="+harness.Demo)
@@ -145,6 +148,7 @@ func TestTwoClustersSideBySide(t *testing.T) {
 }
 
 func TestWithoutLeavesRoomForSomebodyElses(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{Without: []string{"scheduler"}})
 	c.Kctl("run", "waits", "--image="+harness.Demo, "--wait=false")
 	pods := c.Kctl("get", "pods")
@@ -158,6 +162,7 @@ func TestWithoutLeavesRoomForSomebodyElses(t *testing.T) {
 }
 
 func TestDownKeepsDataWhenAsked(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	c.Kctl("create", "configmap", "kept", "--from-literal=a=b")
 	c.Kctl("down", "--dir", c.Dir, "--keep-data")
@@ -168,6 +173,7 @@ func TestDownKeepsDataWhenAsked(t *testing.T) {
 }
 
 func TestRealEtcd(t *testing.T) {
+	t.Parallel()
 	etcd := harness.StartEtcd(t)
 	c := harness.Start(t, harness.Options{Flags: []string{"--etcd-servers", etcd.URL}})
 	c.Kctl("run", "hello", "--image="+harness.Demo)

@@ -64,6 +64,7 @@ func users(t *testing.T, c *harness.Cluster) []user {
 // TestKubectl goes through kubectl's verbs, with the oldest and the newest
 // kubectl at hand, side by side.
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	shell := c.Shell()
 	for _, u := range users(t, c) {

@@ -32,6 +32,7 @@ import (
 // kubectls of that minor version or newer. The other files in the folder can be
 // used by the scenarios; $NS is replaced in them.
 func TestSameAsKubectl(t *testing.T) {
+	t.Parallel()
 	path, minor := newKubectl(t)
 	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}})
 	theirs := newSide(t, c, path, "same-a")

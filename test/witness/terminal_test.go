@@ -140,6 +140,7 @@ const interrupt = "\x03"
 // TestTerminal uses kctl's interactive verbs through a terminal, as a person
 // does.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	c := harness.Start(t, harness.Options{})
 	shell := c.Shell()
 	c.Kctl("run", "stays", "--image="+shell, "--image-pull-policy=IfNotPresent", "-i", "-t", "--attach=false", "--leave-stdin-open",
