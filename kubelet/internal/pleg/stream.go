@@ -153,7 +153,8 @@ func (g *Generator) inspectAsked(ctx context.Context) {
 func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
-	found, failed := make(chan *runtimestate.RunningPod, len(pods)), make(chan types.UID, len(pods))
+	type answer struct{ before, now *runtimestate.PodStatus }
+	found, failed := make(chan answer, len(pods)), make(chan types.UID, len(pods))
 	var group errgroup.Group
 	group.SetLimit(inspectors)
 	for uid := range pods {
@@ -164,13 +165,14 @@ func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
 		group.Go(func() error {
 			asked := g.clock.Now()
 			status, err := g.runtime.PodStatus(ctx, uid, name, namespace)
+			before, _ := g.cache.Get(uid)
 			g.cache.Set(uid, status, err, asked)
 			if err != nil {
 				g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(err))
 				failed <- uid
 				return nil
 			}
-			found <- status.RunningPod(g.runtime.Name())
+			found <- answer{before, status}
 			return nil
 		})
 	}
@@ -180,8 +182,13 @@ func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
 	for uid := range failed {
 		g.reinspect[uid] = true // by the next relist
 	}
-	for pod := range found {
+	for a := range found {
+		pod := a.now.RunningPod(g.runtime.Name())
 		events := compare(pod.UID, g.known[pod.UID], pod)
+		if len(events) == 0 && a.before != nil {
+			// Known here, but what its worker wrote meanwhile was older.
+			events = compare(pod.UID, a.before.RunningPod(g.runtime.Name()), pod)
+		}
 		if g.known[pod.UID] = pod; len(pod.Sandboxes)+len(pod.Containers) == 0 {
 			delete(g.known, pod.UID)
 		}

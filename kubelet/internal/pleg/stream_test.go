@@ -196,6 +196,27 @@ func TestEventsTakeThePlaceOfLists(t *testing.T) {
 	})
 }
 
+// A container that ends while its pod's worker is still starting others: the worker
+// writes what it saw of its start over what the event told.
+func TestAnEndIsToldAgainAfterAnOlderStatus(t *testing.T) {
+	listening(t, func(r *talking, g *Generator, cache *podcache.Cache) {
+		r.say("first")
+		r.have("a", runtimestate.StateExited)
+		r.say("a")
+		r.take(g)
+		stale := &runtimestate.PodStatus{UID: "a", Containers: []*runtimestate.ContainerStatus{{ID: runtimestate.ContainerID{Type: "t", ID: "c-a"}, State: runtimestate.StateRunning}}}
+		cache.Set("a", stale, nil, time.Now())
+		g.RequestReinspect("a")
+		if events, lists, _ := r.take(g); !slices.Equal(events, []EventType{ContainerDied}) || lists != 0 {
+			t.Errorf("events %v after %d lists", events, lists)
+		}
+		g.RequestReinspect("a")
+		if events, _, _ := r.take(g); len(events) != 0 {
+			t.Errorf("asked again, with nothing new: events %v", events)
+		}
+	})
+}
+
 func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
 	listening(t, func(r *talking, g *Generator, _ *podcache.Cache) {
 		r.say("first")
