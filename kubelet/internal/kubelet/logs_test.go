@@ -55,7 +55,7 @@ func TestLogsAreRotated(t *testing.T) {
 // the link exists as long as the log.
 func TestLogsAreLinked(t *testing.T) {
 	b := newBed(t)
-	b.create(shellPod("talker", "echo told; sleep 1000"))
+	b.create(shellPod("talker", "echo told; "+forever))
 	id := strings.TrimPrefix(b.waitPhase("talker", corev1.PodRunning).Status.ContainerStatuses[0].ContainerID, "containerd://")
 	link := loglinks.Path(b.config.PodLogsDir, "default", "talker", "main", id)
 	b.eventually("the log by its link", func() bool {
