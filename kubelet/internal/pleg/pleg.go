@@ -187,7 +187,7 @@ func (g *Generator) Run(ctx context.Context) error {
 	if g.exits != nil {
 		defer g.exits.Wait()
 	}
-	next := newPace(g.clock)
+	next := newRelistTimer(g.clock)
 	defer next.timer.Stop()
 	for {
 		select {

@@ -22,37 +22,37 @@ type relistTimer struct {
 	due      time.Time
 }
 
-// newPace is due at once.
-func newPace(clock clock.Clock) *relistTimer {
+// newRelistTimer is due at once.
+func newRelistTimer(clock clock.Clock) *relistTimer {
 	now := clock.Now()
 	return &relistTimer{clock: clock, timer: clock.NewTimer(0), interval: fastest, due: now}
 }
 
 // soon brings the next relist forward to the fastest interval from now.
-func (p *relistTimer) soon() {
-	p.interval = fastest
-	if p.rest() > fastest {
-		p.in(fastest)
+func (t *relistTimer) soon() {
+	t.interval = fastest
+	if t.rest() > fastest {
+		t.in(fastest)
 	}
 }
 
 // relisted sets when the next relist is due, given how long the last one took: soon
 // if something happened, and later each time if nothing did.
-func (p *relistTimer) relisted(happened bool, took time.Duration) {
+func (t *relistTimer) relisted(happened bool, took time.Duration) {
 	if happened {
-		p.interval = fastest
+		t.interval = fastest
 	} else {
-		p.interval = min(slowest, 2*p.interval)
+		t.interval = min(slowest, 2*t.interval)
 	}
 	// A slow runtime is not asked all the time.
-	p.in(max(p.interval, restFactor*took))
+	t.in(max(t.interval, restFactor*took))
 }
 
 // rest is how long it is until the next relist.
-func (p *relistTimer) rest() time.Duration { return p.due.Sub(p.clock.Now()) }
+func (t *relistTimer) rest() time.Duration { return t.due.Sub(t.clock.Now()) }
 
-func (p *relistTimer) in(wait time.Duration) {
-	p.due = p.clock.Now().Add(wait)
-	p.timer.Stop()
-	p.timer.Reset(wait)
+func (t *relistTimer) in(wait time.Duration) {
+	t.due = t.clock.Now().Add(wait)
+	t.timer.Stop()
+	t.timer.Reset(wait)
 }

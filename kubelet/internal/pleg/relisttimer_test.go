@@ -10,7 +10,7 @@ import (
 // TestARuntimeThatTakesItsTimeIsGivenIt: lists are rare when nothing happens,
 // and when they take long.
 func TestARuntimeThatTakesItsTimeIsGivenIt(t *testing.T) {
-	p := newPace(testclock.NewFakeClock(time.Unix(1000, 0)))
+	p := newRelistTimer(testclock.NewFakeClock(time.Unix(1000, 0)))
 	for range 10 {
 		p.relisted(false, time.Millisecond)
 	}
