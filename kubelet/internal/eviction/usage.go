@@ -13,6 +13,7 @@ import (
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/kubelet/internal/filesystem"
+	"kctl/kubelet/internal/mountinfo"
 	"kctl/kubelet/internal/volume/claim"
 	"kctl/proto/core"
 )
@@ -77,9 +78,10 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 	if !disk {
 		return usages, nil
 	}
-	var unknown []error
+	mounts, err := mountinfo.Read()
+	unknown := []error{err}
 	for _, pod := range pods {
-		if err := m.measureDisk(pod, usages[pod.UID]); err != nil {
+		if err := m.measureDisk(pod, usages[pod.UID], mounts); err != nil {
 			unknown = append(unknown, fmt.Errorf("disk of pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}
 	}
@@ -99,15 +101,15 @@ func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
 	u.Containers[name] = Share{Memory: before.Memory + memory, Disk: before.Disk + written}
 }
 
-func (m Meter) measureDisk(pod *core.Pod, usage *Usage) error {
+func (m Meter) measureDisk(pod *core.Pod, usage *Usage, mounts mountinfo.Table) error {
 	var unknown []error
 	measure := func(dir string, itself bool) (bytes, inodes int64) {
-		bytes, inodes, err := walk(dir, itself)
+		bytes, inodes, err := walk(dir, itself, mounts)
 		unknown = append(unknown, err)
 		return bytes, inodes
 	}
 	for i := range pod.Spec.Volumes {
-		unknown = append(unknown, m.measureVolume(pod, &pod.Spec.Volumes[i], usage))
+		unknown = append(unknown, m.measureVolume(pod, &pod.Spec.Volumes[i], usage, mounts))
 	}
 	logs := m.LogDir(pod)
 	usage.add(measure(logs, true))
@@ -135,7 +137,7 @@ func (u *Usage) add(bytes, inodes int64) {
 
 // measureVolume measures a volume with a directory of its own, also if only a part of it
 // can be walked through.
-func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage) error {
+func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage, mounts mountinfo.Table) error {
 	dir := m.VolumeDir(pod, v)
 	if dir == "" {
 		return nil
@@ -148,7 +150,7 @@ func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage) erro
 		usage.Volumes[v.Name] = Volume{dir, name, int64(disk.Used), int64(disk.InodesUsed())}
 		return nil
 	}
-	bytes, inodes, err := walk(dir, true)
+	bytes, inodes, err := walk(dir, true, mounts)
 	if inodes == 0 {
 		return err // nothing is there: no container has it mounted
 	}

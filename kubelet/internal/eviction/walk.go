@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/mountinfo"
 )
 
 // walk adds up what is below dir, and dir itself if asked to, as du does: blocks,
@@ -13,12 +17,20 @@ import (
 // disappear meanwhile do not count; what can't be looked at is left out, and err
 // is the first such error.
 //
+// What is mounted below dir, as the table has it, is somebody else's and does not count. It is
+// not looked at either: the server of a file system that a pod has mounted may be away.
+//
 // Pods wrote the files, and may nest directories so deep that no path can name
 // them and not every level can be held open. So only one directory is open at a
 // time, and the way back is its "..", which is verified: if somebody moved a
 // directory meanwhile, the walk ends.
-func walk(dir string, itself bool) (bytes, inodes int64, err error) {
+func walk(dir string, itself bool, mounts mountinfo.Table) (bytes, inodes int64, err error) {
 	w := &walker{seen: map[uint64]bool{}}
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the table has no links
+	if err != nil {
+		return 0, 0, ignoreGone(err)
+	}
+	dir = filepath.Join(parent, filepath.Base(dir))
 	fd, err := openDir(unix.AT_FDCWD, dir)
 	if err != nil {
 		return 0, 0, ignoreGone(err)
@@ -30,11 +42,46 @@ func walk(dir string, itself bool) (bytes, inodes int64, err error) {
 	if itself {
 		w.count(&root)
 	}
-	w.below(fd, identity{root.Dev, root.Ino})
+	w.device = root.Dev
+	w.below(fd, identity{root.Dev, root.Ino}, mountedBelow(dir, mounts))
 	return w.bytes, w.inodes, w.err
 }
 
+// mounted are those names in a directory that are mount points (with nil) or lead to some.
+type mounted map[string]mounted
+
+func mountedBelow(dir string, mounts mountinfo.Table) mounted {
+	all := mounted{}
+	for _, point := range mounts.Below(dir) {
+		if names := strings.Split(strings.Trim(strings.TrimPrefix(point, dir), "/"), "/"); names[0] != "" {
+			all.add(names)
+		}
+	}
+	return all
+}
+
+func (m mounted) add(names []string) {
+	below, known := m[names[0]]
+	switch {
+	case len(names) == 1:
+		m[names[0]] = nil
+	case !known:
+		below = mounted{}
+		m[names[0]] = below
+		below.add(names[1:])
+	case below != nil: // else it is below another mount
+		below.add(names[1:])
+	}
+}
+
+// has says whether a name is a mount point.
+func (m mounted) has(name string) bool {
+	below, known := m[name]
+	return known && below == nil
+}
+
 type walker struct {
+	device        uint64
 	bytes, inodes int64
 	seen          map[uint64]bool // files with several names
 	err           error
@@ -50,14 +97,15 @@ type level struct {
 }
 
 type entry struct {
-	name string
-	who  identity
+	name    string
+	who     identity
+	mounted mounted // below it
 }
 
 // below walks through what is in the directory that fd is open on, and closes it.
-func (w *walker) below(fd int, who identity) {
+func (w *walker) below(fd int, who identity, mounts mounted) {
 	defer func() { w.note(unix.Close(fd)) }()
-	way := []level{{who, w.list(fd)}}
+	way := []level{{who, w.list(fd, mounts)}}
 	for {
 		last := &way[len(way)-1]
 		if n := len(last.dirs); n > 0 {
@@ -68,7 +116,7 @@ func (w *walker) below(fd int, who identity) {
 			} else {
 				w.note(unix.Close(fd))
 				fd = below
-				way = append(way, level{next.who, w.list(fd)})
+				way = append(way, level{next.who, w.list(fd, next.mounted)})
 			}
 			continue
 		}
@@ -86,7 +134,7 @@ func (w *walker) below(fd int, who identity) {
 }
 
 // list counts what is in a directory, and returns the directories of it.
-func (w *walker) list(fd int) (dirs []entry) {
+func (w *walker) list(fd int, mounts mounted) (dirs []entry) {
 	again, err := openDir(fd, ".") // closed with file
 	if err != nil {
 		w.note(err)
@@ -96,14 +144,20 @@ func (w *walker) list(fd int) (dirs []entry) {
 	names, err := file.Readdirnames(-1)
 	w.note(errors.Join(err, file.Close()))
 	for _, name := range names {
+		if mounts.has(name) {
+			continue
+		}
 		var stat unix.Stat_t
 		if err := unix.Fstatat(fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			w.note(fmt.Errorf("looking at %q: %w", name, err))
 			continue
 		}
+		if stat.Dev != w.device {
+			continue // mounted since the table was read
+		}
 		w.count(&stat)
 		if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-			dirs = append(dirs, entry{name, identity{stat.Dev, stat.Ino}})
+			dirs = append(dirs, entry{name, identity{stat.Dev, stat.Ino}, mounts[name]})
 		}
 	}
 	return dirs

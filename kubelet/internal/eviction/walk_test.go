@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/filesystem/filesystemtest"
+	"kctl/kubelet/internal/mountinfo"
 )
 
 func must(t *testing.T, err error) {
@@ -37,7 +40,7 @@ func TestWhatIsNestedDeepIsMeasured(t *testing.T) {
 	var before unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: before.Max}))
-	bytes, inodes, err := walk(root, true)
+	bytes, inodes, err := walk(root, true, nil)
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
 	if err != nil || inodes != 1+3*depth || bytes < 5000*depth {
 		t.Errorf("%d bytes, %d inodes, %v; want %d inodes", bytes, inodes, err, 1+3*depth)
@@ -53,14 +56,14 @@ func TestWalk(t *testing.T) {
 	must(t, os.Link(filepath.Join(root, "a", "file"), filepath.Join(root, "a", "b", "same")))
 	must(t, os.Symlink(outside, filepath.Join(root, "link")))
 	must(t, unix.Mkfifo(filepath.Join(root, "pipe"), 0o600))
-	bytes, inodes, err := walk(root, true)
+	bytes, inodes, err := walk(root, true, nil)
 	if err != nil || inodes != 6 || bytes < 100_000 || bytes > 200_000 {
 		t.Errorf("%d bytes, %d inodes, %v", bytes, inodes, err)
 	}
-	if below, files, err := walk(root, false); below >= bytes || files != inodes-1 || err != nil {
+	if below, files, err := walk(root, false, nil); below >= bytes || files != inodes-1 || err != nil {
 		t.Errorf("without the directory itself: %d bytes, %d inodes, %v", below, files, err)
 	}
-	if bytes, inodes, err := walk(filepath.Join(root, "none"), true); bytes != 0 || inodes != 0 || err != nil {
+	if bytes, inodes, err := walk(filepath.Join(root, "none"), true, nil); bytes != 0 || inodes != 0 || err != nil {
 		t.Errorf("nothing: %d bytes, %d inodes, %v", bytes, inodes, err)
 	}
 }
@@ -79,5 +82,41 @@ func TestADirectoryThatIsMoved(t *testing.T) {
 	must(t, os.Rename(filepath.Join(root, "a", "b"), filepath.Join(root, "other", "b")))
 	if _, err := openSame(fd, "..", identity{above.Dev, above.Ino}); err == nil || !strings.Contains(err.Error(), "was moved") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What is mounted in a pod's directory is not the pod's use of the disk, for which it could be
+// evicted, and is not even looked at: the server of a file system may be away.
+func TestAWalkStaysOnItsFileSystem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to mount file systems")
+	}
+	root := t.TempDir()
+	large, silent := filepath.Join(root, "a", "large"), filepath.Join(root, "a", "b c", "silent")
+	must(t, os.MkdirAll(large, 0o700))
+	must(t, os.MkdirAll(silent, 0o700))
+	must(t, unix.Mount("tmpfs", large, "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(large, 0)) })
+	must(t, os.WriteFile(filepath.Join(large, "file"), make([]byte, 1<<20), 0o600))
+	before, err := mountinfo.Read()
+	must(t, err)
+	filesystemtest.MountSilent(t, silent)
+	mounts, err := mountinfo.Read()
+	must(t, err)
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(root, link))
+	for _, dir := range []string{filepath.Join(root, "a"), filepath.Join(link, "a")} {
+		if bytes, inodes, err := walk(dir, true, mounts); err != nil || inodes != 2 || bytes >= 1<<20 {
+			t.Errorf("%s: %d bytes, %d inodes, %v; want itself and one directory", dir, bytes, inodes, err)
+		}
+	}
+	if bytes, inodes, err := walk(large, true, before); err != nil || inodes != 2 || bytes != 1<<20 {
+		t.Errorf("what is mounted, itself: %d bytes, %d inodes, %v", bytes, inodes, err)
+	}
+	must(t, unix.Mount("tmpfs", filepath.Join(root, "a", "b c"), "tmpfs", 0, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(filepath.Join(root, "a", "b c"), 0)) })
+	must(t, os.WriteFile(filepath.Join(root, "a", "b c", "file"), make([]byte, 1<<20), 0o600))
+	if bytes, inodes, err := walk(root, true, before); err != nil || inodes != 2 || bytes >= 1<<20 {
+		t.Errorf("mounted since the table was read: %d bytes, %d inodes, %v", bytes, inodes, err)
 	}
 }

@@ -2,11 +2,16 @@ package filesystem
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/filesystem/filesystemtest"
 )
 
 func TestSpaceOfASmallDisk(t *testing.T) {
@@ -36,4 +41,50 @@ func TestSpaceOfASmallDisk(t *testing.T) {
 	if _, err := Of(filepath.Join(dir, "none")); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("of what is not there: %v", err)
 	}
+}
+
+// A volume whose server has gone keeps one thread of the kubelet, not one for everyone who
+// asks: Go ends a process that has 10,000.
+func TestAFileSystemThatDoesNotAnswer(t *testing.T) {
+	dir := t.TempDir()
+	end := filesystemtest.MountSilent(t, dir)
+	before := threads(t)
+	for range 100 {
+		var group errgroup.Group
+		for range 5 {
+			group.Go(func() error {
+				if space, err := Of(dir); !errors.Is(err, ErrSilent) || space != (Space{}) {
+					return fmt.Errorf("%+v, %v", space, err)
+				}
+				return nil
+			})
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := threads(t); now > before+10 {
+		t.Errorf("%d threads, %d before", now, before)
+	}
+	end()
+	for errors.Is(ofError(dir), ErrSilent) { // until the kernel has told that it is gone
+		runtime.Gosched()
+	}
+	if space, err := Of(dir); err != nil || space.Capacity == 0 {
+		t.Errorf("once it is gone: %+v, %v", space, err)
+	}
+}
+
+func ofError(path string) error {
+	_, err := Of(path)
+	return err
+}
+
+func threads(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
 }

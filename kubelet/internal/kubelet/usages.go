@@ -28,33 +28,73 @@ type usages struct {
 	every time.Duration
 	clock clock.Clock
 
-	mu   sync.Mutex // held while it is measured: others wait for the same answer
-	at   time.Time
-	last map[types.UID]server.PodUsage
+	mu      sync.Mutex
+	at      time.Time
+	last    map[types.UID]server.PodUsage // replaced, never changed
+	pending chan struct{}                 // closed when the measurement that is being made is there; nil if none is
 }
 
+// logsWait is how long the sizes of logs are waited for: monitors need the other metrics
+// also while the runtime does not answer.
+const logsWait = 5 * time.Second
+
 // get returns a recent measurement, or makes one. Pods that can't be measured
-// completely have partial results.
+// completely have partial results. Who can't wait for it gets the one before.
 func (u *usages) get(ctx context.Context) map[types.UID]server.PodUsage {
 	if u.every <= 0 {
 		return nil
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if now := u.clock.Now(); u.last == nil || now.Sub(u.at) >= u.every {
-		measured, _ := u.measure(ctx, u.pods(), true)
-		u.at, u.last = now, map[types.UID]server.PodUsage{}
-		for uid, one := range measured {
-			u.last[uid] = podUsage(one, metav1.NewTime(now))
+	if pending := u.begin(ctx); pending != nil {
+		select {
+		case <-pending:
+		case <-ctx.Done():
 		}
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	return u.last
+}
+
+// begin makes a measurement if it is time, of which there is one at a time. It outlives the
+// request that it was begun for: others wait for it, too.
+func (u *usages) begin(ctx context.Context) (pending <-chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := u.clock.Now()
+	if u.pending != nil || u.last != nil && now.Sub(u.at) < u.every {
+		return u.pending
+	}
+	done := make(chan struct{})
+	u.pending = done
+	go func() {
+		defer close(done)
+		measured, _ := u.measure(context.WithoutCancel(ctx), u.pods(), true)
+		u.keep(measured, now)
+	}()
+	return done
+}
+
+// keep keeps a measurement; without any result the one before is good enough until the next
+// request.
+func (u *usages) keep(measured map[types.UID]*eviction.Usage, at time.Time) {
+	all := map[types.UID]server.PodUsage{}
+	for uid, one := range measured {
+		all[uid] = podUsage(one, metav1.NewTime(at))
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pending = nil
+	if measured != nil {
+		u.at, u.last = at, all
+	}
 }
 
 // logs returns the size of containers' logs in bytes, by pod and container.
 func (u *usages) logs() map[types.UID]map[string]uint64 {
+	ctx, cancel := context.WithTimeout(context.Background(), logsWait) // Collect has no context
+	defer cancel()
 	bytes := map[types.UID]map[string]uint64{}
-	for uid, one := range u.get(context.Background()) { // Collect has no context
+	for uid, one := range u.get(ctx) {
 		bytes[uid] = map[string]uint64{}
 		for name, logs := range one.Logs {
 			bytes[uid][name] = logs.Bytes
