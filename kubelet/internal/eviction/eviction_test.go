@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -375,7 +376,11 @@ func TestMeter(t *testing.T) {
 				Attributes:    &runtimeapi.ContainerAttributes{Labels: labels},
 				Memory:        &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: 7}},
 				WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 2 << 20}},
-			}, {Attributes: &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "another"}}}}, nil
+			}, {Attributes: &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "another"}}}, {
+				Attributes:    &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "nonsense"}},
+				Memory:        &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: math.MaxUint64}},
+				WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: math.MaxInt64}},
+			}}, nil
 		},
 		VolumeDir: func(pod *core.Pod, volume *corev1.Volume) string {
 			if volume.HostPath != nil {
@@ -400,9 +405,12 @@ func TestMeter(t *testing.T) {
 		{Name: "claimed", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 		{Name: "not-made-yet", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
-	usages, err := meter.Measure(t.Context(), []*core.Pod{pod}, true)
+	usages, err := meter.Measure(t.Context(), []*core.Pod{pod, newPod("nonsense", 0, "", "")}, true)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if u := usages["nonsense"]; u.Memory < 1<<40 || u.Disk < 1<<40 {
+		t.Errorf("a pod that uses more than there is: %+v", u)
 	}
 	u := usages["p"]
 	// Directories take a few blocks, depending on the file system.

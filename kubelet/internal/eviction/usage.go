@@ -91,15 +91,21 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 // addContainer adds the runtime's figures for a container; a restarted one may
 // be there twice.
 func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
-	memory := int64(stats.GetMemory().GetWorkingSetBytes().GetValue())
+	memory := figure(stats.GetMemory().GetWorkingSetBytes())
 	layer := stats.GetWritableLayer()
-	written := int64(layer.GetUsedBytes().GetValue())
+	written := figure(layer.GetUsedBytes())
 	u.Memory += memory
 	u.Disk += written
-	u.Inodes += int64(layer.GetInodesUsed().GetValue())
+	u.Inodes += figure(layer.GetInodesUsed())
 	before := u.Containers[name]
 	u.Containers[name] = Share{Memory: before.Memory + memory, Disk: before.Disk + written}
 }
+
+// mostOfOne is more than a container can use: a pod with a figure beyond it, which is
+// nonsense, would be taken for one that uses less than nothing.
+const mostOfOne = 1 << 50
+
+func figure(told *runtimeapi.UInt64Value) int64 { return int64(min(told.GetValue(), mostOfOne)) }
 
 func (m Meter) measureDisk(pod *core.Pod, usage *Usage, mounts mountinfo.Table) error {
 	var unknown []error

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -347,7 +348,7 @@ func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) 
 			err = errors.Join(err, failed)
 			continue
 		}
-		freed += int64(image.GetSize())
+		freed += int64(min(image.GetSize(), uint64(math.MaxInt64-freed)))
 	}
 	return freed, err
 }

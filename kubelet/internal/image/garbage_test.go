@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,20 @@ func TestAFullDisk(t *testing.T) {
 	collect("pause", "pinned", "running") // nothing can be removed
 	if len(s.complaints) != 1 {
 		t.Errorf("complaints %v", s.complaints)
+	}
+}
+
+// An image that is said to be larger than anything is enough: the others stay.
+func TestAnImageOfNonsensicalSize(t *testing.T) {
+	c, s, clock := collector(Thresholds{}, "a", "b", "c")
+	s.images[1].Size, s.images[2].Size = 1<<62, math.MaxUint64
+	unused, err := c.unused(t.Context())
+	if err != nil || len(unused) != 3 {
+		t.Fatalf("%d images, %v", len(unused), err)
+	}
+	clock.Step(time.Hour)
+	if freed, err := c.free(t.Context(), unused, 1<<62+1); err != nil || freed != math.MaxInt64 || len(s.images) != 2 {
+		t.Errorf("%d bytes freed, %v; left: %v", freed, err, s.names())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/opencontainers/cgroups"
@@ -74,8 +75,13 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 	return nil
 }
 
-// maxImageNames is the number of names that the node reports of an image.
-const maxImageNames = 5
+const (
+	// maxImageNames is the number of names that the node reports of an image.
+	maxImageNames = 5
+	// maxImageName is longer than any reference. The API would refuse the node's status with
+	// names of megabytes.
+	maxImageName = 1024
+)
 
 // nodeRuntime is what the node reports about the runtime.
 type nodeRuntime struct{ k *Kubelet }
@@ -128,14 +134,11 @@ func (n nodeRuntime) Images(ctx context.Context) ([]corev1.ContainerImage, error
 	}
 	listed := make([]corev1.ContainerImage, 0, len(images))
 	for _, image := range images {
-		names := slices.Concat(image.GetRepoDigests(), image.GetRepoTags())
-		listed = append(listed, corev1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(image.GetSize())})
+		names := slices.DeleteFunc(slices.Concat(image.GetRepoDigests(), image.GetRepoTags()), func(name string) bool { return len(name) > maxImageName })
+		listed = append(listed, corev1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(min(image.GetSize(), math.MaxInt64))})
 	}
 	slices.SortFunc(listed, func(a, b corev1.ContainerImage) int {
-		if a.SizeBytes != b.SizeBytes {
-			return int(b.SizeBytes - a.SizeBytes)
-		}
-		return slices.Compare(a.Names, b.Names)
+		return cmp.Or(cmp.Compare(b.SizeBytes, a.SizeBytes), slices.Compare(a.Names, b.Names))
 	})
 	if most := int(n.k.config.NodeStatusMaxImages); most >= 0 {
 		listed = listed[:min(len(listed), most)]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/dump"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/proto/core"
@@ -52,6 +53,11 @@ func sandboxOfKubelet(labels map[string]string) bool {
 
 func containerOfKubelet(labels map[string]string) bool {
 	return sandboxOfKubelet(labels) && areFileNames(labels, kubelettypes.KubernetesContainerNameLabel)
+}
+
+// OfKubelet tells whether a measured container can be a kubelet's.
+func OfKubelet(of *runtimeapi.ContainerAttributes) bool {
+	return containerOfKubelet(of.GetLabels()) && len(of.GetId()) <= unix.NAME_MAX
 }
 
 func areFileNames(labels map[string]string, keys ...string) bool {

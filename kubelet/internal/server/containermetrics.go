@@ -62,10 +62,14 @@ func (s *Server) containerMetrics(c *gin.Context) {
 func labelled(pairs ...string) string {
 	var text []string
 	for i := 0; i < len(pairs); i += 2 {
-		text = append(text, fmt.Sprintf("%s=%q", pairs[i], pairs[i+1]))
+		text = append(text, pairs[i]+`="`+escapes.Replace(pairs[i+1])+`"`)
 	}
 	return "{" + strings.Join(text, ",") + "}"
 }
+
+// escapes are those of the text format; it has no others, and whoever reads one refuses all of
+// the answer.
+var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // addContainer adds one container's usage and limits.
 func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats) {

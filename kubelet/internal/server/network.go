@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -65,13 +67,13 @@ func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all
 	sandboxes, _ := s.Runtime.ListPodSandboxStats(ctx, nil)
 	for _, one := range sandboxes {
 		id, n := one.GetAttributes().GetId(), one.GetLinux().GetNetwork()
-		if n == nil || but[id] {
+		if n == nil || but[id] || !areNames(id, one.GetAttributes().GetMetadata().GetNamespace(), one.GetAttributes().GetMetadata().GetName()) {
 			continue
 		}
 		of := network{id: id, pod: one.GetAttributes().GetMetadata(), at: time.Unix(0, n.GetTimestamp())}
 		first := n.GetDefaultInterface().GetName()
 		for _, u := range append([]*runtimeapi.NetworkInterfaceUsage{n.GetDefaultInterface()}, n.GetInterfaces()...) {
-			if u != nil && (len(of.interfaces) == 0 || u.GetName() != first) {
+			if u != nil && areNames(u.GetName()) && (len(of.interfaces) == 0 || u.GetName() != first) {
 				of.interfaces = append(of.interfaces, interfaceTraffic{
 					u.GetName(), counters{bytes: value(u.GetRxBytes()), errors: value(u.GetRxErrors())}, counters{bytes: value(u.GetTxBytes()), errors: value(u.GetTxErrors())},
 				})
@@ -80,6 +82,12 @@ func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all
 		all = append(all, of)
 	}
 	return all
+}
+
+// areNames says that what the runtime tells as names may be some: each would be in every line of
+// an answer.
+func areNames(told ...string) bool {
+	return !slices.ContainsFunc(told, func(name string) bool { return len(name) > unix.NAME_MAX })
 }
 
 // stats is the form of the summary; nil without interfaces.

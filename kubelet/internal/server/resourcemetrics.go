@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -107,16 +108,23 @@ var kinds = map[string]struct{ kind, help string }{
 	"resource_scrape_error":                            {"gauge", "1 if there was an error while getting container metrics, 0 otherwise"},
 }
 
-// samples are lines of the answer by metric.
-type samples map[string][]string
+// samples are the figures of the answer, by metric and labels. Of two with the same the
+// first counts: monitors refuse an answer with both, which a runtime that lists something
+// twice would make of it.
+type samples map[string]map[string]string
 
 func (f samples) add(name, labels, value string, milliseconds int64) {
-	f[name] = append(f[name], fmt.Sprintf("%s%s %s %d\n", name, labels, value, milliseconds))
+	f.plain(name, labels, value+" "+strconv.FormatInt(milliseconds, 10))
 }
 
 // plain adds a figure without a timestamp of its own.
 func (f samples) plain(name, labels, value string) {
-	f[name] = append(f[name], fmt.Sprintf("%s%s %s\n", name, labels, value))
+	if f[name] == nil {
+		f[name] = map[string]string{}
+	}
+	if _, told := f[name][labels]; !told {
+		f[name][labels] = value
+	}
 }
 
 // addStarts adds when containers started, from which metrics-server computes
@@ -143,12 +151,13 @@ func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(typ
 		if uid == "" {
 			continue
 		}
-		pod := fmt.Sprintf("namespace=%q,pod=%q}", labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel])
-		if pods["{"+pod] == nil {
-			pods["{"+pod] = &podSum{}
+		namespace, name := labels[kubelettypes.KubernetesPodNamespaceLabel], labels[kubelettypes.KubernetesPodNameLabel]
+		pod := labelled("namespace", namespace, "pod", name)
+		if pods[pod] == nil {
+			pods[pod] = &podSum{}
 		}
-		pods["{"+pod].uid = types.UID(uid)
-		f.addContainer(fmt.Sprintf("{container=%q,%s", labels[kubelettypes.KubernetesContainerNameLabel], pod), one, pods["{"+pod])
+		pods[pod].uid = types.UID(uid)
+		f.addContainer(labelled("container", labels[kubelettypes.KubernetesContainerNameLabel], "namespace", namespace, "pod", name), one, pods[pod])
 	}
 	for of, pod := range pods {
 		if groups != nil && pod.cpu.known && pod.memory.known {
@@ -219,8 +228,9 @@ func (f samples) String() string {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n", name, kinds[name].help, name, kinds[name].kind)
-		slices.Sort(f[name])
-		text.WriteString(strings.Join(f[name], ""))
+		for _, labels := range slices.Sorted(maps.Keys(f[name])) {
+			fmt.Fprintf(&text, "%s%s %s\n", name, labels, f[name][labels])
+		}
 	}
 	return text.String()
 }
