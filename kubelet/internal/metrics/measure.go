@@ -120,9 +120,23 @@ var endedTypes = map[status.ContainerKind]string{
 	status.AppContainer: "container", status.InitContainer: "init_container", status.EphemeralContainer: "ephemeral_container",
 }
 
+// endReasons are those that runtimes and the kubelet give. Any other text of a runtime's would be
+// kept, and exported, for ever.
+var endReasons = []string{
+	"", "Completed", "Error", "OOMKilled", "StartError", "ContainerCannotRun", "ContainerStatusUnknown", "DeadlineExceeded", "Unknown", "seccomp killed",
+}
+
 // ObserveEnd takes a container's end.
 func (m *Metrics) ObserveEnd(kind status.ContainerKind, how *corev1.ContainerStateTerminated) {
-	m.terminated.WithLabelValues(endedTypes[kind], strconv.Itoa(int(how.ExitCode)), how.Reason).Inc()
+	const other = "other"
+	code, reason := other, other
+	if how.ExitCode >= 0 && how.ExitCode <= 255 { // as the kernel has them
+		code = strconv.Itoa(int(how.ExitCode))
+	}
+	if slices.Contains(endReasons, how.Reason) {
+		reason = how.Reason
+	}
+	m.terminated.WithLabelValues(endedTypes[kind], code, reason).Inc()
 }
 
 // imageSizes are the size classes of images for the metrics of pulls.
