@@ -1,10 +1,13 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
 )
@@ -42,5 +45,44 @@ func TestWhatMakesAStaticPodAnother(t *testing.T) {
 	}
 	if got := uid(strings.Replace(manifest, "name: web", "name: web\n  uid: mine", 1), "node-1", "/m/web.yaml"); got != "mine" {
 		t.Errorf("the manifest's own UID became %s", got)
+	}
+}
+
+// A manifest that is a copy of a pod of the API, with its UID, must not take the pod's containers
+// away: the API has precedence, before and after.
+func TestAManifestWithAPodsUID(t *testing.T) {
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	copied, other := apiPod("a", func(p *core.Pod) { p.Name = "copy" }), apiPod("x", nil)
+	for _, step := range []struct {
+		source string
+		pods   []*core.Pod
+		want   []string
+	}{
+		{core.FileSource, []*core.Pod{copied, other}, []string{"ADD:a,x"}},
+		{core.HTTPSource, []*core.Pod{other}, []string{"ADD:"}},
+		{core.ApiserverSource, []*core.Pod{apiPod("a", nil), apiPod("b", nil)}, []string{"REMOVE:a", "ADD:a,b"}},
+		{core.FileSource, []*core.Pod{copied, other}, nil},
+		{core.FileSource, []*core.Pod{copied}, []string{"REMOVE:x"}},
+		{core.HTTPSource, []*core.Pod{other}, []string{"ADD:x"}},
+		{core.ApiserverSource, []*core.Pod{apiPod("b", nil)}, []string{"REMOVE:a"}},
+		{core.FileSource, []*core.Pod{copied, other}, []string{"REMOVE:x", "ADD:a,x"}},
+	} {
+		m.Set(t.Context(), step.source, step.pods)
+		if got := taken(m); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.source, got, step.want)
+		}
+	}
+}
+
+// What the kubelet makes for a pod has its UID in its name.
+func TestUIDsThatAreTooLong(t *testing.T) {
+	for n, ok := range map[int]bool{maxUID: true, maxUID + 1: false, 1 << 20: false} {
+		pods, err := decodePods([]byte(strings.Replace(manifest, "name: web", "name: web\n  uid: "+strings.Repeat("u", n), 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := complete(pods[0], origin{source: core.FileSource, location: "/m", nodeName: "node-1"}); (err == nil) != ok || err != nil && len(err.Error()) > 200 {
+			t.Errorf("a UID of %d bytes: %v", n, err)
+		}
 	}
 }

@@ -174,6 +174,9 @@ func complete(pod *core.Pod, o origin) error {
 		}
 		pod.UID = uid
 	}
+	if len(pod.UID) > maxUID {
+		return fmt.Errorf("metadata.uid: has %d bytes, and may have %d", len(pod.UID), maxUID)
+	}
 	if problems := path.IsValidPathSegmentName(string(pod.UID)); len(problems) > 0 { // directories are named by it
 		return fmt.Errorf("metadata.uid: %q: %s", pod.UID, strings.Join(problems, "; "))
 	}
@@ -198,6 +201,10 @@ func complete(pod *core.Pod, o origin) error {
 		corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 	return validateStatic(pod)
 }
+
+// maxUID bounds a UID of a manifest's own: names of directories and of control groups have it
+// in them, and the runtime's sandboxes are found again by it.
+const maxUID = 128
 
 func manifestUID(pod *core.Pod, o origin) (types.UID, error) {
 	data, err := json.Marshal(pod)

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,14 +29,20 @@ type Mux struct {
 
 	mu      sync.Mutex
 	sources map[string]*state
+	claimed map[string]map[types.UID]bool // the UIDs of each source's pods
 }
 
 // state is the last state of one source.
 type state struct {
-	mu      sync.Mutex // held while the source's updates are sent, to keep their order
+	mu      sync.Mutex  // held while the source's updates are sent, to keep their order
+	given   []*core.Pod // as Set got them
 	pods    map[types.UID]known
 	ignored map[identity]bool // those that distinct left out, which the log says once
 }
+
+// precedence says which of several sources has a UID that pods of all of them have. The API
+// gives each pod a UID of its own, so a manifest with the same is a copy of that pod.
+var precedence = []string{core.ApiserverSource, core.FileSource, core.HTTPSource}
 
 // known is a pod as the source gave it, and as it was sent on.
 type known struct {
@@ -46,7 +53,7 @@ type known struct {
 func NewMux(clock clock.PassiveClock, logger *zap.Logger) *Mux {
 	return &Mux{
 		clock: clock, logger: logger,
-		updates: make(chan core.PodUpdate, updateBuffer), sources: map[string]*state{},
+		updates: make(chan core.PodUpdate, updateBuffer), sources: map[string]*state{}, claimed: map[string]map[types.UID]bool{},
 	}
 }
 
@@ -62,17 +69,62 @@ func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
 	s, first := m.source(source)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byOp := s.merge(m.distinct(s, source, pods), source, m.clock.Now())
-	sent := false
+	s.given = pods
+	pods = m.distinct(s, source, pods)
+	m.claim(ctx, source, pods)
+	byOp := s.merge(pods, source, m.clock.Now())
+	if sent := m.sendAll(ctx, source, byOp); first && !sent {
+		m.send(ctx, core.PodUpdate{Op: core.ADD, Source: source})
+	}
+}
+
+// claim takes the UIDs of a source's pods from the sources after it, whose pods with these
+// are removed first.
+func (m *Mux) claim(ctx context.Context, source string, pods []*core.Pod) {
+	uids := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		uids[pod.UID] = true
+	}
+	m.mu.Lock()
+	m.claimed[source] = uids
+	m.mu.Unlock()
+	for _, after := range precedence[slices.Index(precedence, source)+1:] {
+		m.mu.Lock()
+		other := m.sources[after]
+		m.mu.Unlock()
+		if other != nil {
+			m.yield(ctx, other, after, uids)
+		}
+	}
+}
+
+// yield removes those of a source's pods whose UIDs another source has.
+func (m *Mux) yield(ctx context.Context, s *state, source string, uids map[types.UID]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid := range s.pods {
+		if uids[uid] {
+			m.sendAll(ctx, source, s.merge(m.distinct(s, source, s.given), source, m.clock.Now()))
+			return
+		}
+	}
+}
+
+// isClaimed tells whether a source before this one has the UID.
+func (m *Mux) isClaimed(source string, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(precedence[:max(0, slices.Index(precedence, source))], func(before string) bool { return m.claimed[before][uid] })
+}
+
+func (m *Mux) sendAll(ctx context.Context, source string, byOp map[core.PodOperation][]*core.Pod) (sent bool) {
 	for _, op := range []core.PodOperation{core.REMOVE, core.ADD, core.UPDATE, core.DELETE, core.RECONCILE} {
 		if len(byOp[op]) > 0 {
 			sent = true
 			m.send(ctx, core.PodUpdate{Pods: byOp[op], Op: op, Source: source})
 		}
 	}
-	if first && !sent {
-		m.send(ctx, core.PodUpdate{Op: core.ADD, Source: source})
-	}
+	return sent
 }
 
 func (m *Mux) source(name string) (s *state, first bool) {
@@ -94,22 +146,22 @@ func (m *Mux) send(ctx context.Context, update core.PodUpdate) {
 }
 
 // distinct leaves out pods whose full name or UID another pod of the same
-// source has already: a node can't run both. Files and URLs are read
-// repeatedly, so this is reported only for pods that were not left out the last
-// time.
+// source has already, or whose UID a source before it has: a node can't run both. Files
+// and URLs are read repeatedly, so this is reported only for pods that were not left out
+// the last time.
 func (m *Mux) distinct(s *state, source string, pods []*core.Pod) []*core.Pod {
 	names, uids := make(map[types.NamespacedName]bool, len(pods)), make(map[types.UID]bool, len(pods))
 	distinct, ignored := pods[:0:0], map[identity]bool{}
 	for _, pod := range pods {
 		who := identityOf(pod)
-		if !names[who.name] && !uids[who.uid] {
+		if !names[who.name] && !uids[who.uid] && !m.isClaimed(source, who.uid) {
 			names[who.name], uids[who.uid] = true, true
 			distinct = append(distinct, pod)
 			continue
 		}
 		ignored[who] = true
 		if !s.ignored[who] {
-			m.logger.Warn("pod ignored: its source has another of the same name or uid",
+			m.logger.Warn("pod ignored: there is another of the same name or uid",
 				zap.String("source", source), daemon.PodFields(pod))
 		}
 	}
