@@ -25,23 +25,29 @@ import (
 // their workers, the others fail.
 func (k *Kubelet) HandlePodAdditions(pods []*core.Pod) {
 	start := k.clock.Now()
+	active := &activePods{kubelet: k}
 	for _, pod := range byCreation(pods) {
 		k.pods.Set(pod)
 		if podmanager.IsMirror(pod) {
 			k.handleMirror(pod)
 			continue
 		}
-		recorder := k.statuses.Recorder(pod)
-		recorder.Stamp(relay.KubeletSeen, start)
-		if !status.Ending(pod) && !k.workers.TerminationRequested(pod.UID) {
-			if decision := k.admit(pod); !decision.Admitted {
-				k.reject(pod, decision)
-				continue
-			}
-		}
-		recorder.Stamp(relay.KubeletAdmitted, k.clock.Now())
-		k.update(podworker.Create, pod, start)
+		k.addPod(pod, active, start)
+		active.update(pod)
 	}
+}
+
+func (k *Kubelet) addPod(pod *core.Pod, active *activePods, start time.Time) {
+	recorder := k.statuses.Recorder(pod)
+	recorder.Stamp(relay.KubeletSeen, start)
+	if !status.Ending(pod) && !k.workers.TerminationRequested(pod.UID) {
+		if decision := k.admit(pod, active); !decision.Admitted {
+			k.reject(pod, decision)
+			return
+		}
+	}
+	recorder.Stamp(relay.KubeletAdmitted, k.clock.Now())
+	k.update(podworker.Create, pod, start)
 }
 
 func byCreation(pods []*core.Pod) []*core.Pod {
@@ -55,7 +61,7 @@ func (k *Kubelet) update(t podworker.UpdateType, pod *core.Pod, start time.Time)
 }
 
 // admit decides, given all pods that are on the node and have not ended.
-func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
+func (k *Kubelet) admit(pod *core.Pod, active *activePods) admit.Decision {
 	if k.shutdown.ShuttingDown() {
 		return admit.Refuse(shutdown.RejectedReason, "%s", shutdown.RejectedMessage)
 	}
@@ -68,10 +74,7 @@ func (k *Kubelet) admit(pod *core.Pod) admit.Decision {
 	if profile := admit.AppArmor(pod, k.appArmor); !profile.Admitted {
 		return profile
 	}
-	var others []*core.Pod
-	for _, other := range k.otherPods(pod) {
-		others = append(others, k.allocations.Allocated(other))
-	}
+	others := active.beside(pod)
 	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
 	if decision.InsufficientResource != "" && podmanager.IsCritical(pod) {
 		return k.preemptFor(pod, others, decision)

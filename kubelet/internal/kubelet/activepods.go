@@ -1,0 +1,49 @@
+package kubelet
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/proto/core"
+)
+
+// activePods are the pods that hold resources of the node, with what they were granted, while
+// new pods are admitted one after the other: to look at all pods of the node for each of
+// thousands takes minutes, in which nothing else is handled.
+type activePods struct {
+	kubelet *Kubelet
+	granted map[types.UID]*core.Pod
+	at      time.Time // when all were looked at
+}
+
+// activeFor is how long those that end meanwhile may still count.
+const activeFor = time.Second
+
+// beside are all of them but one.
+func (a *activePods) beside(pod *core.Pod) []*core.Pod {
+	if now := a.kubelet.clock.Now(); a.granted == nil || now.Sub(a.at) >= activeFor {
+		a.granted, a.at = map[types.UID]*core.Pod{}, now
+		for _, one := range a.kubelet.pods.Pods() {
+			a.update(one)
+		}
+	}
+	others := make([]*core.Pod, 0, len(a.granted))
+	for uid, other := range a.granted {
+		if uid != pod.UID {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// update takes a pod in, or out if it is not active.
+func (a *activePods) update(pod *core.Pod) {
+	switch {
+	case a.granted == nil: // nobody has asked yet
+	case a.kubelet.active(pod):
+		a.granted[pod.UID] = a.kubelet.allocations.Allocated(pod)
+	default:
+		delete(a.granted, pod.UID)
+	}
+}

@@ -1,0 +1,81 @@
+package kubelet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"kctl/kubelet/internal/config"
+	"kctl/proto/core"
+)
+
+// Of more manifests than the node has room for, as many run as there is room for.
+func TestMoreManifestsThanRoom(t *testing.T) {
+	const manifests, room = 40, 7
+	b, _ := newHollowBed(t, func(c *config.Config) {
+		c.StaticPodPath, c.MaxPods = t.TempDir(), room
+		for i := range manifests {
+			text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":1,"hostPort":%d}]}]}}`, i, 1+i%20)
+			if err := os.WriteFile(filepath.Join(c.StaticPodPath, fmt.Sprint(i, ".json")), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	phases := func() map[corev1.PodPhase]int {
+		count := map[corev1.PodPhase]int{}
+		for _, pod := range b.kubelet.pods.Pods() {
+			status, _ := b.kubelet.statuses.Get(pod.UID)
+			count[status.Phase]++
+		}
+		return count
+	}
+	b.eventually("as many pods to run as there is room for, and the others to fail", func() bool {
+		return phases()[corev1.PodRunning] == room && phases()[corev1.PodFailed] == manifests-room
+	})
+}
+
+// The pods of the node are looked at once for many new ones, and what becomes of these is known
+// at once.
+func TestActivePods(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("runs", nil))
+	b.waitPhase("runs", corev1.PodRunning)
+	named := func(name string, phase corev1.PodPhase) *core.Pod {
+		pod := hollowPod(name, nil)
+		pod.UID, pod.Status.Phase = types.UID(name), phase
+		return pod
+	}
+	first, second, third := named("first", ""), named("second", ""), named("third", "")
+	a := &activePods{kubelet: b.kubelet}
+	expect := func(when string, want ...string) {
+		t.Helper()
+		var names []string
+		for _, pod := range a.beside(third) {
+			names = append(names, pod.Name)
+		}
+		if slices.Sort(names); !slices.Equal(names, want) {
+			t.Errorf("%s: %q, want %q", when, names, want)
+		}
+	}
+	b.kubelet.pods.Set(first)
+	expect("at first", "first", "runs")
+	a.at = time.Now().Add(time.Hour) // however slow the test is
+	b.kubelet.pods.Set(second)
+	expect("one is not handled yet", "first", "runs")
+	a.update(second)
+	a.update(third)
+	expect("two were admitted", "first", "runs", "second")
+	a.update(named("first", corev1.PodFailed))
+	expect("one was refused", "runs", "second")
+	a.at = time.Time{}
+	expect("all are looked at again", "first", "runs", "second")
+	for _, pod := range []*core.Pod{first, second} {
+		b.kubelet.pods.Remove(pod)
+	}
+}
