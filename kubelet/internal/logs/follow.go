@@ -39,11 +39,12 @@ type follower struct {
 	heard   chan struct{} // holds one token when something happened at the log's path
 	created chan struct{} // holds one token when a file appeared there; closed when nothing is watched any more
 
-	mu     sync.Mutex
-	closed bool        // nothing is held any more
-	newest os.FileInfo // of the files that had the log's path
-	next   []*os.File  // that have it or had it since, the oldest first
-	lost   int         // that had it before these, and will not be read
+	mu       sync.Mutex
+	closed   bool        // nothing is held any more
+	newest   os.FileInfo // of the files that had the log's path
+	next     []*os.File  // that have it or had it since, the oldest first
+	lost     int         // that had it before these, and will not be read
+	reopened int         // how many the reader has opened itself
 }
 
 func newFollower(log *Log, o Options) *follower {
@@ -107,16 +108,29 @@ func (f *follower) wake() {
 // oldest is not read, and reopen says so: holding all of them would occupy as much
 // disk as a container can fill while somebody's terminal is paused.
 func (f *follower) hold() {
-	file, err := OpenRegular(f.log.path)
-	if err != nil {
-		return // moved away again, or nothing to read; the reader looks itself
+	for held := false; !held; {
+		f.mu.Lock()
+		reopened := f.reopened
+		f.mu.Unlock()
+		file, err := OpenRegular(f.log.path)
+		if err != nil {
+			return // moved away again, or nothing to read; the reader looks itself
+		}
+		held = f.keep(file, reopened)
 	}
+}
+
+// keep takes a file over that was opened after the reader had opened so many itself. It
+// reports false if the reader has opened another meanwhile, which may be newer: it must not
+// be read before this one.
+func (f *follower) keep(file *os.File, reopened int) bool {
 	info, err := file.Stat()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil || f.closed || os.SameFile(info, f.newest) {
+	current := reopened == f.reopened
+	if err != nil || f.closed || !current || os.SameFile(info, f.newest) {
 		_ = file.Close()
-		return
+		return err != nil || f.closed || current
 	}
 	f.newest = info
 	if f.next = append(f.next, file); len(f.next) > heldFiles {
@@ -124,6 +138,7 @@ func (f *follower) hold() {
 		f.next = f.next[1:]
 		f.lost++
 	}
+	return true
 }
 
 // reopen continues with the next file after the one that was read, and says how
@@ -141,6 +156,7 @@ func (f *follower) reopen() (lost int, err error) {
 			return 0, fmt.Errorf("looking at the log's next file: %w", err)
 		}
 		f.next = append(f.next, file)
+		f.reopened++
 	}
 	_ = f.log.file.Close() // it was only read
 	f.log.file, f.next = f.next[0], f.next[1:]

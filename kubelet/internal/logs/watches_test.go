@@ -121,3 +121,43 @@ func TestWatchesOfALogThatHangs(t *testing.T) {
 	stuck.mu.Unlock()
 	leave(stuck)
 }
+
+// A log is rotated twice while its next file is being opened to be held, and the reader opens
+// the newest itself: the one in between must not be read after it, and that one then again.
+func TestWatchesOfALogThatIsRotatedTwice(t *testing.T) {
+	path := logFile(t, "first")
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	f := newFollower(log, Options{})
+	defer f.close()
+	replace := func(content string) {
+		t.Helper()
+		if err := errors.Join(os.Rename(path, path+"."+content), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace("second")
+	second, err := OpenRegular(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace("third")
+	if _, err := f.reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if f.keep(second, 0) {
+		t.Error("a file is kept that the reader has gone past")
+	}
+	f.hold()
+	if is, err := f.isMoved(); is || err != nil || len(f.next) > 0 {
+		t.Errorf("the newest would be read again: %v, %v", is, err)
+	}
+	replace("fourth")
+	f.hold()
+	if len(f.next) != 1 {
+		t.Errorf("%d files are held, want the fourth", len(f.next))
+	}
+}
