@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -35,6 +36,15 @@ const answerWithin = 2 * time.Second
 // A file system that does not answer keeps one thread, however often it is asked for:
 // until it answers, everyone gets ErrSilent.
 func Of(path string) (Space, error) { return asked.about(path) }
+
+// Answers returns an error if the file system that holds path does not answer: whoever asks
+// it for anything else would wait with no way to give up.
+func Answers(path string) error {
+	if _, err := Of(path); errors.Is(err, ErrSilent) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
 
 var asked = questions{pending: map[string]*question{}}
 

@@ -12,6 +12,8 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/filesystem"
 )
 
 // SetUp makes sure that the path is what the source says it is.
@@ -20,9 +22,13 @@ func SetUp(source *corev1.HostPathVolumeSource) error {
 	if source.Type != nil {
 		kind = *source.Type
 	}
-	switch kind {
-	case corev1.HostPathUnset:
+	if kind == corev1.HostPathUnset {
 		return nil
+	}
+	if err := filesystem.Answers(source.Path); err != nil {
+		return fmt.Errorf("hostPath: %w", err)
+	}
+	switch kind {
 	case corev1.HostPathDirectoryOrCreate:
 		return makeDirectory(source.Path)
 	case corev1.HostPathFileOrCreate:

@@ -1,12 +1,16 @@
 package hostpath
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"kctl/kubelet/internal/filesystem"
+	"kctl/kubelet/internal/filesystem/filesystemtest"
 )
 
 func TestSetUpChecksTypes(t *testing.T) {
@@ -80,6 +84,17 @@ func TestWhatAPathIsInsteadIsTold(t *testing.T) {
 	} {
 		if err := SetUp(&corev1.HostPathVolumeSource{Path: c.path, Type: &c.kind}); err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v, want %s", c.kind, err, c.want)
+		}
+	}
+}
+
+// The pod says why it does not start, and can be deleted.
+func TestAPathWhoseFileSystemIsSilent(t *testing.T) {
+	dir := t.TempDir()
+	filesystemtest.MountSilent(t, dir)
+	for _, kind := range []corev1.HostPathType{corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate, corev1.HostPathFileOrCreate, corev1.HostPathSocket} {
+		if err := SetUp(&corev1.HostPathVolumeSource{Path: filepath.Join(dir, "path"), Type: &kind}); !errors.Is(err, filesystem.ErrSilent) {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"kctl/kubelet/internal/filesystem"
 	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
 )
@@ -57,18 +58,11 @@ func (v Volume) SetUp(ctx context.Context, pod *core.Pod, dir string) error {
 }
 
 func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
-	source, err := os.OpenFile(v.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	source, is, err := v.open()
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	var is unix.Stat_t
-	if err := unix.Fstat(int(source.Fd()), &is); err != nil {
-		return fmt.Errorf("looking at %s: %w", v.Source, err)
-	}
-	if is.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("%s is not a directory: only directories are supported", v.Source)
-	}
 	tree, err := mount.Clone(source)
 	if err != nil {
 		return err
@@ -90,6 +84,25 @@ func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
 		}
 	}
 	return mount.Move(tree, dir)
+}
+
+// open opens the directory, without waiting for a file system that does not answer.
+func (v Volume) open() (source *os.File, is unix.Stat_t, err error) {
+	if err := filesystem.Answers(v.Source); err != nil {
+		return nil, is, err
+	}
+	if source, err = os.OpenFile(v.Source, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return nil, is, err
+	}
+	if err = unix.Fstat(int(source.Fd()), &is); err != nil {
+		err = fmt.Errorf("looking at %s: %w", v.Source, err)
+	} else if is.Mode&unix.S_IFMT != unix.S_IFDIR {
+		err = fmt.Errorf("%s is not a directory: only directories are supported", v.Source)
+	}
+	if err != nil {
+		_ = source.Close() // it was only looked at
+	}
+	return source, is, err
 }
 
 // isElsewhere tells whether a pod has the directory already.
