@@ -22,8 +22,8 @@ import (
 
 var errRedirect = errors.New("the backend attempted to redirect this request, which is not permitted")
 
-// GroupVersion is the group and version of a path.
-func GroupVersion(path string) (schema.GroupVersion, bool) {
+// groupVersionOf is the group and version of a path.
+func groupVersionOf(path string) (schema.GroupVersion, bool) {
 	rest, ok := strings.CutPrefix(path, "/apis/")
 	if !ok {
 		return schema.GroupVersion{}, false
@@ -37,7 +37,7 @@ func GroupVersion(path string) (schema.GroupVersion, bool) {
 // answer back. It reports false, and answers nothing, if there is no such
 // server.
 func (a *Aggregator) Serve(w http.ResponseWriter, r *http.Request) bool {
-	gv, ok := GroupVersion(r.URL.Path)
+	gv, ok := groupVersionOf(r.URL.Path)
 	return ok && a.serve(w, r, gv)
 }
 
@@ -51,7 +51,7 @@ func (a *Aggregator) ServeDocument(w http.ResponseWriter, r *http.Request) bool 
 	if !ok {
 		return false
 	}
-	gv, ok := GroupVersion(rest)
+	gv, ok := groupVersionOf(rest)
 	return ok && a.serve(w, r, gv)
 }
 

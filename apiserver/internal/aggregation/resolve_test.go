@@ -84,13 +84,13 @@ func TestServices(t *testing.T) {
 	}
 }
 
-func TestGroupVersion(t *testing.T) {
+func TestGroupVersionOf(t *testing.T) {
 	for path, want := range map[string]string{
 		"/apis/a.b/v1": "a.b/v1", "/apis/a.b/v1/": "a.b/v1", "/apis/a.b/v1/things/x": "a.b/v1",
 		"/apis/a.b": "", "/apis/a.b/": "", "/apis//v1": "", "/api/v1/pods": "", "/openapi/v3/apis/a.b/v1": "", "": "",
 	} {
 		got := ""
-		if gv, ok := GroupVersion(path); ok {
+		if gv, ok := groupVersionOf(path); ok {
 			got = gv.String()
 		}
 		if got != want {

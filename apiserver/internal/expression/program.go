@@ -161,8 +161,8 @@ func (b *Budget) spend(details *cel.EvalDetails) error {
 // Left is what has not been used yet.
 func (b *Budget) Left() int64 { return b.left }
 
-// Take uses cost for something that is not an expression of its own.
-func (b *Budget) Take(cost int64) { b.left -= cost }
+// take uses cost for something that is not an expression of its own.
+func (b *Budget) take(cost int64) { b.left -= cost }
 
 // Evaluate runs the program with the variables, an interpreter.Activation or a
 // map[string]any. It ends with ctx.
@@ -173,7 +173,7 @@ func (p *Program) Evaluate(ctx context.Context, variables any, budget *Budget) (
 	value, details, err := p.program.ContextEval(ctx, variables)
 	if isLimit(err) {
 		// A call that exceeds its limit has used all of it.
-		budget.Take(celconfig.PerCallLimit)
+		budget.take(celconfig.PerCallLimit)
 		return nil, ErrCallLimit
 	}
 	if drawn := budget.spend(details); drawn != nil && err == nil {

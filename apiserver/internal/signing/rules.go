@@ -8,20 +8,19 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 
 	"kctl/proto/core"
 )
-
-// LegacyUnknown signs requests of older clients, which name no signer. The API
-// no longer accepts them, but old ones may be stored.
-const LegacyUnknown = "kubernetes.io/legacy-unknown"
 
 // rules are what each signer permits.
 var rules = map[string]func(parsed *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error{
 	certificatesv1.KubeAPIServerClientSignerName:        validateClient,
 	certificatesv1.KubeAPIServerClientKubeletSignerName: ValidateKubeletClient,
 	certificatesv1.KubeletServingSignerName:             validateKubeletServing,
-	LegacyUnknown:                                       func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
+	// Older clients name no signer. The API no longer accepts their requests, but old
+	// ones may be stored.
+	certificatesv1beta1.LegacyUnknownSignerName: func(*x509.CertificateRequest, []certificatesv1.KeyUsage) error { return nil },
 }
 
 // Knows reports whether the signer is one of Kubernetes' own.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/utils/ptr"
 
 	"kctl/proto/pki"
@@ -60,7 +61,7 @@ func TestRules(t *testing.T) {
 		"serving by address":          {servingSigner, with(func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(10, 0, 0, 1)} }), "server auth,digital signature,key encipherment", ""},
 		"serving without a name":      {servingSigner, with(none), "server auth,digital signature", "is required"},
 		"serving as a client too":     {servingSigner, with(names), "server auth,digital signature,client auth", `"client auth" is not permitted`},
-		"legacy":                      {LegacyUnknown, with(names), "any", ""},
+		"legacy":                      {certificatesv1beta1.LegacyUnknownSignerName, with(names), "any", ""},
 		"another signer":              {"acme.test/x", with(none), "client auth", "not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,10 +29,10 @@ func Of(err error) *metav1.Status {
 }
 
 // JSON is the Status of an error as a watch sends it.
-func JSON(err error) []byte { return Encode(Of(err)) }
+func JSON(err error) []byte { return encodeJSON(Of(err)) }
 
-// Encode is a Status in JSON.
-func Encode(status *metav1.Status) []byte {
+// encodeJSON is a Status in JSON.
+func encodeJSON(status *metav1.Status) []byte {
 	text, err := json.Marshal(status)
 	if err != nil { // it is made of strings and numbers
 		return []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)

@@ -43,7 +43,7 @@ func negotiate(r *http.Request) (string, negotiation.Clause) {
 func encode(answer *metav1.Status, media string, pretty bool) []byte {
 	switch media {
 	case runtime.ContentTypeYAML:
-		if out, err := yaml.JSONToYAML(Encode(answer)); err == nil {
+		if out, err := yaml.JSONToYAML(encodeJSON(answer)); err == nil {
 			return out
 		}
 	case runtime.ContentTypeProtobuf:
@@ -52,7 +52,7 @@ func encode(answer *metav1.Status, media string, pretty bool) []byte {
 			return out.Bytes()
 		}
 	}
-	body := Encode(answer)
+	body := encodeJSON(answer)
 	if pretty {
 		var out bytes.Buffer
 		if err := json.Indent(&out, body, "", "  "); err == nil {

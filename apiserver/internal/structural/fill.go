@@ -70,16 +70,16 @@ func (s *Schema) DropNulls(value any) {
 	}
 }
 
-// HasDefaults reports whether Default may ever do anything but drop nulls.
-func (s *Schema) HasDefaults() bool {
+// hasDefaults reports whether Default may ever do anything but drop nulls.
+func (s *Schema) hasDefaults() bool {
 	if s == nil {
 		return false
 	}
-	if s.hasFallback || s.items.HasDefaults() || s.values.HasDefaults() {
+	if s.hasFallback || s.items.hasDefaults() || s.values.hasDefaults() {
 		return true
 	}
 	for _, property := range s.properties {
-		if property.HasDefaults() {
+		if property.hasDefaults() {
 			return true
 		}
 	}

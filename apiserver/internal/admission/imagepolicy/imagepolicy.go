@@ -40,8 +40,8 @@ type Service interface {
 // Plugin is the plugin.
 type Plugin struct {
 	Service Service
-	// FailOpen admits pods if the service can't be asked.
-	FailOpen bool
+	// failOpen admits pods if the service can't be asked.
+	failOpen bool
 
 	allowTTL, denyTTL time.Duration // how long answers are cached
 	answers           *webhookclient.Answers[answer]
@@ -69,7 +69,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	}
 	status, err := p.ask(ctx, asked)
 	switch {
-	case err != nil && p.FailOpen:
+	case err != nil && p.failOpen:
 		audit.Annotate(ctx, auditPrefix+"failed-open", "true")
 		return nil
 	case err != nil:

@@ -85,7 +85,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &service{}
-			p := &Plugin{Service: s, FailOpen: test.open, answers: webhookclient.NewAnswers[answer](clock.RealClock{})}
+			p := &Plugin{Service: s, failOpen: test.open, answers: webhookclient.NewAnswers[answer](clock.RealClock{})}
 			a := &admission.Attributes{Operation: admission.Create, Resource: core.Pods, Subresource: test.subresource, Namespace: "n", Object: test.now}
 			if test.old != nil {
 				a.Operation, a.OldObject = admission.Update, test.old
@@ -147,10 +147,10 @@ func TestConfiguration(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", content, err)
 		}
-		if err == nil && p.FailOpen && (p.allowTTL != 5*time.Minute || p.denyTTL != 30*time.Second) {
+		if err == nil && p.failOpen && (p.allowTTL != 5*time.Minute || p.denyTTL != 30*time.Second) {
 			t.Errorf("defaults: %v %v", p.allowTTL, p.denyTTL)
 		}
-		if err == nil && !p.FailOpen && (p.allowTTL != 0 || p.denyTTL != 50*time.Second) {
+		if err == nil && !p.failOpen && (p.allowTTL != 0 || p.denyTTL != 50*time.Second) {
 			t.Errorf("the configured durations: %v %v", p.allowTTL, p.denyTTL)
 		}
 	}

@@ -56,7 +56,7 @@ func New(files configuration.Files, clock clock.Clock) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plugin{Service: service.RetryAfter(backoff), FailOpen: s.ImagePolicy.DefaultAllow, answers: webhookclient.NewAnswers[answer](clock)}
+	p := &Plugin{Service: service.RetryAfter(backoff), failOpen: s.ImagePolicy.DefaultAllow, answers: webhookclient.NewAnswers[answer](clock)}
 	if p.allowTTL, err = allowTTL.parse(s.ImagePolicy.AllowTTL); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ type APIService = apiregistrationv1.APIService
 // Condition is one of an APIService's.
 type Condition = apiregistrationv1.APIServiceCondition
 
-// Resource is where they are.
-var Resource = core.Resource{
+// resource is where they are.
+var resource = core.Resource{
 	Group: apiregistrationv1.GroupName, Version: "v1", Name: "apiservices", Kind: "APIService",
 }
 
@@ -35,7 +35,7 @@ const DefaultPort = 443
 // Strategy is how they are kept.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 	return registry.Strategy[*APIService]{
-		Resource: Resource, Singular: "apiservice", Categories: []string{"api-extensions"},
+		Resource: resource, Singular: "apiservice", Categories: []string{"api-extensions"},
 		ResetFields:   map[string][]string{"status": {"metadata"}},
 		StoragePrefix: "apiregistration.k8s.io/apiservices",
 		New:           func() *APIService { return new(APIService) },

@@ -19,6 +19,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -100,7 +101,7 @@ func TestValidate(t *testing.T) {
 		"no signer":         {good, "", "client auth", nil, "spec.signerName: Required value"},
 		"one label":         {good, "foo/bar", "client auth", nil, "spec.signerName: Invalid value: \"foo\": should be a domain with at least two segments separated by dots"},
 		"capitals":          {good, "A.b/C", "client auth", nil, "[spec.signerName: Invalid value: \"A.b\": validating label \"A\": RFC, spec.signerName: Invalid value: \"C\": validating label \"C\": RFC"},
-		"old":               {good, legacySigner, "client auth", nil, "spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via this API version"},
+		"old":               {good, certificatesv1beta1.LegacyUnknownSignerName, "client auth", nil, "spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via this API version"},
 		"long":              {good, strings.Repeat(strings.Repeat("c", 60)+".", 5) + "c/x", "client auth", nil, "spec.signerName: Too long: may not be more than 253 bytes"},
 		"twice":             {good, "a.b/c", "client auth,client auth", nil, "spec.usages[1]: Duplicate value: \"client auth\""},
 		"another usage":     {good, "a.b/c", "foo", nil, "spec.usages[0]: Unsupported value: \"foo\": supported values: \"any\", \"cert sign\","},
@@ -219,7 +220,7 @@ func TestCertificates(t *testing.T) {
 
 // TestWays: what each way of changing a request may not change.
 func TestWays(t *testing.T) {
-	s := Strategy(testingclock.NewFakePassiveClock(now))
+	s := strategy(testingclock.NewFakePassiveClock(now))
 	old := &certificatesv1.CertificateSigningRequest{
 		Spec:   certificatesv1.CertificateSigningRequestSpec{SignerName: "a.b/c", Username: "jane"},
 		Status: certificatesv1.CertificateSigningRequestStatus{Conditions: conditions("Approved=True")},

@@ -23,11 +23,11 @@ const Approval = "approval"
 
 // Served are the requests for certificates.
 func Served(o registry.Options) []registry.Served {
-	return registry.Serve(registry.NewStore(Strategy(o.Clock), o))
+	return registry.Serve(registry.NewStore(strategy(o.Clock), o))
 }
 
-// Strategy is the strategy of requests for certificates.
-func Strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.CertificateSigningRequest] {
+// strategy is the strategy of requests for certificates.
+func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.CertificateSigningRequest] {
 	return registry.Strategy[*certificatesv1.CertificateSigningRequest]{
 		Resource: core.CertificateSigningRequests, Singular: "certificatesigningrequest", ShortNames: []string{"csr"},
 		New:              func() *certificatesv1.CertificateSigningRequest { return new(certificatesv1.CertificateSigningRequest) },

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -21,7 +22,6 @@ import (
 )
 
 const (
-	legacySigner         = "kubernetes.io/legacy-unknown"
 	minExpirationSeconds = 600
 	requestPEMType       = "CERTIFICATE REQUEST"
 	// maxRSABits is twice the largest RSA key that Go's TLS accepts. The cost of
@@ -61,7 +61,7 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 		seen.Insert(usage)
 	}
 	errs = append(errs, ValidateSigner(r.Spec.SignerName, path.Child("signerName"))...)
-	if r.Spec.SignerName == legacySigner {
+	if r.Spec.SignerName == certificatesv1beta1.LegacyUnknownSignerName {
 		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
 	}
 	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < minExpirationSeconds {

@@ -19,8 +19,8 @@ import (
 // Definition is a CustomResourceDefinition.
 type Definition = apiextensionsv1.CustomResourceDefinition
 
-// Resource is where definitions are.
-var Resource = core.Resource{
+// resource is where definitions are.
+var resource = core.Resource{
 	Group: apiextensionsv1.GroupName, Version: "v1", Name: "customresourcedefinitions", Kind: "CustomResourceDefinition",
 }
 
@@ -30,7 +30,7 @@ const Finalizer = apiextensionsv1.CustomResourceCleanupFinalizer
 // Strategy is how definitions are kept.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	return registry.Strategy[*Definition]{
-		Resource: Resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
+		Resource: resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		HasNoDependents:           true,
 		NoGracePeriod:             true,
 		GracePeriodOnSecondDelete: true,

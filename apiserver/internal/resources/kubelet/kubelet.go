@@ -138,10 +138,10 @@ func (c *Client) Get(ctx context.Context, to *url.URL, unchecked bool) (*http.Re
 	return answer, nil
 }
 
-// Forward forwards an upgrade request to the kubelet and returns when the
+// forward forwards an upgrade request to the kubelet and returns when the
 // streams have ended. The kubelet's refusal is passed to the client; an error
 // means that nothing has been written.
-func (c *Client) Forward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
+func (c *Client) forward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
 	if !httpstream.IsUpgradeRequest(r) {
 		return errNoUpgrade
 	}

@@ -30,7 +30,7 @@ type Streams struct{ Stdin, Stdout, Stderr, TTY bool }
 // is passed to the client; an error means that nothing has been written.
 func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wanted Streams) error {
 	if !wsstream.IsWebSocketRequest(r) || !hasErrorChannel(r) {
-		return c.Forward(w, r, to)
+		return c.forward(w, r, to)
 	}
 	backend, refused, err := c.dialSPDY(r.Context(), to, remotecommand.StreamProtocolV4Name)
 	if err != nil {
@@ -211,7 +211,7 @@ func copyOut(channels []io.ReadWriteCloser, streams map[int]httpstream.Stream) <
 // connection.
 func (c *Client) PortForward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
 	if !wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
-		return c.Forward(w, r, to)
+		return c.forward(w, r, to)
 	}
 	return c.tunnel(w, r, to)
 }

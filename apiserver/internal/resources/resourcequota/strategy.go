@@ -17,13 +17,13 @@ import (
 	"kctl/proto/core"
 )
 
-// Resource is the resource quotas' resource.
-var Resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
+// resource is the resource quotas' resource.
+var resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
 
 // Strategy is the strategy of resource quotas.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota] {
 	return registry.Strategy[*corev1.ResourceQuota]{
-		Resource: Resource, Singular: "resourcequota", ShortNames: []string{"quota"},
+		Resource: resource, Singular: "resourcequota", ShortNames: []string{"quota"},
 		ReturnDeletedObject: true,
 		New:                 func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
 		Default:             func(q *corev1.ResourceQuota) { check.RoundUpQuantities(q.Spec.Hard, q.Status.Hard, q.Status.Used) },

@@ -29,7 +29,7 @@ func TestPoliciesAndPorts(t *testing.T) {
 		"none any more":           {outer + ", externalIPs: [1.1.1.1]", outer + ", externalTrafficPolicy: Cluster", `"type":"ClusterIP"`, "externalTrafficPolicy"},
 		"another policy":          {outer + ", externalIPs: [1.1.1.1]", outer + ", externalTrafficPolicy: Local", `"externalTrafficPolicy":"Local"`, ""},
 	} {
-		strategy := Strategy(clock.RealClock{})
+		strategy := strategy(clock.RealClock{})
 		old, s := strategy.New(), strategy.New()
 		for into, text := range map[any]string{&old.Spec: test.old, &s.Spec: test.now} {
 			if err := yaml.UnmarshalStrict([]byte("{"+text+"}"), into); err != nil {
@@ -47,7 +47,7 @@ func TestPoliciesAndPorts(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	elsewhere := Strategy(clock.RealClock{}).New()
+	elsewhere := strategy(clock.RealClock{}).New()
 	if err := yaml.UnmarshalStrict([]byte("{type: ExternalName, externalName: a.b, internalTrafficPolicy: Cluster}"), &elsewhere.Spec); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Sto
 	ports := &nodePortAllocator{storage: o.Storage, key: prefix + "/ranges/servicenodeports", ports: ranges.NodePorts, metrics: m}
 	ports.allocated.Store(-1)
 	return &Store{
-		Store:     registry.NewStore(Strategy(o.Clock), o),
+		Store:     registry.NewStore(strategy(o.Clock), o),
 		addresses: &ipAllocator{own: ranges.Addresses, ranges: cidrs, ipAddresses: held, metrics: m},
 		ports:     ports,
 		metrics:   m,

@@ -17,8 +17,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Strategy is the strategy of services. It allocates nothing: see Store.
-func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
+// strategy is the strategy of services. It allocates nothing: see Store.
+func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 	return registry.Strategy[*corev1.Service]{
 		Resource: core.Services, Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
 		ReturnDeletedObject: true,

@@ -10,7 +10,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	strategy := Strategy(clock.RealClock{})
+	strategy := strategy(clock.RealClock{})
 	for text, want := range map[string]string{
 		"{ports: [{port: 80}]}":                           "",
 		"{clusterIP: None}":                               "",
@@ -72,7 +72,7 @@ func TestValidate(t *testing.T) {
 // TestOrder: errors come in upstream's order, and annotations that are older
 // than the fields are checked.
 func TestOrder(t *testing.T) {
-	strategy := Strategy(clock.RealClock{})
+	strategy := strategy(clock.RealClock{})
 	for _, test := range []struct{ text, want string }{
 		{`{metadata: {annotations: {service.kubernetes.io/topology-mode: auto, service.kubernetes.io/topology-aware-hints: x}}, spec: {type: x, ports: [{port: 0, nodePort: 1}], sessionAffinity: x, trafficDistribution: x}}`,
 			"metadata.annotations[service.kubernetes.io/topology-mode] spec.ports[0].port spec.ports[0].targetPort spec.sessionAffinity spec.type spec.trafficDistribution"},
@@ -100,7 +100,7 @@ func TestOrder(t *testing.T) {
 
 // TestWarnings: the warnings come in upstream's order.
 func TestWarnings(t *testing.T) {
-	s := Strategy(clock.RealClock{}).New()
+	s := strategy(clock.RealClock{}).New()
 	if err := yaml.UnmarshalStrict([]byte("{type: ClusterIP, clusterIP: None, externalName: a, externalIPs: [1.2.3.4], loadBalancerIP: 1.2.3.4, sessionAffinity: ClientIP, trafficDistribution: PreferClose}"), &s.Spec); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestRow(t *testing.T) {
-	strategy := Strategy(clock.RealClock{})
+	strategy := strategy(clock.RealClock{})
 	for text, want := range map[string]string{
 		"{clusterIP: 10.0.0.1, ports: [{port: 80}, {port: 53, protocol: UDP, nodePort: 30000}], selector: {a: b}}": "[s ClusterIP 10.0.0.1 <none> 80/TCP,53:30000/UDP <unknown> a=b]",
 		"{type: ExternalName, externalName: example.org}":                                                          "[s ExternalName <none> example.org <none> <unknown> <none>]",
@@ -166,7 +166,7 @@ func testUpdates(t *testing.T, before string, cases map[string]string) {
 	t.Helper()
 	for text, want := range cases {
 
-		strategy := Strategy(clock.RealClock{})
+		strategy := strategy(clock.RealClock{})
 		old, s := strategy.New(), strategy.New()
 		for into, text := range map[any]string{&old.Spec: before, &s.Spec: text} {
 			if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
