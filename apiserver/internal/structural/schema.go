@@ -46,53 +46,73 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 		embedded: props.XEmbeddedResource,
 		either:   props.XIntOrString,
 	}
-	if err := s.compileValues(); err != nil {
+	if err := s.decodeValues(); err != nil {
 		return nil, err
 	}
-	var err error
-	if len(props.Properties) > 0 {
-		s.properties = make(map[string]*Schema, len(props.Properties))
-		for name := range props.Properties {
-			property := props.Properties[name]
+	if err := s.compileParts(); err != nil {
+		return nil, err
+	}
+	if err := s.compileAlternatives(); err != nil {
+		return nil, err
+	}
+	s.lookForSpecialParts()
+	s.dropUnknown()
+	s.countDefaulted()
+	return s, nil
+}
+
+// compileParts compiles the schemas of what a value consists of.
+func (s *Schema) compileParts() (err error) {
+	if len(s.props.Properties) > 0 {
+		s.properties = make(map[string]*Schema, len(s.props.Properties))
+		for name := range s.props.Properties {
+			property := s.props.Properties[name]
 			if s.properties[name], err = Compile(&property); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
-	if props.Items != nil {
-		if s.items, err = Compile(props.Items.Schema); err != nil {
-			return nil, fmt.Errorf("items: %w", err)
+	if s.props.Items != nil {
+		if s.items, err = Compile(s.props.Items.Schema); err != nil {
+			return fmt.Errorf("items: %w", err)
 		}
 	}
-	if a := props.AdditionalProperties; a != nil {
+	if a := s.props.AdditionalProperties; a != nil {
 		s.anyValues = a.Allows && a.Schema == nil
 		if s.values, err = Compile(a.Schema); err != nil {
-			return nil, fmt.Errorf("additionalProperties: %w", err)
+			return fmt.Errorf("additionalProperties: %w", err)
 		}
 	}
-	if s.not, err = Compile(props.Not); err != nil {
-		return nil, fmt.Errorf("not: %w", err)
+	return nil
+}
+
+// compileAlternatives compiles the other schemas of the same value.
+func (s *Schema) compileAlternatives() (err error) {
+	if s.not, err = Compile(s.props.Not); err != nil {
+		return fmt.Errorf("not: %w", err)
 	}
 	for _, some := range []struct {
 		from []apiextensionsv1.JSONSchemaProps
 		to   *[]*Schema
-	}{{props.AllOf, &s.allOf}, {props.AnyOf, &s.anyOf}, {props.OneOf, &s.oneOf}} {
+	}{{s.props.AllOf, &s.allOf}, {s.props.AnyOf, &s.anyOf}, {s.props.OneOf, &s.oneOf}} {
 		for i := range some.from {
 			one, err := Compile(&some.from[i])
 			if err != nil {
-				return nil, err
+				return err
 			}
 			*some.to = append(*some.to, one)
 		}
 	}
+	return nil
+}
+
+// lookForSpecialParts finds out whether there are embedded objects and rules here or below.
+func (s *Schema) lookForSpecialParts() {
 	s.holds = s.embedded || s.items.holdsEmbedded() || s.values.holdsEmbedded()
-	s.ruled = len(props.XValidations) > 0 || s.items.HasRules() || s.values.HasRules()
+	s.ruled = len(s.props.XValidations) > 0 || s.items.HasRules() || s.values.HasRules()
 	for _, property := range s.properties {
 		s.holds, s.ruled = s.holds || property.holds, s.ruled || property.ruled
 	}
-	s.dropUnknown()
-	s.countDefaulted()
-	return s, nil
 }
 
 func (s *Schema) countDefaulted() {
@@ -104,8 +124,8 @@ func (s *Schema) countDefaulted() {
 	}
 }
 
-// compileValues decodes the parts of a schema that are raw JSON.
-func (s *Schema) compileValues() error {
+// decodeValues decodes the parts of a schema that are raw JSON, and its pattern.
+func (s *Schema) decodeValues() error {
 	if s.props.Default != nil {
 		value, err := decodeValue(s.props.Default.Raw)
 		if err != nil {
