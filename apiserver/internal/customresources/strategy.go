@@ -37,42 +37,55 @@ func (c *converter) strategy(e *entry, f, storage *compiledVersion, clock clock.
 				f.schema.Default(o.Object) // of the status, too
 			}
 		},
-		Validate:     func(_ context.Context, o *object) field.ErrorList { return f.validate(o, nil) },
-		ValidateLast: f.validateRules,
-		Warnings:     func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
-		Update: registry.UpdateStrategy[*object]{
-			Prepare: func(_ context.Context, o, old *object) {
-				if f.hasStatus() {
-					restoreField(o, old, "status")
-				}
-			},
-			Validate: func(_ context.Context, o, old *object) field.ErrorList { return f.validate(o, old) },
-			Warnings: func(_ context.Context, o, old *object) []string {
-				return registry.FinalizerWarnings(o.GetFinalizers(), old.GetFinalizers())
-			},
-		},
-		Encoding: &registry.Encoding[*object]{
-			Encode:          func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
-			Decode:          func(value []byte) (*object, error) { return c.decode(f, value) },
-			DecodeBody:      f.decodeBody,
-			NormalizeStored: c.normalizeStored,
-			MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema) },
-		},
-		Columns: f.columns.definitions,
-		Row:     func(o *object) []any { return f.columns.row(o, clock.Now()) },
+		Validate:            func(_ context.Context, o *object) field.ErrorList { return f.validate(o, nil) },
+		ValidateLast:        f.validateRules,
+		Warnings:            func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
+		Update:              f.updateStrategy(),
+		Encoding:            c.encoding(f, storage),
+		Columns:             f.columns.definitions,
+		Row:                 func(o *object) []any { return f.columns.row(o, clock.Now()) },
+		UnknownFieldMessage: notSelectable,
 	}
 	if f.hasStatus() {
-		s.Status = &registry.UpdateStrategy[*object]{
-			KeepsMetadata: true,
-			Prepare:       func(_ context.Context, o, old *object) { keepOnlyStatus(o, old) },
-			Validate:      func(_ context.Context, o, old *object) field.ErrorList { return f.validateStatus(o, old) },
-		}
+		s.Status = f.statusStrategy()
 	}
-	s.UnknownFieldMessage = notSelectable
 	if all := c.selectable(); len(all) > 0 {
 		s.Fields = func(o *object) fields.Set { return selectableSet(all, o) }
 	}
 	return s
+}
+
+func (f *compiledVersion) updateStrategy() registry.UpdateStrategy[*object] {
+	return registry.UpdateStrategy[*object]{
+		Prepare: func(_ context.Context, o, old *object) {
+			if f.hasStatus() {
+				restoreField(o, old, "status")
+			}
+		},
+		Validate: func(_ context.Context, o, old *object) field.ErrorList { return f.validate(o, old) },
+		Warnings: func(_ context.Context, o, old *object) []string {
+			return registry.FinalizerWarnings(o.GetFinalizers(), old.GetFinalizers())
+		},
+	}
+}
+
+func (f *compiledVersion) statusStrategy() *registry.UpdateStrategy[*object] {
+	return &registry.UpdateStrategy[*object]{
+		KeepsMetadata: true,
+		Prepare:       func(_ context.Context, o, old *object) { keepOnlyStatus(o, old) },
+		Validate:      func(_ context.Context, o, old *object) field.ErrorList { return f.validateStatus(o, old) },
+	}
+}
+
+// encoding is how objects of a version are written in the storage version, and read.
+func (c *converter) encoding(f, storage *compiledVersion) *registry.Encoding[*object] {
+	return &registry.Encoding[*object]{
+		Encode:          func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
+		Decode:          func(value []byte) (*object, error) { return c.decode(f, value) },
+		DecodeBody:      f.decodeBody,
+		NormalizeStored: c.normalizeStored,
+		MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema) },
+	}
 }
 
 // desired is everything but the status, if that has a subresource.
