@@ -7,6 +7,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/registry"
 )
 
 // Options are what both plugins are built from.
@@ -92,19 +93,12 @@ func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.A
 		return nil, failures
 	}
 	for _, binding := range b.bindings {
-		if binding.configError != nil {
-			fail(binding, binding.configError)
-			continue
-		}
-		if _, ok, err := binding.criteria.Match(ctx, a, p.Cluster); err != nil || !ok {
-			if err != nil {
-				fail(binding, err)
-			}
-			continue
-		}
-		found, err := p.parameters.forBinding(ctx, binding, resource, a)
+		found, selected, err := p.parametersOf(ctx, binding, resource, a)
 		if err != nil {
 			fail(binding, err)
+			continue
+		}
+		if !selected {
 			continue
 		}
 		programs, err := b.programs()
@@ -117,6 +111,19 @@ func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.A
 		}
 	}
 	return evaluations, failures
+}
+
+// parametersOf are the parameters with which a binding has its policy evaluated for the
+// request, if it selects that.
+func (p *plugin) parametersOf(ctx context.Context, b *binding, in registry.Resource, a *admission.Attributes) (found []map[string]any, selected bool, err error) {
+	if b.configError != nil {
+		return nil, false, b.configError
+	}
+	if _, ok, err := b.criteria.Match(ctx, a, p.Cluster); err != nil || !ok {
+		return nil, false, err
+	}
+	found, err = p.parameters.forBinding(ctx, b, in, a)
+	return found, true, err
 }
 
 // matchesConditions reports whether a request meets a policy's match conditions, and
