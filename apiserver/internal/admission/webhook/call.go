@@ -28,7 +28,7 @@ func (p *plugin) call(ctx context.Context, i *invocation, of *condition.Form) (*
 	asked.SetAttributes(attribute.String("webhook", i.name), attribute.String("operation", string(i.request.Operation)))
 	response, err := i.review(asking, question)
 	tracing.End(asked, err)
-	p.metrics.observeCall(p.kind, i.name, i.request.Operation, p.Clock.Since(start), i.failOpen, response, err)
+	p.metrics.observeCall(p.kind, i, p.Clock.Since(start), response, err)
 	if err != nil {
 		return nil, err
 	}

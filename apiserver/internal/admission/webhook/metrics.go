@@ -10,8 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"kctl/apiserver/internal/admission"
 )
 
 // metrics are upstream's names.
@@ -59,9 +57,9 @@ const maxCode = 600
 
 // observeCall counts a call. One that failed refuses the request unless the webhook fails
 // open; its code is that of the answer, if there was one.
-func (m *metrics) observeCall(kind, hook string, operation admission.Operation, took time.Duration, failOpen bool, response *admissionv1.AdmissionResponse, err error) {
-	kind = typeOf(kind)
-	code, rejected, why := 200, !failOpen, "no_error"
+func (m *metrics) observeCall(kind string, i *invocation, took time.Duration, response *admissionv1.AdmissionResponse, err error) {
+	kind, operation := typeOf(kind), string(i.request.Operation)
+	code, rejected, why := 200, !i.failOpen, "no_error"
 	var answer apierrors.APIStatus
 	switch {
 	case errors.As(err, &answer):
@@ -78,10 +76,10 @@ func (m *metrics) observeCall(kind, hook string, operation admission.Operation, 
 		}
 	}
 	refused := strconv.FormatBool(rejected)
-	m.duration.WithLabelValues(hook, kind, string(operation), refused).Observe(took.Seconds())
-	m.requests.WithLabelValues(hook, kind, string(operation), strconv.Itoa(code), refused).Inc()
+	m.duration.WithLabelValues(i.name, kind, operation, refused).Observe(took.Seconds())
+	m.requests.WithLabelValues(i.name, kind, operation, strconv.Itoa(code), refused).Inc()
 	if rejected && !errors.Is(err, context.Canceled) { // by the client
-		m.rejected.WithLabelValues(hook, kind, string(operation), why, strconv.Itoa(min(code, maxCode))).Inc()
+		m.rejected.WithLabelValues(i.name, kind, operation, why, strconv.Itoa(min(code, maxCode))).Inc()
 	}
 }
 
