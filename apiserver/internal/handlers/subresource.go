@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -83,17 +84,8 @@ func (c *call) createSubresource(sub registry.Subresource) error {
 	}
 	name := c.name
 	if typed, ok := obj.(core.Object); ok {
-		c.auditRequestObject(typed, sub.Kind, func(core.Object) {})
-		if name == "" {
-			name = typed.GetName()
-		}
-		if typed.GetNamespace() == "" {
-			typed.SetNamespace(c.namespace)
-		}
-		if sub.FieldTracker != nil {
-			sub.FieldTracker.Update(typed, nil, nil, c.fieldManager(options.FieldManager))
-		}
-		if err := c.admitSubresource(typed, options); err != nil {
+		name = cmp.Or(name, typed.GetName())
+		if err := c.prepareSubresource(sub, typed, options); err != nil {
 			return err
 		}
 	}
@@ -108,7 +100,15 @@ func (c *call) createSubresource(sub registry.Subresource) error {
 	return c.respondObject(http.StatusCreated, object)
 }
 
-func (c *call) admitSubresource(obj core.Object, options *metav1.CreateOptions) error {
+// prepareSubresource completes an object that was sent to a subresource, and admits it.
+func (c *call) prepareSubresource(sub registry.Subresource, obj core.Object, options *metav1.CreateOptions) error {
+	c.auditRequestObject(obj, sub.Kind, func(core.Object) {})
+	if obj.GetNamespace() == "" {
+		obj.SetNamespace(c.namespace)
+	}
+	if sub.FieldTracker != nil {
+		sub.FieldTracker.Update(obj, nil, nil, c.fieldManager(options.FieldManager))
+	}
 	admit := c.admit(admission.Create, options, options.DryRun)
 	if err := admit.Mutate(c.ctx, obj, nil); err != nil {
 		return err
