@@ -116,13 +116,9 @@ func operationMessage(op map[string]any) (message, error) {
 		var response, either message
 		response.text(1, stringOf(mapOf(value)["description"]))
 		if s, ok := mapOf(value)["schema"]; ok {
-			inner, err := schemaMessage(mapOf(s))
-			if err != nil {
+			if err := response.oneSchema(2, s); err != nil {
 				return err
 			}
-			var item message
-			item.embed(1, inner)
-			response.embed(2, item)
 		}
 		either.embed(1, response)
 		responses.named(1, code, either)
@@ -187,13 +183,9 @@ func schemaMessage(s map[string]any) (message, error) {
 	m.text(4, stringOf(s["description"]))
 	m.texts(19, stringsOf(s["required"]))
 	if values, ok := s["additionalProperties"]; ok {
-		inner, err := schemaMessage(mapOf(values))
-		if err != nil {
+		if err := m.oneSchema(21, values); err != nil {
 			return nil, err
 		}
-		var item message
-		item.embed(1, inner)
-		m.embed(21, item)
 	}
 	if kind := stringOf(s["type"]); kind != "" {
 		var item message
@@ -201,13 +193,9 @@ func schemaMessage(s map[string]any) (message, error) {
 		m.embed(22, item)
 	}
 	if items, ok := s["items"]; ok {
-		inner, err := schemaMessage(mapOf(items))
-		if err != nil {
+		if err := m.oneSchema(23, items); err != nil {
 			return nil, err
 		}
-		var item message
-		item.embed(1, inner)
-		m.embed(23, item)
 	}
 	if err := m.anys(20, s["enum"]); err != nil {
 		return nil, err
@@ -225,6 +213,19 @@ func schemaMessage(s map[string]any) (message, error) {
 		m.embed(25, all)
 	}
 	return m, extensionMessages(&m, 31, s)
+}
+
+// oneSchema writes a schema where the message allows for something else, or more: in
+// the first field of a message of its own.
+func (m *message) oneSchema(number protowire.Number, s any) error {
+	inner, err := schemaMessage(mapOf(s))
+	if err != nil {
+		return err
+	}
+	var choice message
+	choice.embed(1, inner)
+	m.embed(number, choice)
+	return nil
 }
 
 // extensionMessages writes what begins with x-, as YAML, of which JSON is a subset.
