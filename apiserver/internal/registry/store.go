@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
@@ -99,34 +98,33 @@ func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 		conversions: o.Conversions,
 	}
 	s.tracker = s.newTracker()
-	var fieldsOf func([]byte) (fields.Set, error)
-	if strategy.Fields != nil {
-		fieldsOf = s.fieldsOf
-	}
+	s.cache = s.newCache(o)
 	if o.OnPrefix != nil {
 		o.OnPrefix(s.prefix, strategy.Resource.Group, strategy.Resource.Name)
 	}
-	var received prometheus.Counter
-	if o.ReceivedEvents != nil {
-		received = o.ReceivedEvents.WithLabelValues(strategy.Resource.Group, strategy.Resource.Name)
-	}
-	var normal func([]byte) []byte
-	if strategy.Encoding != nil {
-		normal = strategy.Encoding.NormalizeStored
-	}
-	s.cache = cache.New(cache.Options{
-		Normalize:      normal,
-		Storage:        o.Storage,
-		Reflector:      o.Reflector,
-		Prefix:         s.prefix,
-		Namespaced:     strategy.Resource.Namespaced,
-		Kind:           strategy.Resource.GVK(),
-		Fields:         fieldsOf,
-		ReceivedEvents: received,
-		Clock:          o.Clock,
-		Logger:         s.logger,
-	})
 	return s
+}
+
+func (s *Store[T]) newCache(o Options) *cache.Cache {
+	c := cache.Options{
+		Storage:    o.Storage,
+		Reflector:  o.Reflector,
+		Prefix:     s.prefix,
+		Namespaced: s.strategy.Resource.Namespaced,
+		Kind:       s.strategy.Resource.GVK(),
+		Clock:      o.Clock,
+		Logger:     s.logger,
+	}
+	if s.strategy.Fields != nil {
+		c.Fields = s.fieldsOf
+	}
+	if o.ReceivedEvents != nil {
+		c.ReceivedEvents = o.ReceivedEvents.WithLabelValues(s.strategy.Resource.Group, s.strategy.Resource.Name)
+	}
+	if s.strategy.Encoding != nil {
+		c.Normalize = s.strategy.Encoding.NormalizeStored
+	}
+	return cache.New(c)
 }
 
 // WithStrategy returns a store of the same objects with other rules: another version
