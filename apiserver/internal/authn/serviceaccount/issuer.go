@@ -102,23 +102,11 @@ func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authen
 			NotBefore: jwt.NewNumericDate(now),
 			ExpiresAt: jwt.NewNumericDate(expiry),
 		},
-		Kubernetes: kubernetesClaims{
-			Namespace:      sa.Namespace,
-			ServiceAccount: reference{Name: sa.Name, UID: string(sa.UID)},
-		},
+		Kubernetes: claimsOf(sa, bound),
 	}
-	if bound.Pod != nil {
-		c.Kubernetes.Pod = referenceTo(bound.Pod)
-		if lifetime == warnOnlyLifetime && !i.Exact && !slices.ContainsFunc(audiences, i.isForeignAudience) {
-			c.Kubernetes.WarnAfter = jwt.NewNumericDate(expiry)
-			c.ExpiresAt = jwt.NewNumericDate(now.Add(i.grantedLifetime(extendedLifetime)))
-		}
-	}
-	if bound.Secret != nil {
-		c.Kubernetes.Secret = referenceTo(bound.Secret)
-	}
-	if bound.Node != nil {
-		c.Kubernetes.Node = referenceTo(bound.Node)
+	if bound.Pod != nil && lifetime == warnOnlyLifetime && !i.Exact && !slices.ContainsFunc(audiences, i.isForeignAudience) {
+		c.Kubernetes.WarnAfter = jwt.NewNumericDate(expiry)
+		c.ExpiresAt = jwt.NewNumericDate(now.Add(i.grantedLifetime(extendedLifetime)))
 	}
 	if token, err = i.sign(c, sa); err != nil {
 		return "", time.Time{}, err
@@ -142,6 +130,21 @@ func (i *Issuer) grantedLifetime(life time.Duration) time.Duration {
 
 func (i *Issuer) isForeignAudience(audience string) bool {
 	return !slices.Contains(i.audiences, audience)
+}
+
+// claimsOf say whose a token is, and what it is bound to.
+func claimsOf(sa *core.ServiceAccount, bound Bound) kubernetesClaims {
+	c := kubernetesClaims{Namespace: sa.Namespace, ServiceAccount: *referenceTo(sa)}
+	if bound.Pod != nil {
+		c.Pod = referenceTo(bound.Pod)
+	}
+	if bound.Secret != nil {
+		c.Secret = referenceTo(bound.Secret)
+	}
+	if bound.Node != nil {
+		c.Node = referenceTo(bound.Node)
+	}
+	return c
 }
 
 func referenceTo(obj metav1.Object) *reference {
