@@ -56,52 +56,49 @@ type groupVersion struct {
 // clients see them. Others' resources are not added to the server's own groups
 // and versions.
 func collect(own []Resource, more More) []groupVersion {
-	var out []groupVersion
-	find := func(gv schema.GroupVersion) (*groupVersion, bool) {
-		i := slices.IndexFunc(out, func(have groupVersion) bool { return have.GroupVersion == gv })
-		if i >= 0 {
-			return &out[i], true
-		}
-		priority, ok := more.Priorities[gv.String()]
-		if !ok {
-			priority = DefaultPriority(gv)
-		}
-		out = append(out, groupVersion{GroupVersion: gv, priority: priority})
-		return &out[len(out)-1], false
-	}
+	c := collection{index: map[schema.GroupVersion]int{}, priorities: more.Priorities}
 	for _, r := range own {
-		gv, _ := find(r.GVR().GroupVersion())
+		gv := &c.all[c.find(r.GVR().GroupVersion())]
 		gv.resources, gv.own = append(gv.resources, r), true
 	}
-	builtin := len(out)
+	builtin := len(c.all)
 	for i := range more.Remote {
-		if gv, known := find(more.Remote[i].GroupVersion); !known {
-			gv.remote = &more.Remote[i]
+		if at := c.find(more.Remote[i].GroupVersion); at >= builtin && c.all[at].remote == nil {
+			c.all[at].remote = &more.Remote[i]
 		}
 	}
-	taken := map[schema.GroupVersion]bool{}
-	for i := range out {
-		taken[out[i].GroupVersion] = i < builtin || out[i].remote != nil
-	}
-	byVersion := map[schema.GroupVersion]int{}
+	taken := len(c.all)
 	for _, r := range more.Resources {
-		gv := r.GVR().GroupVersion()
-		if taken[gv] {
-			continue
+		if at := c.find(r.GVR().GroupVersion()); at >= taken {
+			c.all[at].resources = append(c.all[at].resources, r)
 		}
-		i, ok := byVersion[gv]
-		if !ok {
-			find(gv)
-			i = slices.IndexFunc(out, func(have groupVersion) bool { return have.GroupVersion == gv })
-			byVersion[gv] = i
-		}
-		out[i].resources = append(out[i].resources, r)
 	}
-	sortGroups(out)
-	for _, gv := range out {
+	sortGroups(c.all)
+	for _, gv := range c.all {
 		slices.SortFunc(gv.resources, func(a, b Resource) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	return out
+	return c.all
+}
+
+// collection is the groups and versions that have been found so far.
+type collection struct {
+	all        []groupVersion
+	index      map[schema.GroupVersion]int
+	priorities map[string]Priority
+}
+
+// find returns the index of a group and version, which it adds if it is new.
+func (c *collection) find(gv schema.GroupVersion) int {
+	if i, ok := c.index[gv]; ok {
+		return i
+	}
+	priority, ok := c.priorities[gv.String()]
+	if !ok {
+		priority = DefaultPriority(gv)
+	}
+	c.index[gv] = len(c.all)
+	c.all = append(c.all, groupVersion{GroupVersion: gv, priority: priority})
+	return c.index[gv]
 }
 
 // sortGroups sorts groups by the highest priority of their versions, and equal
