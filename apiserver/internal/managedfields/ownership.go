@@ -29,10 +29,7 @@ func (o *ownership) update(entries []metav1.ManagedFieldsEntry, changed, removed
 	var own *metav1.ManagedFieldsEntry
 	updaters := 0
 	for _, entry := range entries {
-		if entry.FieldsType != fieldsType || entry.FieldsV1 == nil || entry.APIVersion != o.version {
-			return nil, errUnusual
-		}
-		has, err := parseFields(scratch, entry.FieldsV1.Raw)
+		has, err := o.fieldsOf(&entry, scratch)
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +70,14 @@ func (o *ownership) update(entries []metav1.ManagedFieldsEntry, changed, removed
 	}
 	slices.SortStableFunc(out, inOrder)
 	return out, nil
+}
+
+// fieldsOf are the fields in an entry, if it is an ordinary one.
+func (o *ownership) fieldsOf(entry *metav1.ManagedFieldsEntry, scratch *document) (*fieldSet, error) {
+	if entry.FieldsType != fieldsType || entry.FieldsV1 == nil || entry.APIVersion != o.version {
+		return nil, errUnusual
+	}
+	return parseFields(scratch, entry.FieldsV1.Raw)
 }
 
 func (o *ownership) isOwn(entry metav1.ManagedFieldsEntry) bool {

@@ -163,12 +163,6 @@ func (t *Tracker) Update(obj, old core.Object, before []byte, by Manager) {
 
 // track is Update for ordinary cases; it returns an error for others.
 func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
-	way := by.Subresource
-	s, ok := t.schemas()[way]
-	if !ok {
-		way = other
-		s = t.schemas()[way]
-	}
 	var entries []metav1.ManagedFieldsEntry
 	if old != nil {
 		entries = old.GetManagedFields()
@@ -191,11 +185,12 @@ func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 	}
 	d := differences.Get().(*difference)
 	defer differences.Put(d)
+	way := t.wayOf(by.Subresource)
 	if old != nil || !d.collect(t.newcomers()[way], obj) {
 		if err := d.read(before, obj); err != nil {
 			return err
 		}
-		if err := d.compare(s); err != nil {
+		if err := d.compare(t.schemas()[way]); err != nil {
 			return err
 		}
 	}
@@ -209,6 +204,14 @@ func (t *Tracker) track(obj, old core.Object, before []byte, by Manager) error {
 		obj.SetManagedFields(entries)
 	}
 	return err
+}
+
+// wayOf is the name by which schemas and newcomers know a subresource.
+func (t *Tracker) wayOf(subresource string) string {
+	if _, ok := t.schemas()[subresource]; ok {
+		return subresource
+	}
+	return other
 }
 
 var differences = sync.Pool{New: func() any { return new(difference) }}
