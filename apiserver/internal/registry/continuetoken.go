@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +21,7 @@ const latest = -1
 type continueToken struct {
 	Version  string `json:"v"`
 	Revision int64  `json:"rv"`
-	// Start is the next key, without the collection's prefix.
+	// Start is the next key, without the collection's prefix; upstream puts a slash before it.
 	Start string `json:"start"`
 }
 
@@ -51,8 +52,8 @@ func decodeToken(prefix, text string) (after string, revision int64, err error) 
 	if t.Start == "" {
 		return "", 0, invalidToken("encoded start key empty (version " + tokenVersion + ")")
 	}
-	start, ok := strings.CutSuffix(t.Start, "\x00")
-	if !ok || start == "" || strings.HasPrefix(start, "/") || strings.Contains("/"+start+"/", "/../") {
+	start, ok := strings.CutSuffix(strings.TrimPrefix(t.Start, "/"), "\x00")
+	if !ok || start == "" || path.Clean("/"+start) != "/"+start {
 		return "", 0, invalidToken(fmt.Sprintf("%q", t.Start))
 	}
 	return prefix + start, t.Revision, nil

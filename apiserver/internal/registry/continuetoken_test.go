@@ -6,6 +6,22 @@ import (
 	"testing"
 )
 
+// TestContinueTokenOfAnotherServer: kube-apiserver puts a slash before the key, and a list
+// that was begun there goes on here.
+func TestContinueTokenOfAnotherServer(t *testing.T) {
+	const prefix = "/registry/configmaps/"
+	for start, want := range map[string]string{
+		`/default/a\u0000`: prefix + "default/a", `default/a\u0000`: prefix + "default/a",
+		`//default/a\u0000`: "", `/../secrets/a\u0000`: "", `../a\u0000`: "", `a/./b\u0000`: "", `/\u0000`: "", `a`: "",
+	} {
+		text := base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":7,"start":"` + start + `"}`))
+		after, revision, err := decodeToken(prefix, text)
+		if after != want || err == nil && revision != 7 || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %d, %v; want %q", start, after, revision, err, want)
+		}
+	}
+}
+
 // FuzzContinue: no token leads out of the listed collection, and a token that
 // is accepted decodes to what encodes to it.
 func FuzzContinue(f *testing.F) {
