@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/url"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,14 +23,14 @@ type query struct {
 func (q *query) bool(name string) bool { return request.Flag(q.Values, name) }
 
 func (q *query) int64(name string) *int64 {
-	if !q.Has(name) || q.err != nil {
+	if q.err != nil {
 		return nil
 	}
-	value, err := strconv.ParseInt(q.Get(name), 10, 64)
+	value, err := request.Number(q.Values, name)
 	if err != nil {
 		q.err = apierrors.NewBadRequest(name + ": " + err.Error())
 	}
-	return &value
+	return value
 }
 
 func (c *call) query() *query { return &query{Values: c.gin.Request.URL.Query()} }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -138,6 +139,15 @@ func (i *Info) only() {
 func Flag(query url.Values, name string) bool {
 	values := query[name]
 	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
+}
+
+// Number reads a number; nil if the parameter is missing. An empty one is no number.
+func Number(query url.Values, name string) (*int64, error) {
+	if !query.Has(name) {
+		return nil, nil
+	}
+	n, err := strconv.ParseInt(query.Get(name), 10, 64)
+	return &n, err
 }
 
 // LongRunning reports whether the request may stay open as long as its client

@@ -152,37 +152,25 @@ func readLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 		InsecureSkipTLSVerifyBackend: request.Flag(query, "insecureSkipTLSVerifyBackend"),
 	}
 	var err error
-	if o.SinceSeconds, err = readNumber(query, "sinceSeconds"); err != nil {
+	if o.SinceSeconds, err = request.Number(query, "sinceSeconds"); err != nil {
 		return nil, err
 	}
-	if value := query.Get("sinceTime"); value != "" {
-		at, err := time.Parse(time.RFC3339, value)
-		if err != nil {
+	if query.Has("sinceTime") {
+		o.SinceTime = &metav1.Time{}
+		if err := o.SinceTime.UnmarshalQueryParameter(query.Get("sinceTime")); err != nil {
 			return nil, err
 		}
-		since := metav1.NewTime(at)
-		o.SinceTime = &since
 	}
-	if o.TailLines, err = readNumber(query, "tailLines"); err != nil {
+	if o.TailLines, err = request.Number(query, "tailLines"); err != nil {
 		return nil, err
 	}
-	if o.LimitBytes, err = readNumber(query, "limitBytes"); err != nil {
+	if o.LimitBytes, err = request.Number(query, "limitBytes"); err != nil {
 		return nil, err
 	}
 	if stream := query.Get("stream"); stream != "" {
 		o.Stream = &stream
 	}
 	return o, nil
-}
-
-// readNumber returns nil if the query has none.
-func readNumber(query url.Values, name string) (*int64, error) {
-	value := query.Get(name)
-	if value == "" {
-		return nil, nil
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	return &n, err
 }
 
 var logStreams = []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}
