@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/streaming/pkg/httpstream"
 
 	"kctl/proto/core"
 	"kctl/proto/pki"
@@ -142,8 +141,8 @@ func (c *Client) Get(ctx context.Context, to *url.URL, unchecked bool) (*http.Re
 // streams have ended. The kubelet's refusal is passed to the client; an error
 // means that nothing has been written.
 func (c *Client) forward(w http.ResponseWriter, r *http.Request, to *url.URL) error {
-	if !httpstream.IsUpgradeRequest(r) {
-		return errNoUpgrade
+	if err := RequireUpgrade(r); err != nil {
+		return err
 	}
 	var failed error
 	proxy := &httputil.ReverseProxy{

@@ -10,8 +10,13 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// errNoUpgrade refuses a stream request without an upgrade.
-var errNoUpgrade = apierrors.NewBadRequest("Upgrade request required")
+// RequireUpgrade refuses a stream request without an upgrade.
+func RequireUpgrade(r *http.Request) error {
+	if httpstream.IsUpgradeRequest(r) {
+		return nil
+	}
+	return apierrors.NewBadRequest("Upgrade request required")
+}
 
 // CheckUpgraded returns an error for an answer that neither upgrades as requested nor
 // refuses. Such an answer must not reach the client: a redirect would lead it,

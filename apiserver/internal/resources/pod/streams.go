@@ -57,7 +57,7 @@ func (s *Streams) stream(name, kind string, serve connect) registry.Subresource 
 // attach.
 func (s *Streams) intoContainer(what string) connect {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {
-		to, streams, err := s.containerStreams(ctx, what, namespace, name, r.URL.Query())
+		to, streams, err := s.containerStreams(ctx, what, namespace, name, r)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,8 @@ func (s *Streams) intoContainer(what string) connect {
 
 // containerStreams returns the kubelet's path and query for the requested
 // streams, and which these are.
-func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, asked url.Values) (*url.URL, kubelet.Streams, error) {
+func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, r *http.Request) (*url.URL, kubelet.Streams, error) {
+	asked := r.URL.Query()
 	pod, container, err := s.podAndContainer(ctx, namespace, name, asked.Get("container"))
 	if err != nil {
 		return nil, kubelet.Streams{}, err
@@ -86,9 +87,12 @@ func (s *Streams) containerStreams(ctx context.Context, what, namespace, name st
 	if err != nil {
 		return nil, kubelet.Streams{}, err
 	}
-	// The requested command comes last, as in upstream.
+	// What is requested comes last: upstream leaves it to the kubelet.
+	if err := kubelet.RequireUpgrade(r); err != nil {
+		return nil, kubelet.Streams{}, err
+	}
 	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
-		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least one of stdin, stdout, stderr")
+		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least 1 of stdin, stdout, stderr")
 	}
 	if what == "exec" && len(query["command"]) == 0 {
 		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least one command for the container")

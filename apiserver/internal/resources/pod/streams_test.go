@@ -77,7 +77,17 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 
 func fetch(t *testing.T, url string) (int, string) {
 	t.Helper()
-	answer, err := http.Get(url)
+	return send(t, url, nil)
+}
+
+func send(t *testing.T, url string, header http.Header) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = header
+	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +135,12 @@ func TestLogs(t *testing.T) {
 		{"/web/log?tailLines=a&limitBytes=b&sinceTime=d", `parsing time "d"`, 400},
 		{"/web/log?tailLines=-1", `PodLogOptions "web" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0`, 422},
 		{"/web/log?sinceSeconds=1&sinceTime=2030-01-01T00:00:00Z", "at most one of `sinceTime` or `sinceSeconds` may be specified", 422},
+		{"/web/log?tailLines=", `strconv.ParseInt: parsing "": invalid syntax`, 400},
+		{"/web/log?sinceSeconds&limitBytes=1", `strconv.ParseInt: parsing "": invalid syntax`, 400},
+		{"/new/log?limitBytes=", `strconv.ParseInt: parsing "": invalid syntax`, 400},
+		{"/web/log?sinceTime=", "?sinceTime=0001-01-01T00%3A00%3A00Z", 200},
+		{"/web/log?sinceTime=null", "?sinceTime=0001-01-01T00%3A00%3A00Z", 200},
+		{"/web/log?sinceTime=&sinceSeconds=1", "at most one of `sinceTime` or `sinceSeconds` may be specified", 422},
 		{"/none/log", `pods "none" not found`, 404},
 		{"/lost/log", `pods "n2" not found`, 404},
 		{"/dark/log", "error dialing backend", 500},
@@ -271,8 +287,8 @@ func TestStreamRefusals(t *testing.T) {
 		ask, want string
 		code      int
 	}{
-		{"/web/exec?stdout=true", "you must specify at least one command for the container", 400},
-		{"/web/exec?command=sh", "you must specify at least one of stdin, stdout, stderr", 400},
+		{"/web/exec?stdout=true", "Upgrade request required", 400},
+		{"/web/exec?command=sh", "Upgrade request required", 400},
 		{"/web/exec?container=nope", "container nope is not valid for pod", 400},
 		{"/new/exec", "pod new does not have a host assigned", 400},
 		{"/none/exec", `pods "none" not found`, 404},
@@ -283,6 +299,16 @@ func TestStreamRefusals(t *testing.T) {
 		code, text := fetch(t, front+c.ask)
 		if code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s\n want: %d %s", c.ask, code, text, c.code, c.want)
+		}
+	}
+	upgrade := http.Header{"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}}
+	for ask, want := range map[string]string{
+		"/web/exec?stdout=true": "you must specify at least one command for the container",
+		"/web/exec?command=sh":  "you must specify at least 1 of stdin, stdout, stderr",
+		"/web/attach?stdin=0":   "you must specify at least 1 of stdin, stdout, stderr",
+	} {
+		if code, text := send(t, front+ask, upgrade); code != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s\n want: %s", ask, code, text, want)
 		}
 	}
 }
