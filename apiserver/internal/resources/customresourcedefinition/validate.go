@@ -22,9 +22,9 @@ func validate(ctx context.Context, d, old *Definition) field.ErrorList {
 	}
 	errs = append(errs, validateGroup(d, spec.Child("group"))...)
 	errs = append(errs, validateScope(d.Spec.Scope, spec.Child("scope"))...)
-	errs = append(errs, validateVersions(d, spec)...)
+	errs = append(errs, validateVersions(ctx, d, old, spec)...)
 	errs = append(errs, validateNames(&d.Spec.Names, spec.Child("names"))...)
-	errs = append(errs, validateContents(ctx, d, old, spec)...)
+	errs = append(errs, validateCommonParts(ctx, d, old, spec)...)
 	errs = append(errs, validateConversion(d.Spec.Conversion, d.Spec.PreserveUnknownFields, spec.Child("conversion"))...)
 	errs = append(errs, validateStored(d)...)
 	errs = append(errs, validateApproval(d, old)...)

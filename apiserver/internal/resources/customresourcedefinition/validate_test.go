@@ -11,6 +11,7 @@ import (
 // 1.37's. change is applied to a valid definition.
 func TestDefinitions(t *testing.T) {
 	const v1 = `{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}`
+	const bad = `{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {p: {type: integer, default: x}}}}}`
 	schema := func(s string) string {
 		return `versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: ` + s + `}}]`
 	}
@@ -65,6 +66,24 @@ func TestDefinitions(t *testing.T) {
 		version("selectableFields: [{jsonPath: .num}]"):    {`spec.selectableFields[0].jsonPath: Invalid value: ".num": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.`},
 		version("selectableFields: [{jsonPath: a.b}]"):     {`spec.selectableFields[0].jsonPath: Invalid value: "a.b": is an invalid path: expected [ or . but got: a`},
 		version("selectableFields: [{jsonPath: .a..b}]"):   {`spec.selectableFields[0].jsonPath: Invalid value: ".a..b": is an invalid path: does not refer to a valid field`},
+		version("selectableFields: [{jsonPath: .zz}, {jsonPath: .zz}, {jsonPath: .num}, {jsonPath: .a}, {jsonPath: .a}]"): {
+			`spec.selectableFields[0].jsonPath: Invalid value: ".zz": is an invalid path: does not refer to a valid field`, `spec.selectableFields[1].jsonPath: Invalid value: ".zz": is an invalid path: does not refer to a valid field`,
+			`spec.selectableFields[2].jsonPath: Invalid value: ".num": must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.`, `spec.selectableFields[4].jsonPath: Duplicate value: ".a"`},
+		`versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {metadata: {type: object, properties: {name: {type: string}}}}}}, selectableFields: [{jsonPath: .metadata.name}]}]`: {
+			`spec.selectableFields[0].jsonPath: Invalid value: ".metadata.name": must not point to fields in metadata`},
+
+		// What versions have of their own comes before the names, what is common after them.
+		"names: {plural: xs, kind: X, singular: X}\nversions: [" + bad + ", {name: v2, schema: {openAPIV3Schema: {type: object}}}]": {
+			`spec.versions[0].schema.openAPIV3Schema.properties[p].default: Invalid value: "string":  in body must be of type integer: "string"`, `spec.names.singular: Invalid value: "X": ` + label},
+		"names: {plural: xs, kind: X, singular: X}\nversions: [" + bad + "]": {
+			`spec.names.singular: Invalid value: "X": ` + label, `spec.validation.openAPIV3Schema.properties[p].default: Invalid value: "string":  in body must be of type integer: "string"`},
+		"versions: [" + v1 + ", {name: v2, selectableFields: [{jsonPath: .a}], additionalPrinterColumns: [{name: '', type: string, jsonPath: .a}]}]": {
+			"spec.versions[1].schema.openAPIV3Schema: Required value", "spec.versions[1].additionalPrinterColumns[0].name: Required value",
+			"spec.versions[1].selectableFields: Invalid value: \"\": may only be set when `version.schema.openAPIV3Schema` is not included"},
+		"versions: [{name: v1, served: true, storage: true, schema: null, selectableFields: [{jsonPath: .a}], additionalPrinterColumns: [{name: '', type: string, jsonPath: .a}]}]": {
+			"spec.versions[0].schema.openAPIV3Schema: Required value", "spec.additionalPrinterColumns[0].name: Required value",
+			`spec.selectableFields: Invalid value: "": may only be set when validations.schema is included`},
+
 		version("subresources: {scale: {specReplicasPath: .spec., statusReplicasPath: .status..a, labelSelectorPath: ..spec}}"): {
 			`spec.subresources.scale.labelSelectorPath: Invalid value: "..spec": should be a json path under either .spec or .status`},
 	} {

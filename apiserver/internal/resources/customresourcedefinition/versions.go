@@ -19,9 +19,15 @@ import (
 // version is one version of a definition.
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
-// validateVersions validates the list of versions.
-func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
+// validateVersions validates the versions, except what all of them have in common.
+func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
+	for i := range d.Spec.Versions {
+		if schemaOf(&d.Spec.Versions[i]) == nil {
+			errs = append(errs, field.Required(path.Index(i).Child("schema", "openAPIV3Schema"), ""))
+		}
+	}
+	common := commonParts(d.Spec.Versions, spec)
 	names, storage := map[string]bool{}, 0
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
@@ -30,6 +36,9 @@ func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 			storage++
 		}
 		errs = append(errs, validateNameAndDeprecation(v, path.Index(i))...)
+		if old == nil || !unchangedVersion(v, old) { // stored before the rule existed
+			errs = append(errs, validateParts(ctx, v, ownParts(common, path.Index(i)))...)
+		}
 	}
 	if len(names) != len(d.Spec.Versions) {
 		errs = append(errs, field.Invalid(path, d.Spec.Versions, "must contain unique version names"))
@@ -45,49 +54,71 @@ func validateVersions(d *Definition, spec *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// validateContents validates the schemas, columns and subresources of all versions.
-func validateContents(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
-	path := spec.Child("versions")
-	together := commonToVersions(d.Spec.Versions)
-	for i := range d.Spec.Versions {
-		v := &d.Spec.Versions[i]
-		if old != nil && unchangedVersion(v, old) {
-			continue // stored before the rule existed
-		}
-		at := versionPaths{schema: path.Index(i).Child("schema", "openAPIV3Schema"), rest: path.Index(i)}
-		if together.schema {
-			at.schema = spec.Child("validation", "openAPIV3Schema")
-		}
-		at.subresources, at.columns, at.selectable = at.rest.Child("subresources"), at.rest.Child("additionalPrinterColumns"), at.rest.Child("selectableFields")
-		if together.subresources {
-			at.subresources = spec.Child("subresources")
-		}
-		if together.columns {
-			at.columns = spec.Child("additionalPrinterColumns")
-		}
-		if together.selectable {
-			at.selectable = spec.Child("selectableFields")
-		}
-		errs = append(errs, validateVersion(ctx, v, path.Index(i), at, i == 0)...)
+// validateCommonParts validates what all versions have in common.
+func validateCommonParts(ctx context.Context, d, old *Definition, spec *field.Path) field.ErrorList {
+	if len(d.Spec.Versions) == 0 || old != nil && unchangedVersion(&d.Spec.Versions[0], old) {
+		return nil
 	}
-	return errs
+	return validateParts(ctx, &d.Spec.Versions[0], commonParts(d.Spec.Versions, spec))
 }
 
-// versionPaths are the paths of a version's parts in errors. If all versions have the
-// same, upstream uses the path from before there were versions.
-type versionPaths struct{ schema, subresources, columns, selectable, rest *field.Path }
+// parts are the paths in errors of those parts of a version that are validated; the
+// others are nil.
+type parts struct {
+	schema, subresources, columns, selectable *field.Path
+	// noSchema is what is said of selectable fields without a schema.
+	noSchema string
+}
 
-// commonToVersions is what all versions have in common.
-func commonToVersions(versions []version) (same struct{ schema, subresources, columns, selectable bool }) {
-	same.schema, same.subresources, same.columns, same.selectable = true, true, true, true
+// commonParts are what all versions have in common. Upstream validates it once, under
+// the paths from before there were versions.
+func commonParts(versions []version, spec *field.Path) parts {
+	common := parts{
+		schema: spec.Child("validation", "openAPIV3Schema"), subresources: spec.Child("subresources"),
+		columns: spec.Child("additionalPrinterColumns"), selectable: spec.Child("selectableFields"),
+		noSchema: "may only be set when validations.schema is included",
+	}
 	for i := range versions {
 		a, b := &versions[0], &versions[i]
-		same.schema = same.schema && apiequality.Semantic.DeepEqual(a.Schema, b.Schema)
-		same.subresources = same.subresources && apiequality.Semantic.DeepEqual(a.Subresources, b.Subresources)
-		same.columns = same.columns && apiequality.Semantic.DeepEqual(a.AdditionalPrinterColumns, b.AdditionalPrinterColumns)
-		same.selectable = same.selectable && apiequality.Semantic.DeepEqual(a.SelectableFields, b.SelectableFields)
+		if !apiequality.Semantic.DeepEqual(a.Schema, b.Schema) {
+			common.schema = nil
+		}
+		if !apiequality.Semantic.DeepEqual(a.Subresources, b.Subresources) {
+			common.subresources = nil
+		}
+		if !apiequality.Semantic.DeepEqual(a.AdditionalPrinterColumns, b.AdditionalPrinterColumns) {
+			common.columns = nil
+		}
+		if !apiequality.Semantic.DeepEqual(a.SelectableFields, b.SelectableFields) {
+			common.selectable = nil
+		}
 	}
-	return same
+	return common
+}
+
+// ownParts are those of a version that are not common to all.
+func ownParts(common parts, version *field.Path) parts {
+	own := parts{noSchema: "may only be set when `version.schema.openAPIV3Schema` is not included"} // upstream's words
+	if common.schema == nil {
+		own.schema = version.Child("schema", "openAPIV3Schema")
+	}
+	if common.subresources == nil {
+		own.subresources = version.Child("subresources")
+	}
+	if common.columns == nil {
+		own.columns = version.Child("additionalPrinterColumns")
+	}
+	if common.selectable == nil {
+		own.selectable = version.Child("selectableFields")
+	}
+	return own
+}
+
+func schemaOf(v *version) *apiextensionsv1.JSONSchemaProps {
+	if v.Schema == nil {
+		return nil
+	}
+	return v.Schema.OpenAPIV3Schema
 }
 
 func unchangedVersion(v *version, old *Definition) bool {
@@ -122,24 +153,25 @@ func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorL
 	return errs
 }
 
-func validateVersion(ctx context.Context, v *version, path *field.Path, at versionPaths, first bool) (errs field.ErrorList) {
-	if v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
-		return field.ErrorList{field.Required(path.Child("schema", "openAPIV3Schema"), "")}
+func validateParts(ctx context.Context, v *version, at parts) (errs field.ErrorList) {
+	schema := schemaOf(v)
+	if at.schema != nil && schema != nil {
+		errs = append(errs, validateSchema(ctx, schema, at.schema)...)
 	}
-	// What all versions have in common is checked once.
-	if first || at.schema.String() == path.Child("schema", "openAPIV3Schema").String() {
-		errs = append(errs, validateSchema(ctx, v.Schema.OpenAPIV3Schema, at.schema)...)
-	}
-	if first || at.subresources.String() == path.Child("subresources").String() {
+	if at.subresources != nil {
 		errs = append(errs, validateSubresources(v.Subresources, at.subresources)...)
 	}
-	if first || at.columns.String() == path.Child("additionalPrinterColumns").String() {
+	if at.columns != nil {
 		for i := range v.AdditionalPrinterColumns {
 			errs = append(errs, validateColumn(&v.AdditionalPrinterColumns[i], at.columns.Index(i))...)
 		}
 	}
-	if first || at.selectable.String() == path.Child("selectableFields").String() {
-		errs = append(errs, validateSelectable(v, at.selectable)...)
+	switch {
+	case at.selectable == nil || len(v.SelectableFields) == 0:
+	case schema == nil:
+		errs = append(errs, field.Invalid(at.selectable, "", at.noSchema))
+	default:
+		errs = append(errs, validateSelectable(v.SelectableFields, schema, at.selectable)...)
 	}
 	return errs
 }
@@ -212,32 +244,41 @@ func validateColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *fie
 // maxSelectable bounds the selectable fields of a version; upstream's.
 const maxSelectable = 8
 
-func validateSelectable(v *version, path *field.Path) (errs field.ErrorList) {
-	seen, good := map[string]bool{}, 0
-	for i, f := range v.SelectableFields {
+func validateSelectable(selectable []apiextensionsv1.SelectableField, schema *apiextensionsv1.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
+	seen := map[string]bool{}
+	for i, f := range selectable {
 		at := path.Index(i).Child("jsonPath")
-		steps, problem := fieldSteps(f.JSONPath)
-		switch {
-		case f.JSONPath == "":
+		if f.JSONPath == "" {
 			errs = append(errs, field.Required(at, ""))
-		case problem != "":
+			continue
+		}
+		steps, problem := fieldSteps(f.JSONPath)
+		target := schemaAt(schema, steps)
+		if problem == "" && target == nil {
+			problem = "does not refer to a valid field"
+		}
+		if problem != "" {
 			errs = append(errs, field.Invalid(at, f.JSONPath, "is an invalid path: "+problem))
-		case seen[f.JSONPath]:
+			continue
+		}
+		if steps[0] == "metadata" {
+			errs = append(errs, field.Invalid(at, f.JSONPath, "must not point to fields in metadata"))
+		}
+		if !slices.Contains(selectableTypes, target.Type) {
+			errs = append(errs, field.Invalid(at, f.JSONPath, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
+		}
+		if seen[f.JSONPath] {
 			errs = append(errs, field.Duplicate(at, f.JSONPath))
-		default:
-			if problem := unselectableReason(v.Schema.OpenAPIV3Schema, steps); problem != "" {
-				errs = append(errs, field.Invalid(at, f.JSONPath, problem))
-			} else {
-				good++
-			}
 		}
 		seen[f.JSONPath] = true
 	}
-	if good > maxSelectable {
-		errs = append(errs, field.TooMany(path, good, maxSelectable))
+	if len(seen) > maxSelectable {
+		errs = append(errs, field.TooMany(path, len(seen), maxSelectable))
 	}
 	return errs
 }
+
+var selectableTypes = []string{"string", "integer", "boolean"}
 
 // fieldSteps reads a path of plain field names.
 func fieldSteps(path string) (steps []string, problem string) {
@@ -255,24 +296,16 @@ func fieldSteps(path string) (steps []string, problem string) {
 	return strings.Split(rest, "."), ""
 }
 
-// unselectableReason returns why the field that the steps lead to can't be selectable; "" if it
-// can.
-func unselectableReason(s *apiextensionsv1.JSONSchemaProps, steps []string) (problem string) {
-	const nowhere = "is an invalid path: does not refer to a valid field"
-	if steps[0] == "metadata" {
-		return nowhere
-	}
+// schemaAt is the schema to which the steps lead; nil if there is none.
+func schemaAt(s *apiextensionsv1.JSONSchemaProps, steps []string) *apiextensionsv1.JSONSchemaProps {
 	for _, step := range steps {
 		if below, ok := s.Properties[step]; ok {
 			s = &below
 		} else if values := s.AdditionalProperties; values != nil && values.Schema != nil {
 			s = values.Schema
 		} else {
-			return nowhere
+			return nil
 		}
 	}
-	if !slices.Contains([]string{"string", "integer", "boolean"}, s.Type) {
-		return "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
-	}
-	return ""
+	return s
 }
