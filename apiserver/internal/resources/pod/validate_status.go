@@ -2,11 +2,11 @@ package pod
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	netutils "k8s.io/utils/net"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -69,11 +69,7 @@ var systemConditions = map[corev1.PodConditionType]bool{
 func validateStatusAddresses(now, was *corev1.PodStatus, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if !slices.Equal(now.PodIPs, was.PodIPs) {
-		var addresses []string
-		for _, a := range now.PodIPs {
-			addresses = append(addresses, a.IP)
-		}
-		errs = append(errs, oneOfEachFamily(addresses, at.Child("podIPs"))...)
+		errs = append(errs, oneOfEachFamily(podAddresses(now), podAddresses(was), at.Child("podIPs"))...)
 	}
 	if slices.Equal(now.HostIPs, was.HostIPs) || len(now.HostIPs) == 0 {
 		return errs
@@ -82,29 +78,43 @@ func validateStatusAddresses(now, was *corev1.PodStatus, at *field.Path) field.E
 	if first := now.HostIPs[0].IP; first != now.HostIP {
 		errs = append(errs, field.Invalid(hosts.Index(0).Child("ip"), first, "must be equal to `hostIP`"))
 	}
-	var addresses []string
-	for _, a := range now.HostIPs {
-		addresses = append(addresses, a.IP)
-	}
-	return append(errs, oneOfEachFamily(addresses, hosts)...)
+	return append(errs, oneOfEachFamily(hostAddresses(now), hostAddresses(was), hosts)...)
 }
 
-// oneOfEachFamily checks that there is at most one IPv4 and one IPv6 address.
-func oneOfEachFamily(addresses []string, at *field.Path) field.ErrorList {
-	type shown struct{ IP string }
-	var errs field.ErrorList
-	var all []shown
-	families := map[bool]int{}
-	for i, text := range addresses {
-		errs = append(errs, validation.IsValidIP(at.Index(i).Upstream(), text)...)
-		all = append(all, shown{text})
-		parsed, err := netip.ParseAddr(text)
-		if err != nil && len(addresses) > 1 {
-			errs = append(errs, field.InternalError(at, fmt.Errorf("failed to check for dual stack with error:invalid IP[%d]: %s", i, text)))
-		}
-		families[err == nil && parsed.Is4()]++
+func podAddresses(status *corev1.PodStatus) (all []string) {
+	for _, a := range status.PodIPs {
+		all = append(all, a.IP)
 	}
-	if len(errs) > 0 && len(addresses) > 1 || families[true] > 1 || families[false] > 1 {
+	return all
+}
+
+func hostAddresses(status *corev1.PodStatus) (all []string) {
+	for _, a := range status.HostIPs {
+		all = append(all, a.IP)
+	}
+	return all
+}
+
+// oneOfEachFamily checks that there is at most one IPv4 and one IPv6 address. Those from
+// before may have any form, new ones need not be canonical (KEP-4858).
+func oneOfEachFamily(addresses, before []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, text := range addresses {
+		errs = append(errs, validation.IsValidIPForLegacyField(at.Index(i).Upstream(), text, true, before)...)
+	}
+	if len(addresses) < 2 {
+		return errs
+	}
+	both, err := netutils.IsDualStackIPStrings(addresses)
+	if err != nil {
+		errs = append(errs, field.InternalError(at, fmt.Errorf("failed to check for dual stack with error:%w", err)))
+	}
+	if !both || len(addresses) > 2 {
+		type shown struct{ IP string }
+		var all []shown
+		for _, text := range addresses {
+			all = append(all, shown{text})
+		}
 		errs = append(errs, field.Invalid(at, all, "may specify no more than one IP for each IP family"))
 	}
 	return errs

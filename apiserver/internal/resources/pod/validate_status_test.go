@@ -21,6 +21,8 @@ func TestStatusOfPods(t *testing.T) {
 		"{podIPs: [{ip: 01.2.3.4}]}":                                            `status.podIPs[0]: Invalid value: "01.2.3.4": must not have leading 0s`,
 		"{podIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}":                              `status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily,
 		"{podIPs: [{ip: 1.2.3.4}, {ip: x}]}":                                    `[status.podIPs[1]: Invalid value: "x": ` + noIP + `, status.podIPs: Internal error: failed to check for dual stack with error:invalid IP[1]: x, status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"x"}]: ` + twoOfAFamily + `]`,
+		"{podIPs: [{ip: 2001:DB8::1}]}":                                         "",
+		"{podIPs: [{ip: '::ffff:1.2.3.4'}]}":                                    `status.podIPs[0]: Invalid value: "::ffff:1.2.3.4": must not be an IPv4-mapped IPv6 address`,
 		"{hostIP: 1.2.3.4, hostIPs: [{ip: 1.2.3.5}]}":                           "status.hostIPs[0].ip: Invalid value: \"1.2.3.5\": must be equal to `hostIP`",
 		"{hostIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}":                             "[status.hostIPs[0].ip: Invalid value: \"1.2.3.4\": must be equal to `hostIP`, " + `status.hostIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily + `]`,
 		"{observedGeneration: -1}":                                              "status.observedGeneration: Invalid value: -1: must be a non-negative integer",
@@ -84,5 +86,12 @@ func TestStatusOfPods(t *testing.T) {
 	stored := core.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "01.2.3.4"}}}}
 	if errs := validateStatus(&stored, &stored); len(errs) > 0 {
 		t.Errorf("an error that was stored before: %v", errs)
+	}
+	stored.Status.HostIP, stored.Status.HostIPs = "010.0.0.1", []corev1.HostIP{{IP: "010.0.0.1"}}
+	more := stored.DeepCopy()
+	more.Status.PodIPs = append(more.Status.PodIPs, corev1.PodIP{IP: "::1"})
+	more.Status.HostIPs = append(more.Status.HostIPs, corev1.HostIP{IP: "::1"})
+	if errs := validateStatus(more, &stored); len(errs) > 0 {
+		t.Errorf("a second address beside one that was stored before: %v", errs)
 	}
 }
