@@ -63,7 +63,7 @@ func (x *endings) run(e *entry) (failed bool) {
 	ctx, cancel := context.WithCancel(x.ctx)
 	stop := context.AfterFunc(e.store.ctx, cancel)
 	err := x.definitions.deleteInstances(ctx, e)
-	if errors.Is(err, errReplaced) {
+	if errors.Is(err, errGone) {
 		err = nil // nothing is left to do for this one
 	}
 	outdated := ctx.Err() != nil

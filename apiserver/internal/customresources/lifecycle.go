@@ -121,16 +121,17 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 		}
 	}
 	err := d.updateStatus(ctx, e, func(def *definition) { settleStatus(def, others, d.options.Registry.Clock.Now()) })
-	if errors.Is(err, errReplaced) {
-		return nil // the other one is looked at when it is seen
+	if errors.Is(err, errGone) {
+		return nil // one that has taken its name is looked at when it is seen
 	}
 	return err
 }
 
-var errReplaced = errors.New("another definition has taken the name")
+var errGone = errors.New("the definition is gone")
 
-// updateStatus changes the status of a definition, or its finalizers. It leaves alone one
-// that has taken its name since, with errReplaced: that one's objects are alive.
+// updateStatus changes the status of a definition, or its finalizers. If the definition is
+// gone it returns errGone, and leaves one alone that has taken its name since: objects that
+// are there belong to that one, or were left to stay by whoever released the definition.
 func (d *Definitions) updateStatus(ctx context.Context, e *entry, change func(*definition)) error {
 	replaced := false
 	_, err := d.options.Store.UpdateTyped(ctx, "", e.name, "status", func(def *definition) error {
@@ -139,10 +140,10 @@ func (d *Definitions) updateStatus(ctx context.Context, e *entry, change func(*d
 		}
 		return nil
 	})
-	if err == nil && replaced {
-		return errReplaced
+	if err == nil && replaced || apierrors.IsNotFound(err) {
+		return errGone
 	}
-	return ignoreNotFound(err)
+	return err
 }
 
 var errInstancesRemain = errors.New("instances are still there")
@@ -225,11 +226,4 @@ func (d *Definitions) removeFinalizer(ctx context.Context, e *entry) error {
 	return d.updateStatus(ctx, e, func(def *definition) {
 		def.Finalizers = slices.DeleteFunc(def.Finalizers, func(f string) bool { return f == customresourcedefinition.Finalizer })
 	})
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -66,7 +67,7 @@ func createdKnobs(t *testing.T) (*Definitions, *registry.Store[*definition], *de
 func TestDefinitionThatTookTheName(t *testing.T) {
 	d, definitions, def := createdKnobs(t)
 	for _, uid := range []types.UID{"of-another-one", def.UID} {
-		if err := d.removeFinalizer(t.Context(), &entry{name: def.Name, uid: uid}); errors.Is(err, errReplaced) != (uid != def.UID) {
+		if err := d.removeFinalizer(t.Context(), &entry{name: def.Name, uid: uid}); errors.Is(err, errGone) != (uid != def.UID) {
 			t.Fatal(err)
 		}
 		now, err := definitions.GetTyped(t.Context(), "", def.Name, "")
@@ -79,10 +80,11 @@ func TestDefinitionThatTookTheName(t *testing.T) {
 	}
 }
 
-// TestObjectsOfTheOneThatTookTheName: who deletes the objects of a definition leaves those of
-// another one alone that has taken its name since, as it may when there are several servers.
-func TestObjectsOfTheOneThatTookTheName(t *testing.T) {
-	d, _, def := createdKnobs(t)
+// TestObjectsOfADefinitionThatIsGone: who deletes the objects of a definition leaves those of
+// another one alone that has taken its name since, as it may when there are several servers;
+// and those that whoever released the definition has let stay.
+func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
+	d, definitions, def := createdKnobs(t)
 	def.Status.AcceptedNames = def.Spec.Names
 	encoded, err := json.Marshal(def)
 	if err != nil {
@@ -103,11 +105,26 @@ func TestObjectsOfTheOneThatTookTheName(t *testing.T) {
 	}
 	gone := *e
 	gone.uid, gone.established, gone.terminating = "of-the-one-that-is-gone", true, true
-	if err := d.deleteInstances(t.Context(), &gone); !errors.Is(err, errReplaced) {
-		t.Error(err)
+	staysUntouched := func(when string) {
+		t.Helper()
+		if err := d.deleteInstances(t.Context(), &gone); !errors.Is(err, errGone) {
+			t.Errorf("%s: %v", when, err)
+		}
+		left, err := served.Resource.List(t.Context(), "", registry.ListOptions{})
+		if err != nil || len(left.Items) != 1 {
+			t.Errorf("%s: %d objects are left: %v", when, len(left.Items), err)
+		}
 	}
-	left, err := served.Resource.List(t.Context(), "", registry.ListOptions{})
-	if err != nil || len(left.Items) != 1 {
-		t.Errorf("%d objects are left: %v", len(left.Items), err)
+	staysUntouched("replaced")
+	if _, _, err := definitions.Delete(t.Context(), "", def.Name, registry.Admission{}, &metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
+	gone.uid = def.UID
+	if err := d.removeFinalizer(t.Context(), &gone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := definitions.GetTyped(t.Context(), "", def.Name, ""); !apierrors.IsNotFound(err) {
+		t.Fatalf("the definition has been released: %v", err)
+	}
+	staysUntouched("deleted")
 }
