@@ -72,6 +72,13 @@ func TestDefinitions(t *testing.T) {
 		`versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {metadata: {type: object, properties: {name: {type: string}}}}}}, selectableFields: [{jsonPath: .metadata.name}]}]`: {
 			`spec.selectableFields[0].jsonPath: Invalid value: ".metadata.name": must not point to fields in metadata`},
 
+		version("subresources: {status: {}}"): nil,
+		`versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: array, items: {type: string}, not: {}}}}]`: {
+			root + `.type: Invalid value: "array": only "object" is allowed as the type at the root of the schema if the status subresource is enabled`, root + `.type: Invalid value: "array": must be object at the root`},
+		`versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-map-type: atomic}}}]`: nil,
+		`versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-map-type: atomic}}}]`: {
+			root + `: Invalid value: {"type":"object","x-kubernetes-map-type":"atomic"}: only ` + rootFields + ` fields are allowed at the root of the schema if the status subresource is enabled`},
+
 		// What versions have of their own comes before the names, what is common after them.
 		"names: {plural: xs, kind: X, singular: X}\nversions: [" + bad + ", {name: v2, schema: {openAPIV3Schema: {type: object}}}]": {
 			`spec.versions[0].schema.openAPIV3Schema.properties[p].default: Invalid value: "string":  in body must be of type integer: "string"`, `spec.names.singular: Invalid value: "X": ` + label},

@@ -3,6 +3,7 @@ package customresourcedefinition
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,7 +38,7 @@ func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path)
 		}
 		errs = append(errs, validateNameAndDeprecation(v, path.Index(i))...)
 		if old == nil || !unchangedVersion(v, old) { // stored before the rule existed
-			errs = append(errs, validateParts(ctx, v, ownParts(common, path.Index(i)))...)
+			errs = append(errs, validateParts(ctx, v, hasStatus(v), ownParts(common, path.Index(i)))...)
 		}
 	}
 	if len(names) != len(d.Spec.Versions) {
@@ -59,8 +60,11 @@ func validateCommonParts(ctx context.Context, d, old *Definition, spec *field.Pa
 	if len(d.Spec.Versions) == 0 || old != nil && unchangedVersion(&d.Spec.Versions[0], old) {
 		return nil
 	}
-	return validateParts(ctx, &d.Spec.Versions[0], commonParts(d.Spec.Versions, spec))
+	return validateParts(ctx, &d.Spec.Versions[0], slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return hasStatus(&v) }),
+		commonParts(d.Spec.Versions, spec))
 }
+
+func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources.Status != nil }
 
 // parts are the paths in errors of those parts of a version that are validated; the
 // others are nil.
@@ -153,9 +157,12 @@ func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorL
 	return errs
 }
 
-func validateParts(ctx context.Context, v *version, at parts) (errs field.ErrorList) {
+func validateParts(ctx context.Context, v *version, status bool, at parts) (errs field.ErrorList) {
 	schema := schemaOf(v)
 	if at.schema != nil && schema != nil {
+		if status {
+			errs = append(errs, validateRoot(schema, at.schema)...)
+		}
 		errs = append(errs, validateSchema(ctx, schema, at.schema)...)
 	}
 	if at.subresources != nil {
@@ -174,6 +181,29 @@ func validateParts(ctx context.Context, v *version, at parts) (errs field.ErrorL
 		errs = append(errs, validateSelectable(v.SelectableFields, schema, at.selectable)...)
 	}
 	return errs
+}
+
+// rootFields are upstream's names of what the root of a schema may have beside a status
+// subresource. By anything else, the status could not be validated alone.
+const rootFields = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]"
+
+func validateRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+	allowed := apiextensionsv1.JSONSchemaProps{
+		Description: s.Description, Type: s.Type, Format: s.Format, Title: s.Title,
+		Maximum: s.Maximum, ExclusiveMaximum: s.ExclusiveMaximum, Minimum: s.Minimum, ExclusiveMinimum: s.ExclusiveMinimum,
+		MaxLength: s.MaxLength, MinLength: s.MinLength, Pattern: s.Pattern,
+		MaxItems: s.MaxItems, MinItems: s.MinItems, UniqueItems: s.UniqueItems, MultipleOf: s.MultipleOf,
+		Required: s.Required, Items: s.Items, Properties: s.Properties, ExternalDocs: s.ExternalDocs, Example: s.Example,
+		XPreserveUnknownFields: s.XPreserveUnknownFields, XValidations: s.XValidations,
+	}
+	before := s.ID != "" || s.Schema != "" || s.Ref != nil // of the type, in upstream's order
+	if !before && s.Type != "" && s.Type != "object" {
+		return field.ErrorList{field.Invalid(path.Child("type"), s.Type, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+	}
+	if !reflect.DeepEqual(allowed, *s) {
+		return field.ErrorList{field.Invalid(path, *s, "only "+rootFields+" fields are allowed at the root of the schema if the status subresource is enabled")}
+	}
+	return nil
 }
 
 func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
