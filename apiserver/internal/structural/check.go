@@ -25,6 +25,9 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 	if len(c.errs) > 0 {
 		return c.errs
 	}
+	if c.dialect { // which upstream says only if there is no other fault
+		return field.ErrorList{field.Invalid(path, "", "OpenAPIV3Schema 'schema' is not supported")}
+	}
 	compiled, err := Compile(root)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
@@ -37,6 +40,8 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 type checker struct {
 	errs  field.ErrorList
 	steps int // of the patterns so far
+	// dialect: a $schema names the language of a schema.
+	dialect bool
 }
 
 func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }
@@ -59,8 +64,9 @@ func (c *checker) unsupported(path *field.Path, p *apiextensionsv1.JSONSchemaPro
 	}
 	forbid(len(p.PatternProperties) > 0, "patternProperties", "patternProperties is not supported")
 	forbid(len(p.Definitions) > 0, "definitions", "definitions is not supported")
-	forbid(len(p.Dependencies) > 0, "dependencies", "dependencies is not supported")
+	forbid(p.Dependencies != nil, "dependencies", "dependencies is not supported")
 	forbid(p.ID != "", "id", "id is not supported")
+	c.dialect = c.dialect || p.Schema != ""
 	forbid(p.AdditionalItems != nil, "additionalItems", "additionalItems is not supported")
 	forbid(p.Ref != nil, "$ref", "$ref is not supported")
 	forbid(p.UniqueItems, "uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")

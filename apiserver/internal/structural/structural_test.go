@@ -150,10 +150,14 @@ func TestUnchanged(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for schema, want := range map[string]string{
-		whole:                               "",
-		`{"type":"string"}`:                 "s.type: Invalid value: \"string\": must be object at the root",
-		`{"type":"object","nullable":true}`: "s.nullable: Forbidden: nullable cannot be true at the root",
-		`{}`:                                "s.type: Required value: must not be empty at the root",
+		whole:                                 "",
+		`{"type":"string"}`:                   "s.type: Invalid value: \"string\": must be object at the root",
+		`{"type":"object","nullable":true}`:   "s.nullable: Forbidden: nullable cannot be true at the root",
+		`{}`:                                  "s.type: Required value: must not be empty at the root",
+		`{"type":"object","dependencies":{}}`: "s.dependencies: Forbidden: dependencies is not supported",
+		`{"type":"object","$schema":"x"}`:     `s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported`,
+		`{"type":"object","$schema":"x","nullable":true}`:                                                                                                                            "s.nullable: Forbidden: nullable cannot be true at the root",
+		`{"type":"object","properties":{"a":{"type":"string","not":{"$schema":"x"}}}}`:                                                                                               `s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported`,
 		`{"type":"object","properties":{"a":{}}}`:                                                                                                                                    "s.properties[a].type: Required value: must not be empty for specified object fields",
 		`{"type":"object","properties":{"a":{"type":"string","default":1}}}`:                                                                                                         `s.properties[a].default: Invalid value: "integer"`,
 		`{"type":"object","properties":{"a":{"x-kubernetes-int-or-string":true,"default":true}}}`:                                                                                    "",
