@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -134,6 +135,11 @@ func desired(obj core.Object) []any {
 
 func (s *Store[T]) validateChange(ctx context.Context, way UpdateStrategy[T], obj, old T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
+	if base := obj.GetGenerateName(); base != old.GetGenerateName() {
+		for _, problem := range content.IsPathSegmentPrefix(base) {
+			errs = append(errs, field.Invalid(metadataPath.Child("generateName"), base, problem))
+		}
+	}
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 && !slices.Equal(finalizers, old.GetFinalizers()) {
 		errs = append(errs, validation.ValidateFinalizers(finalizers, metadataPath.Child("finalizers"))...)
 		errs = append(errs, validateFinalizerNames(s.strategy.Resource, finalizers)...)
