@@ -69,19 +69,3 @@ func (s *Schema) DropNulls(value any) {
 		}
 	}
 }
-
-// hasDefaults reports whether Default may ever do anything but drop nulls.
-func (s *Schema) hasDefaults() bool {
-	if s == nil {
-		return false
-	}
-	if s.hasFallback || s.items.hasDefaults() || s.values.hasDefaults() {
-		return true
-	}
-	for _, property := range s.properties {
-		if property.hasDefaults() {
-			return true
-		}
-	}
-	return false
-}
