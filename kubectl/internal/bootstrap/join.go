@@ -254,14 +254,22 @@ const usualPort = 10250
 
 // KubeletPort is the port of the node's kubelet, as its configuration says.
 func (n Node) KubeletPort() int {
-	var written struct {
-		Port int `json:"port"`
+	if port := n.written().Port; port != 0 {
+		return port
 	}
-	data, err := os.ReadFile(n.configFile())
-	if err != nil || yaml.Unmarshal(data, &written) != nil || written.Port == 0 {
-		return usualPort
+	return usualPort
+}
+
+// written is what matters here of the kubelet's configuration, which somebody may have
+// changed; nothing if it can't be read.
+func (n Node) written() (configuration struct {
+	Port         int   `json:"port"`
+	RegisterNode *bool `json:"registerNode"`
+}) {
+	if data, err := os.ReadFile(n.configFile()); err == nil {
+		_ = yaml.Unmarshal(data, &configuration)
 	}
-	return written.Port
+	return configuration
 }
 
 // kubeletArgs are flags for what differs from the usual and has no field in a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -98,7 +97,7 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	if err := bootstrap.StartUnit(ctx, joined.Args); err != nil {
 		return fmt.Errorf("%w; the kubelet's files are in %s, and joining again is safe", err, o.Dir)
 	}
-	if err := untilJoined(ctx, c, o.Kubeconfig()); err != nil {
+	if err := untilJoined(ctx, c, o.Node, joined.Node); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.Out, "Node %s has joined %s.\n", joined.Node, joined.Server)
@@ -108,23 +107,50 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	return nil
 }
 
-// admittedWithin is how long to wait for a kubelet's certificate.
-const admittedWithin = 2 * time.Minute
+// untilJoined waits until the kubelet has been let in and the API server has its node,
+// so that who joins a machine can go on with the node at once.
+func untilJoined(ctx context.Context, c *frame.CLI, n bootstrap.Node, name string) error {
+	if err := until(ctx, c, "got its certificate", "on the control plane `kctl get csr`", n.Admitted); err != nil {
+		return err
+	}
+	if !n.Registers() {
+		c.Warn("node %s is not waited for: the kubelet's configuration has registerNode: false", name)
+		return nil
+	}
+	return until(ctx, c, "registered node "+name, "on the control plane `kctl get nodes`",
+		func(ctx context.Context) error { return n.Registered(ctx, name) })
+}
 
-// untilJoined waits until the kubelet has been let in.
-func untilJoined(ctx context.Context, c *frame.CLI, kubeconfig string) error {
-	ctx, cancel := context.WithTimeout(ctx, admittedWithin)
+// stepWithin is how long to wait for one step of a kubelet that has just been started.
+const stepWithin = 2 * time.Minute
+
+// until waits until the kubelet has done something by itself, which look says, and tells
+// the user if that is not the case already.
+func until(ctx context.Context, c *frame.CLI, done, seeAlso string, look func(context.Context) error) error {
+	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer c.Later(stepWithin, cancel)()
 	ticker := c.Clock.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
-		if _, err := os.Stat(kubeconfig); err == nil {
+		err := look(waiting)
+		if err == nil {
 			return nil
+		}
+		if last == nil {
+			fmt.Fprintf(c.Err, "Waiting until the kubelet has %s, for %s at most.\n", done, stepWithin)
+		}
+		if last == nil || waiting.Err() == nil {
+			last = err
 		}
 		select {
 		case <-ticker.C():
-		case <-ctx.Done():
-			return fmt.Errorf("the kubelet has got no certificate within %s: see `journalctl -u %s`, and on the control plane `kctl get csr`", admittedWithin, bootstrap.Unit)
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("the kubelet has not %s within %s: %w; see `journalctl -u %s`, and %s", done, stepWithin, last, bootstrap.Unit, seeAlso)
 		}
 	}
 }
