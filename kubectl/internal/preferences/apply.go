@@ -15,28 +15,57 @@ import (
 // Commands of root come before aliases of the same name; aliases of aliases are
 // refused, as in kubectl.
 func (p *Preference) Resolve(root *cobra.Command, args []string) (resolved []string, options []Option, err error) {
-	names := &cobra.Command{} // what root knows, and the aliases besides
-	names.PersistentFlags().AddFlagSet(root.PersistentFlags())
-	for i := range p.Aliases {
-		if err := p.Aliases[i].validate(); err != nil {
-			return nil, nil, err
-		}
-		names.AddCommand(&cobra.Command{Use: p.Aliases[i].Name})
+	if err := p.validateAliases(); err != nil {
+		return nil, nil, err
 	}
-	called, _, err := root.Find(args)
-	if err == nil && called != root {
+	if called, _, err := root.Find(args); err == nil && called != root {
 		return args, p.defaults(called), nil
 	}
-	found, rest, err := names.Find(args)
-	if err != nil || found == names {
+	if i := slices.IndexFunc(args, completes) + 1; i > 0 {
+		return append(args[:i:i], p.typed(root, args[i:])...), nil, nil
+	}
+	alias, rest := p.alias(root, args)
+	if alias == nil {
 		return args, p.defaults(root), nil // root says what is wrong with it
 	}
-	alias := p.Aliases[slices.IndexFunc(p.Aliases, func(a Alias) bool { return a.Name == found.Name() })]
-	words := strings.Fields(alias.Command)
 	if !has(root, alias.Command) {
 		return nil, nil, fmt.Errorf("command %q not found to set alias %q", alias.Command, alias.Name)
 	}
-	return slices.Concat(words, alias.PrependArgs, rest, alias.AppendArgs), alias.Options, nil
+	return slices.Concat(strings.Fields(alias.Command), alias.PrependArgs, rest, alias.AppendArgs), alias.Options, nil
+}
+
+// completes tells whether a word is the verb by which shells ask for completions.
+func completes(word string) bool {
+	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd
+}
+
+// typed replaces an alias in a command line that a shell is to complete. Its appended
+// arguments would come behind the word that is being typed, and are left out.
+func (p *Preference) typed(root *cobra.Command, args []string) []string {
+	if called, _, err := root.Find(args); err == nil && called != root {
+		return args
+	}
+	alias, rest := p.alias(root, args)
+	if alias == nil || len(rest) == 0 { // the alias is the word that is being typed
+		return args
+	}
+	return slices.Concat(strings.Fields(alias.Command), alias.PrependArgs, rest)
+}
+
+// alias is the one that a command line calls, nil if it calls none, with the rest of
+// the line.
+func (p *Preference) alias(root *cobra.Command, args []string) (called *Alias, rest []string) {
+	names := &cobra.Command{} // what root knows, and the aliases besides
+	names.PersistentFlags().AddFlagSet(root.PersistentFlags())
+	for _, alias := range p.Aliases {
+		names.AddCommand(&cobra.Command{Use: alias.Name})
+	}
+	found, rest, err := names.Find(args)
+	if err != nil || found == names {
+		return nil, nil
+	}
+	i := slices.IndexFunc(p.Aliases, func(a Alias) bool { return a.Name == found.Name() })
+	return &p.Aliases[i], rest
 }
 
 // has tells whether a command is one of root's.
@@ -57,7 +86,7 @@ func pathOf(cmd *cobra.Command) string {
 func (p *Preference) defaults(cmd *cobra.Command) []Option {
 	var all []Option
 	for _, each := range p.Defaults {
-		if each.Command == pathOf(cmd) {
+		if strings.Join(strings.Fields(each.Command), " ") == pathOf(cmd) {
 			all = append(all, each.Options...)
 		}
 	}
@@ -92,7 +121,6 @@ func Fill(cmd *cobra.Command, options []Option) error {
 		if err := cmd.Flags().Set(option.Name, option.Default); err != nil {
 			return fmt.Errorf("could not apply value %s to flag %s in command %s err: %w", option.Default, option.Name, pathOf(cmd), err)
 		}
-		given[option.Name] = true
 	}
 	return nil
 }

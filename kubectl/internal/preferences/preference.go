@@ -84,9 +84,17 @@ func (p *Preference) PluginPolicy() (clientcmdapi.PluginPolicy, error) {
 
 var aliasName = regexp.MustCompile(`^[a-zA-Z]+$`)
 
-func (a *Alias) validate() error {
-	if !aliasName.MatchString(a.Name) {
-		return fmt.Errorf("invalid alias name %q, can only include alphabetical characters", a.Name)
+// validateAliases checks the names of all aliases, whichever is called.
+func (p *Preference) validateAliases() error {
+	seen := map[string]bool{}
+	for _, a := range p.Aliases {
+		if !aliasName.MatchString(a.Name) {
+			return fmt.Errorf("invalid alias name %q, can only include alphabetical characters", a.Name)
+		}
+		if seen[a.Name] {
+			return fmt.Errorf("duplicate alias name %s", a.Name)
+		}
+		seen[a.Name] = true
 	}
 	return nil
 }
