@@ -49,6 +49,7 @@ func newWait(c *frame.CLI) *cobra.Command {
 	w.AddFields(fs)
 	w.AddAllNamespaces(fs)
 	w.Printing.Add(fs)
+	w.AllOrNamed = true
 	fs.BoolVar(&w.All, "all", false, "Select all resources in the namespace of the specified resource types")
 	fs.StringArrayVar(&w.conditions, "for", nil, "The conditions to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. May be repeated: they are waited for one after the other, create first of all.")
 	fs.DurationVar(&w.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
@@ -314,12 +315,15 @@ func jsonPathMatches(path *jsonpath.JSONPath, content map[string]any, value stri
 	if len(results[0]) > 1 {
 		return false, errors.New("given jsonpath expression matches more than one value")
 	}
+	if !valued {
+		return true, nil
+	}
 	found := results[0][0].Interface()
 	switch found.(type) {
 	case map[string]any, []any:
 		return false, errors.New("jsonpath leads to a nested object or list which is not supported")
 	}
-	return !valued || fmt.Sprint(found) == value, nil
+	return strings.TrimSpace(fmt.Sprint(found)) == strings.TrimSpace(value), nil
 }
 
 // splitJSONPath cuts '{…}'=value behind the closing brace, so that expressions
