@@ -1,13 +1,11 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -37,18 +35,19 @@ func completers(c *frame.CLI) map[string]cobra.CompletionFunc {
 	all := map[string]cobra.CompletionFunc{
 		"top node": completeNames(c, core.Nodes.Name), "top pod": completeNames(c, core.Pods.Name),
 		"create token": completeNames(c, core.ServiceAccounts.Name),
-		"logs":         completePods(c, containers), "port-forward": completePods(c, ports), "cp": completeCopy(c),
+		"logs":         completePods(c, containersOf), "port-forward": completePods(c, portsOf), "cp": completeCopy(c),
 		"config use-context": firstOnly(contexts(c)), "config delete-context": firstOnly(contexts(c)), "config rename-context": firstOnly(contexts(c)), "config set-context": firstOnly(contexts(c)),
 		"config delete-cluster": firstOnly(clusters(c)), "config delete-user": firstOnly(users(c)),
 		"rollout pause": completeTypes(c, "deployment"), "rollout resume": completeTypes(c, "deployment"),
 		"taint": completeTypes(c, "node"), "expose": completeTypes(c, "pod", "service", "replicationcontroller", "deployment", "replicaset"),
-		"set image": completeTypes(c, "daemonsets", "deployments", "pods", "cronjobs", "replicasets", "replicationcontrollers", "statefulsets"),
+		"set image": once(completeTypes(c, "daemonsets", "deployments", "pods", "cronjobs", "replicasets", "replicationcontrollers", "statefulsets")),
 	}
 	for _, verb := range []string{"get", "describe", "delete", "edit", "label", "annotate", "patch", "wait", "explain", "debug",
 		"apply edit-last-applied", "apply view-last-applied", "set env", "set resources", "set serviceaccount"} {
 		all[verb] = completeTypes(c)
 	}
-	for _, verb := range []string{"rollout status", "rollout history", "rollout undo", "rollout restart"} {
+	all["rollout status"] = once(completeTypes(c, rolledOut...))
+	for _, verb := range []string{"rollout history", "rollout undo", "rollout restart"} {
 		all[verb] = completeTypes(c, rolledOut...)
 	}
 	for _, verb := range []string{"exec", "attach", "trace", "explain-schedule"} {
@@ -90,7 +89,7 @@ func completeFlags(c *frame.CLI, cmd *cobra.Command) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return ofPod(cmd.Context(), c, args[0], typed, containers), cobra.ShellCompDirectiveNoFileComp
+			return startingWith(containersOf(cmd.Context(), c, args[0], typed), typed), cobra.ShellCompDirectiveNoFileComp
 		}
 	case "get":
 		flags["output"] = fixed(printer.Names...)
@@ -126,6 +125,16 @@ func firstOnly(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
+// once completes one object: TYPE NAME or TYPE/NAME.
+func once(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 1 || len(args) == 1 && strings.Contains(args[0], "/") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, typed)
+	}
+}
+
 func completeNames(c *frame.CLI, resource string) cobra.CompletionFunc {
 	return firstOnly(func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return names(cmd.Context(), c, resource, typed), cobra.ShellCompDirectiveNoFileComp
@@ -153,81 +162,6 @@ func clusters(c *frame.CLI) cobra.CompletionFunc {
 
 func users(c *frame.CLI) cobra.CompletionFunc {
 	return fromFile(c, func(config api.Config) []string { return slices.Collect(maps.Keys(config.AuthInfos)) })
-}
-
-// completePods completes a pod, or TYPE/NAME of what holds pods, and then what second
-// makes of the pod.
-func completePods(c *frame.CLI, second func(*core.Pod, string) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		kind, name, slash := strings.Cut(typed, "/")
-		switch {
-		case len(args) == 1 && second != nil:
-			return ofPod(cmd.Context(), c, args[0], typed, second), cobra.ShellCompDirectiveNoFileComp
-		case len(args) > 0:
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		case slash:
-			return prefixed(kind+"/", names(cmd.Context(), c, kind, name), ""), cobra.ShellCompDirectiveNoFileComp
-		}
-		found, directive := names(cmd.Context(), c, core.Pods.Name, typed), cobra.ShellCompDirectiveNoFileComp
-		if len(found) == 0 {
-			directive |= cobra.ShellCompDirectiveNoSpace // a name comes behind the type
-		}
-		return append(found, prefixed("", startingWith(holdPods, typed), "/")...), directive
-	}
-}
-
-// ofPod completes what is made of the pod that an argument means; only pods are looked up.
-func ofPod(ctx context.Context, c *frame.CLI, arg, typed string, make func(*core.Pod, string) []string) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
-	defer cancel()
-	name, err := lookup.PodName(arg)
-	if err != nil {
-		return nil
-	}
-	namespace, err := c.Namespace()
-	if err != nil {
-		return nil
-	}
-	client, err := c.Server()
-	if err != nil {
-		return nil
-	}
-	pod, err := lookup.GetPod(ctx, client, namespace, name)
-	if err != nil {
-		return nil
-	}
-	return startingWith(make(pod, typed), typed)
-}
-
-func containers(pod *core.Pod, _ string) []string {
-	var found []string
-	for _, each := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		found = append(found, each.Name)
-	}
-	return found
-}
-
-// ports are LOCAL:REMOTE for each port, with the local one that is typed.
-func ports(pod *core.Pod, typed string) []string {
-	local, _, _ := strings.Cut(typed, ":")
-	var found []string
-	for _, each := range pod.Spec.Containers {
-		for _, port := range each.Ports {
-			found = append(found, fmt.Sprintf("%s:%d", cmp.Or(local, strconv.Itoa(int(port.ContainerPort))), port.ContainerPort))
-		}
-	}
-	return found
-}
-
-// completeCopy completes POD: and NAMESPACE/ for `cp`, and leaves files to the shell.
-func completeCopy(c *frame.CLI) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 || strings.ContainsAny(typed, "/:.~") {
-			return nil, cobra.ShellCompDirectiveNoSpace
-		}
-		found := append(prefixed("", names(cmd.Context(), c, core.Namespaces.Name, typed), "/"), prefixed("", names(cmd.Context(), c, core.Pods.Name, typed), ":")...)
-		return found, cobra.ShellCompDirectiveNoSpace
-	}
 }
 
 // prefixed are names with something before and behind each.
@@ -267,7 +201,8 @@ func completeTypes(c *frame.CLI, allowed ...string) cobra.CompletionFunc {
 	}
 }
 
-// typesServed completes the last of a list of types, "pods,dep".
+// typesServed completes the last of a list of types, "pods,deployments.a": with their
+// groups, because two groups may have resources of one name.
 func typesServed(ctx context.Context, c *frame.CLI, typed string) []string {
 	before, last := "", typed
 	if at := strings.LastIndex(typed, ","); at >= 0 {
@@ -282,11 +217,9 @@ func typesServed(ctx context.Context, c *frame.CLI, typed string) []string {
 		return nil
 	}
 	var types []string
-	seen := map[string]bool{}
 	for _, r := range resources {
-		if !seen[r.Name] && r.Preferred && (r.Can("list") || r.Can("get")) {
-			seen[r.Name] = true
-			types = append(types, r.Name)
+		if r.Preferred && r.Can("get") {
+			types = append(types, r.FullName())
 		}
 	}
 	return prefixed(before, startingWith(types, last), "")

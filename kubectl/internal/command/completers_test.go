@@ -40,11 +40,11 @@ func TestWhatOfAPodIsCompleted(t *testing.T) {
 		InitContainers: []corev1.Container{{Name: "init"}},
 		Containers:     []corev1.Container{{Name: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 443}}}},
 	}}
-	if got := containers(pod, ""); !slices.Equal(got, []string{"init", "web"}) {
+	if got := containers(pod); !slices.Equal(got, []string{"init", "web"}) {
 		t.Errorf("containers %q", got)
 	}
 	for typed, want := range map[string][]string{"": {"80:80", "443:443"}, "8080": {"8080:80", "8080:443"}, "8080:4": {"8080:80", "8080:443"}} {
-		if got := ports(pod, typed); !slices.Equal(got, want) {
+		if got := forwards(podPorts(pod), typed); !slices.Equal(got, want) {
 			t.Errorf("ports at %q: %q", typed, got)
 		}
 	}

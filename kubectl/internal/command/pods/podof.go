@@ -44,23 +44,7 @@ func (p podWait) check() error {
 // workload, ready ones first. If a workload has none, podOf waits for one.
 // object is what was named.
 func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *core.Pod, object *unstructured.Unstructured, err error) {
-	if name, err := lookup.PodName(arg); err == nil {
-		namespace, err := c.Namespace()
-		if err != nil {
-			return nil, nil, err
-		}
-		client, err := c.Server()
-		if err != nil {
-			return nil, nil, err
-		}
-		pod, err := lookup.GetPod(ctx, client, namespace, name)
-		return pod, nil, err
-	}
-	object, err = lookup.One(ctx, c, arg)
-	if err != nil {
-		return nil, nil, err
-	}
-	pods, err := podsOf(ctx, c, object)
+	pods, object, err := meant(ctx, c, arg)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -72,6 +56,45 @@ func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *co
 		fmt.Fprintf(printer.VisibleTo(c.Err), "Found %d pods, using pod/%s\n", len(pods), pods[0].Name)
 	}
 	return &pods[0], object, nil
+}
+
+// PodNow is the pod that an argument means, as verbs about single pods would find it.
+// It does not wait, and says nothing to the user.
+func PodNow(ctx context.Context, c *frame.CLI, arg string) (*core.Pod, error) {
+	pods, _, err := meant(ctx, c, arg)
+	if err != nil {
+		return nil, err
+	}
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("%s has no pods yet", arg)
+	}
+	return &pods[0], nil
+}
+
+// meant are the pods that an argument means now: one that it names, or those of a
+// workload, which is object then.
+func meant(ctx context.Context, c *frame.CLI, arg string) (pods []core.Pod, object *unstructured.Unstructured, err error) {
+	if name, err := lookup.PodName(arg); err == nil {
+		namespace, err := c.Namespace()
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := c.Server()
+		if err != nil {
+			return nil, nil, err
+		}
+		pod, err := lookup.GetPod(ctx, client, namespace, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		return []core.Pod{*pod}, nil, nil
+	}
+	object, err = lookup.One(ctx, c, arg)
+	if err != nil {
+		return nil, nil, err
+	}
+	pods, err = podsOf(ctx, c, object)
+	return pods, object, err
 }
 
 var errAppeared = errors.New("appeared")
