@@ -17,9 +17,11 @@ import (
 	"kctl/proto/core"
 )
 
-// page is a description being written: indented lines whose values line up.
+// page is a description being written: indented lines, each with a tab between label
+// and value.
 type page struct {
-	tabs  *tabwriter.Writer
+	tabs  io.Writer
+	flush func() error
 	level int
 	now   time.Time
 
@@ -27,8 +29,10 @@ type page struct {
 	around Around
 }
 
+// newPage is a page whose values line up.
 func newPage(w io.Writer, now time.Time) *page {
-	return &page{tabs: tabwriter.NewWriter(printer.VisibleTo(w), 0, 8, 2, ' ', 0), now: now}
+	aligned := tabwriter.NewWriter(printer.VisibleTo(w), 0, 8, 2, ' ', 0)
+	return &page{tabs: aligned, flush: aligned.Flush, now: now}
 }
 
 // line writes label and value. The tab is there for empty values too: a line
@@ -130,7 +134,7 @@ func (p *page) events(events []core.Event) {
 	}
 }
 
-func (p *page) done() error { return p.tabs.Flush() }
+func (p *page) done() error { return p.flush() }
 
 // LastSeen is when an event happened last.
 func LastSeen(e *core.Event) time.Time {

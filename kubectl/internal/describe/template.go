@@ -1,17 +1,20 @@
 package describe
 
 import (
+	"bufio"
 	"io"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 )
 
-// PodTemplate describes a pod template.
+// PodTemplate describes a pod template by itself. Its values do not line up: they are
+// behind tabs, as kubectl has them in `rollout`.
 func PodTemplate(w io.Writer, template *corev1.PodTemplateSpec) error {
-	p := newPage(w, time.Time{})
+	lines := bufio.NewWriter(printer.VisibleTo(w))
+	p := &page{tabs: lines, flush: lines.Flush}
 	p.template(template)
 	return p.done()
 }

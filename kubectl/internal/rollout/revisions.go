@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sort"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,11 +143,11 @@ func Choose(kind, name string, revisions []Revision, to int64) (Revision, error)
 	return revisions[len(revisions)-2], nil
 }
 
-// PrintTemplate writes a revision's pod template.
+// PrintTemplate writes a revision's pod template, and why somebody made it.
 func PrintTemplate(w io.Writer, revision Revision) error {
-	template := corev1.PodTemplateSpec{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(revision.template, &template); err != nil {
-		return fmt.Errorf("decode the template: %w", err)
+	template, err := revision.podTemplate()
+	if err != nil {
+		return err
 	}
 	if template.Annotations == nil && revision.Cause != "" {
 		template.Annotations = map[string]string{}
@@ -154,5 +155,28 @@ func PrintTemplate(w io.Writer, revision Revision) error {
 	if revision.Cause != "" {
 		template.Annotations[causeAnnotation] = revision.Cause
 	}
-	return describe.PodTemplate(w, &template)
+	return describe.PodTemplate(w, template)
+}
+
+// Preview is the pod template that an undo would bring back, in kubectl's words for what
+// it does to an object of the kind.
+func Preview(kind string, revision Revision) (string, error) {
+	template, err := revision.podTemplate()
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if kind != "Deployment" {
+		text.WriteString("will roll back to ")
+	}
+	err = describe.PodTemplate(&text, template)
+	return text.String(), err
+}
+
+func (r Revision) podTemplate() (*corev1.PodTemplateSpec, error) {
+	template := &corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.template, template); err != nil {
+		return nil, fmt.Errorf("decode the template: %w", err)
+	}
+	return template, nil
 }

@@ -90,13 +90,16 @@ func newApply(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
+// errForceConflicts is said by apply and diff.
+var errForceConflicts = errors.New("--force-conflicts only works with --server-side")
+
 // check refuses flags that do not go together.
 func (a *applyOptions) check(ctx context.Context) error {
 	switch {
 	case a.serverSide && a.DryRun == frame.DryRunClient:
 		return errors.New("--dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)")
 	case a.forceConflicts && !a.serverSide:
-		return errors.New("--force-conflicts only works with --server-side")
+		return errForceConflicts
 	case a.subresource != "" && !a.serverSide:
 		return errors.New("--subresource can only be specified for --server-side")
 	case a.force && a.serverSide:

@@ -52,6 +52,8 @@ func newDiff(c *frame.CLI) *cobra.Command {
 				err = frame.UsageError(cmd, "Unexpected args: %v", args)
 			case !d.FromFiles():
 				err = lookup.ErrNoFile
+			case d.forceConflicts && !d.serverSide:
+				err = errForceConflicts
 			default:
 				err = d.run(cmd.Context())
 			}
@@ -59,10 +61,10 @@ func newDiff(c *frame.CLI) *cobra.Command {
 			if err == nil || errors.As(err, &code) {
 				return err
 			}
-			c.Report(cmd.Context(), cmd, err)
-			return exitDiffFailed
+			return d.failed(cmd, err)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return d.failed(cmd, frame.FlagError(cmd, err)) })
 	fs := cmd.Flags()
 	d.AddFiles(fs, "contains the configuration to diff")
 	d.AddLabels(fs)
@@ -75,6 +77,13 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&d.pruned.wanted, "prune", false, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
 	fs.StringArrayVar(&d.pruned.allowlist, "prune-allowlist", nil, "Overwrite the default allowlist with <group/version/kind> for --prune")
 	return cmd
+}
+
+// failed reports an error and makes the exit code diff's: 1 would say that there are
+// differences.
+func (d *diffOptions) failed(cmd *cobra.Command, err error) error {
+	d.applyOptions.Sender.Report(cmd.Context(), cmd, err)
+	return exitDiffFailed
 }
 
 func (d *diffOptions) run(ctx context.Context) error {

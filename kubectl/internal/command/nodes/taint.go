@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -49,6 +50,9 @@ func newTaint(c *frame.CLI) *cobra.Command {
 func (t *taintOptions) run(cmd *cobra.Command, args []string) error {
 	objects, err := t.parseTaints(args)
 	if err != nil {
+		return err
+	}
+	if err := t.check(); err != nil {
 		return err
 	}
 	targets, err := lookup.Targets(cmd.Context(), t.Sender.CLI, &t.Selection, objects, "")
@@ -108,6 +112,28 @@ func (t *taintOptions) parseTaints(args []string) ([]string, error) {
 		return nil, errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
 	}
 	return objects, nil
+}
+
+// check refuses what contradicts itself.
+func (t *taintOptions) check() error {
+	for i, taint := range t.set {
+		if slices.ContainsFunc(t.set[:i], func(other corev1.Taint) bool { return sameTaint(taint, other) }) {
+			return fmt.Errorf("duplicated taints with the same key and effect: %s", taintName(taint))
+		}
+	}
+	var both []string
+	for _, unwanted := range t.remove {
+		if slices.ContainsFunc(t.set, func(wanted corev1.Taint) bool { return removes(unwanted, wanted) }) {
+			both = append(both, taintName(unwanted))
+		}
+	}
+	if len(both) > 0 {
+		return fmt.Errorf("can not both modify and remove the following taint(s) in the same command: %s", strings.Join(both, ", "))
+	}
+	if t.All && t.Labels != "" {
+		return errors.New("setting 'all' parameter with a non empty selector is prohibited")
+	}
+	return nil
 }
 
 func parseTaint(text string, remove bool) (corev1.Taint, error) {
@@ -171,6 +197,12 @@ func (t *taintOptions) taint(cmd *cobra.Command, node lookup.Target, object *uns
 
 func sameTaint(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect }
 
+// removes tells whether a taint is one that is to be removed: by its key, and by its
+// effect if that is given.
+func removes(unwanted, taint corev1.Taint) bool {
+	return unwanted.Key == taint.Key && (unwanted.Effect == "" || unwanted.Effect == taint.Effect)
+}
+
 // computeTaints returns the node's new taints, and the name of the operation.
 func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
 	after := append([]corev1.Taint(nil), have...)
@@ -202,7 +234,7 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 	for _, unwanted := range t.remove {
 		kept := after[:0:0]
 		for _, each := range after {
-			if each.Key != unwanted.Key || unwanted.Effect != "" && each.Effect != unwanted.Effect {
+			if !removes(unwanted, each) {
 				kept = append(kept, each)
 			}
 		}

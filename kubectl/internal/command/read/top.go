@@ -65,12 +65,16 @@ func (t *topOptions) add(cmd *cobra.Command) {
 	_ = cmd.Flags().MarkHidden("use-protocol-buffers")
 }
 
-func (t *topOptions) check() error {
+func (t *topOptions) check(args []string) error {
 	switch t.sortBy {
 	case "", "cpu", "memory":
-		return nil
+	default:
+		return errors.New("--sort-by accepts only cpu or memory")
 	}
-	return errors.New("--sort-by accepts only cpu or memory")
+	if len(args) > 0 && t.Labels+t.Fields != "" {
+		return errors.New("only one of NAME or selector can be provided")
+	}
+	return nil
 }
 
 func newTopNode(c *frame.CLI) *cobra.Command {
@@ -79,7 +83,7 @@ func newTopNode(c *frame.CLI) *cobra.Command {
 		Use: "node [NAME | -l label]", Aliases: []string{"nodes", "no"}, Short: "Display resource (CPU/memory) usage of nodes",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := t.check(); err != nil {
+			if err := t.check(args); err != nil {
 				return err
 			}
 			return t.nodes(cmd.Context(), args)
@@ -96,7 +100,7 @@ func newTopPod(c *frame.CLI) *cobra.Command {
 		Use: "pod [NAME | -l label]", Aliases: []string{"pods", "po"}, Short: "Display resource (CPU/memory) usage of pods",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := t.check(); err != nil {
+			if err := t.check(args); err != nil {
 				return err
 			}
 			return t.pods(cmd.Context(), args)

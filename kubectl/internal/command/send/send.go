@@ -50,8 +50,12 @@ func (s *Sender) Add(cmd *cobra.Command, manager string) {
 	cmd.Flags().StringVar(&s.Manager, "field-manager", manager, "Name of the manager used to track field ownership.")
 }
 
-// AddValidation adds --validate.
+// AddValidation adds --validate, whose value is checked before the verb does anything.
 func (s *Sender) AddValidation(cmd *cobra.Command) {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		_, err := s.FieldValidation()
+		return err
+	}
 	cmd.Flags().StringVar(&s.Validation, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false).`)
 	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
 }

@@ -206,18 +206,22 @@ func (r *rolloutOptions) undo(ctx context.Context, t lookup.Target, object *unst
 	if err != nil {
 		return err
 	}
-	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
-		return fmt.Errorf("you cannot rollback a paused %s; resume it first with '%s rollout resume' and try again", t.Singular, r.Name)
-	}
 	chosen, err := rollout.Choose(t.Kind, t.ObjectName, revisions, to)
 	if err != nil {
 		return err
 	}
+	if r.DryRun == frame.DryRunClient { // of what is paused or so already, too, as in kubectl
+		preview, err := rollout.Preview(t.Kind, chosen)
+		if err != nil {
+			return err
+		}
+		return r.Print(&r.Printing, r.DryRun.Mark(preview), object)
+	}
+	if paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused"); paused {
+		return fmt.Errorf("you cannot rollback a paused %s; resume it first with '%s rollout resume' and try again", t.Singular, r.Name)
+	}
 	if chosen.Current {
 		return r.Print(&r.Printing, fmt.Sprintf("skipped rollback (current template already matches revision %d)", chosen.Number), object)
-	}
-	if r.DryRun == frame.DryRunClient {
-		return rollout.PrintTemplate(r.Out, chosen)
 	}
 	patch, kind := chosen.Patch, types.StrategicMergePatchType
 	if chosen.Replace {
