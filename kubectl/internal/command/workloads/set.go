@@ -42,6 +42,7 @@ func (s *setOptions) add(cmd *cobra.Command) {
 	s.AddFiles(fs, "the resource to update")
 	s.AddLabels(fs)
 	s.Sender.Add(cmd, "kubectl-set")
+	s.AllOrNamed = true
 	fs.BoolVar(&s.All, "all", false, "If true, select all resources in the namespace of the specified resource types")
 	fs.BoolVar(&s.local, "local", false, "If true, the command will run locally, without contacting the API server.")
 }
@@ -104,6 +105,9 @@ func (s *setOptions) updatePodSpecs(cmd *cobra.Command, args []string, operation
 // onEach calls do for every object that the arguments mean, or, with --local,
 // the files.
 func (s *setOptions) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
+	if s.All && s.Labels != "" {
+		return errors.New("cannot set --all and --selector at the same time")
+	}
 	if s.local {
 		return lookup.Locally(ctx, s.Sender.CLI, &s.Selection, one)
 	}

@@ -117,14 +117,17 @@ func (e *setEnvOptions) parseVariables(args []string) ([]string, error) {
 
 // edit sets and drops variables in the containers that -c means.
 func (e *setEnvOptions) edit(object *unstructured.Unstructured, spec *corev1.PodSpec) error {
-	var refused error
+	var wanted []corev1.EnvVar
+	for _, v := range e.variables {
+		wanted = append(wanted, corev1.EnvVar{Name: e.prefix + v.key, Value: v.value})
+	}
+	wanted = append(wanted, e.fromVariables...)
+	var refused error // the first one says it all
 	found, err := e.forEachMatching(spec, func(container *corev1.Container) {
-		for _, v := range e.variables {
-			variable := corev1.EnvVar{Name: e.prefix + v.key, Value: v.value}
-			refused = errors.Join(refused, e.setVariable(container, variable))
-		}
-		for _, variable := range e.fromVariables {
-			refused = errors.Join(refused, e.setVariable(container, variable))
+		for _, variable := range wanted {
+			if refused == nil {
+				refused = e.setVariable(container, variable)
+			}
 		}
 		for _, v := range e.dropped {
 			for i := range container.Env {
@@ -136,7 +139,7 @@ func (e *setEnvOptions) edit(object *unstructured.Unstructured, spec *corev1.Pod
 		}
 	})
 	if err == nil && !found {
-		fmt.Fprintf(e.Err, "warning: %s/%s does not have any containers matching %q\n", object.GetKind(), object.GetName(), e.containers)
+		e.Warn("%s/%s does not have any containers matching %q", object.GetKind(), object.GetName(), e.containers)
 	}
 	return errors.Join(err, refused)
 }
@@ -159,15 +162,15 @@ func (e *setEnvOptions) setVariable(container *corev1.Container, variable corev1
 // variablesFrom makes a variable of each key of the config map or secret that
 // --from names.
 func (e *setEnvOptions) variablesFrom(ctx context.Context) ([]corev1.EnvVar, error) {
-	targets, err := lookup.Targets(ctx, e.setOptions.Sender.CLI, &lookup.Selection{}, []string{e.from}, "")
+	source, err := lookup.One(ctx, e.setOptions.Sender.CLI, e.from)
 	if err != nil {
 		return nil, err
 	}
-	found, err := lookup.Fetch(ctx, e.setOptions.Sender.CLI, targets[0], &lookup.Selection{})
+	reference, err := referenceTo(source)
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := unstructured.NestedMap(found[0].Object, "data")
+	data, _, err := unstructured.NestedMap(source.Object, "data")
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", e.from, err)
 	}
@@ -176,24 +179,29 @@ func (e *setEnvOptions) variablesFrom(ctx context.Context) ([]corev1.EnvVar, err
 		if len(e.keys) > 0 && !slices.Contains(e.keys, key) {
 			continue
 		}
-		source := &corev1.EnvVarSource{}
-		switch targets[0].GVR() {
-		case core.ConfigMaps.GVR():
-			source.ConfigMapKeyRef = &corev1.ConfigMapKeySelector{Key: key}
-			source.ConfigMapKeyRef.Name = targets[0].ObjectName
-		case core.Secrets.GVR():
-			source.SecretKeyRef = &corev1.SecretKeySelector{Key: key}
-			source.SecretKeyRef.Name = targets[0].ObjectName
-		default:
-			return nil, fmt.Errorf("unsupported resource specified in --from")
-		}
 		name := variableName(key)
 		if name != key {
 			e.Warn("key %s transferred to %s", key, name)
 		}
-		variables = append(variables, corev1.EnvVar{Name: e.prefix + name, ValueFrom: source})
+		variables = append(variables, corev1.EnvVar{Name: e.prefix + name, ValueFrom: reference(key)})
 	}
 	return variables, nil
+}
+
+// referenceTo makes references to the keys of a config map or a secret.
+func referenceTo(source *unstructured.Unstructured) (func(key string) *corev1.EnvVarSource, error) {
+	name := corev1.LocalObjectReference{Name: source.GetName()}
+	switch source.GroupVersionKind() {
+	case corev1.SchemeGroupVersion.WithKind(core.ConfigMaps.Kind):
+		return func(key string) *corev1.EnvVarSource {
+			return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name, Key: key}}
+		}, nil
+	case corev1.SchemeGroupVersion.WithKind(core.Secrets.Kind):
+		return func(key string) *corev1.EnvVarSource {
+			return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: name, Key: key}}
+		}, nil
+	}
+	return nil, errors.New("unsupported resource specified in --from")
 }
 
 // variableName makes the name of a variable of a key.

@@ -84,7 +84,7 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) == 2 && !s.FromFiles() && !strings.Contains(args[0], "/") {
+			if len(args) == 2 && !s.All && !s.FromFiles() && !strings.Contains(args[0], "/") {
 				return lookup.ErrNoName
 			}
 			if len(wanted.MatchExpressions) > 0 {
