@@ -70,47 +70,38 @@ func addEntry(out *tar.Writer, file, name string, entry fs.DirEntry) error {
 }
 
 // Unpack extracts what is under prefix in the stream to destination, and
-// returns the number of files. Everything is opened below destination's root,
-// so that neither names nor links in the stream can lead out of it. Links are
-// skipped, each with a warning, because the container decides where they lead.
+// returns the number of files. A directory goes into one that is there, a file that is
+// asked for into it under its own name; missing directories are made. Everything is
+// opened below destination's root, so that neither names nor links in the stream can
+// lead out of it. Links are skipped, each with a warning, because the container decides
+// where they lead.
 func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, error) {
-	if info, err := os.Stat(destination); err == nil && info.IsDir() {
-		destination = filepath.Join(destination, path.Base(prefix))
+	in := tar.NewReader(r)
+	header, err := in.Next() // before anything is made for what may not come
+	to := &place{prefix: strings.Trim(path.Clean(prefix), "/")}
+	if err == nil {
+		if err := to.open(destination); err != nil {
+			return 0, err
+		}
+		defer to.root.Close()
 	}
-	base, name := filepath.Split(filepath.Clean(destination))
-	if base == "" {
-		base = "."
-	}
-	root, err := os.OpenRoot(base)
-	if err != nil {
-		return 0, err
-	}
-	defer root.Close()
-	files := 0
-	prefix = strings.Trim(path.Clean(prefix), "/")
-	for in := tar.NewReader(r); ; {
-		header, err := in.Next()
+	for files := 0; ; header, err = in.Next() {
 		if errors.Is(err, io.EOF) {
 			return files, nil
 		}
 		if err != nil {
 			return files, fmt.Errorf("reading what the container sent: %w", err)
 		}
-		if len(header.Name) > maxNameLength {
-			return files, fmt.Errorf("the container sent a name of %d bytes", len(header.Name))
+		target, err := to.of(header)
+		if err != nil {
+			return files, err
 		}
-		inside := strings.Trim(path.Clean("/"+header.Name), "/")
-		below, ok := strings.CutPrefix(inside+"/", prefix+"/")
-		if prefix != "" && !ok {
-			return files, fmt.Errorf("the container sent %q, which was not asked for", header.Name)
-		}
-		target := filepath.Join(name, filepath.FromSlash(strings.TrimSuffix(below, "/")))
 		switch header.Typeflag {
 		case tar.TypeDir:
-			err = makeAll(root, target)
+			err = makeAll(to.root, target)
 		case tar.TypeReg:
 			files++
-			err = writeFile(root, target, in, header.FileInfo().Mode().Perm())
+			err = writeFile(to.root, target, in, header.FileInfo().Mode().Perm())
 		default:
 			warn(fmt.Sprintf("skipping %q: it is no regular file", header.Name))
 		}
@@ -118,6 +109,49 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 			return files, printableError(err)
 		}
 	}
+}
+
+// place is where Unpack puts what is under a prefix: name, below root.
+type place struct {
+	prefix string
+	root   *os.Root
+	name   string
+	there  bool // as a directory
+}
+
+// open opens the directory below which a destination is, or, if it is a directory
+// itself, that.
+func (p *place) open(destination string) error {
+	base, name := filepath.Split(filepath.Clean(destination))
+	if base == "" {
+		base = "."
+	}
+	if info, err := os.Stat(destination); err == nil && info.IsDir() {
+		base, name, p.there = destination, ".", true
+	}
+	if err := os.MkdirAll(base, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(base)
+	p.root, p.name = root, name
+	return err
+}
+
+// of is where an entry of the stream belongs. One that was not asked for is an error.
+func (p *place) of(header *tar.Header) (string, error) {
+	if len(header.Name) > maxNameLength {
+		return "", fmt.Errorf("the container sent a name of %d bytes", len(header.Name))
+	}
+	inside := strings.Trim(path.Clean("/"+header.Name), "/")
+	below, ok := strings.CutPrefix(inside+"/", p.prefix+"/")
+	if p.prefix != "" && !ok {
+		return "", fmt.Errorf("the container sent %q, which was not asked for", header.Name)
+	}
+	below = strings.TrimSuffix(below, "/")
+	if below == "" && p.there && header.Typeflag == tar.TypeReg {
+		below = path.Base(p.prefix)
+	}
+	return filepath.Join(p.name, filepath.FromSlash(below)), nil
 }
 
 // maxNameLength is the longest file name, in bytes, that is accepted from a container

@@ -3,6 +3,7 @@ package archive
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,8 +29,9 @@ func TestPackAndUnpack(t *testing.T) {
 	}
 	packed := stream.Bytes()
 	for name, want := range map[string]string{
-		"new":      "new/a new/deep/er/b new/empty",                                  // a target that does not exist is the new name
-		"existing": "existing/there/a existing/there/deep/er/b existing/there/empty", // into a directory that exists
+		"new":      "new/a new/deep/er/b new/empty",                // a target that does not exist is the new name
+		"existing": "existing/a existing/deep/er/b existing/empty", // into a directory that exists
+		"not/yet":  "not/yet/a not/yet/deep/er/b not/yet/empty",
 	} {
 		to := t.TempDir()
 		if err := os.Mkdir(filepath.Join(to, "existing"), 0o755); err != nil {
@@ -43,6 +45,31 @@ func TestPackAndUnpack(t *testing.T) {
 			t.Errorf("%s: there is %s, want %s", name, got, want)
 		}
 		if content, err := os.ReadFile(filepath.Join(to, strings.Fields(want)[1])); err != nil || string(content) != "two" {
+			t.Errorf("%s: content %q, %v", name, content, err)
+		}
+	}
+}
+
+// A file goes into a directory that is there, also one behind a link, and else under the
+// name that is given.
+func TestUnpackAFile(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(source, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stream bytes.Buffer
+	if err := Pack(&stream, source, "f"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"new": "new", "dir": "dir/f", "link": "dir/f", "not/yet": "not/yet", "not/": "not"} {
+		to := t.TempDir()
+		if err := errors.Join(os.Mkdir(filepath.Join(to, "dir"), 0o755), os.Symlink("dir", filepath.Join(to, "link"))); err != nil {
+			t.Fatal(err)
+		}
+		if files, err := Unpack(bytes.NewReader(stream.Bytes()), "f", to+"/"+name, func(warning string) { t.Error(warning) }); err != nil || files != 1 {
+			t.Errorf("%s: %d files, %v", name, files, err)
+		}
+		if content, err := os.ReadFile(filepath.Join(to, want)); err != nil || string(content) != "one" {
 			t.Errorf("%s: content %q, %v", name, content, err)
 		}
 	}

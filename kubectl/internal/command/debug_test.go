@@ -37,3 +37,14 @@ func TestDebugOfWhatEndsAtOnce(t *testing.T) {
 		t.Errorf("code %d, %q, %s", c.code, c.out.String(), c.err.String())
 	}
 }
+
+// An ephemeral container that is there is not taken for the one that is asked for.
+func TestDebugByANameThatIsTaken(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}],"ephemeralContainers":[{"name":"d","image":"i"}]}}`)
+	})
+	kctl(t, host, "", "debug", "p", "--image=i", "-c", "d", "--attach=false").want(t, 1, `pod p has an ephemeral container "d", which can't be changed`)
+}

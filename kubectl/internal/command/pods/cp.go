@@ -161,9 +161,12 @@ func (k *copyOptions) upload(ctx context.Context, source string, to copyEndpoint
 	if err != nil {
 		return err
 	}
-	// Into a directory that is there, or else under the new name.
+	// Into a directory that is there, or else under the new name. An image without
+	// test(1) can't tell; there, a slash at the end does.
 	destination := path.Clean(to.path)
-	if strings.HasSuffix(to.path, "/") || k.stream(ctx, pod, nil, io.Discard, "test", "-d", destination) == nil {
+	err = k.stream(ctx, pod, nil, io.Discard, "test", "-d", destination)
+	var answered *remote.ExitError
+	if err == nil || !errors.As(err, &answered) && strings.HasSuffix(to.path, "/") {
 		destination = path.Join(destination, filepath.Base(filepath.Clean(source)))
 	}
 	dir, name := path.Split(destination)

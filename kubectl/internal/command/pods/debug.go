@@ -213,7 +213,11 @@ func (d *debugOptions) addEphemeral(ctx context.Context, pod *core.Pod, containe
 	}
 	var order []named // or the new one would come first
 	for i := range pod.Spec.EphemeralContainers {
-		order = append(order, named{pod.Spec.EphemeralContainers[i].Name})
+		there := pod.Spec.EphemeralContainers[i].Name
+		if there == added.Name { // the patch would be merged into it, perhaps to nothing
+			return fmt.Errorf("pod %s has an ephemeral container %q, which can't be changed: name another with -c", pod.Name, there)
+		}
+		order = append(order, named{there})
 	}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{
 		"ephemeralContainers": []any{added}, "$setElementOrder/ephemeralContainers": append(order, named{added.Name}),
