@@ -54,6 +54,7 @@ func newDelete(c *frame.CLI) *cobra.Command {
 	d.AddFields(fs)
 	d.AddAllNamespaces(fs)
 	d.dryRun.Add(cmd)
+	d.AllSelects = true
 	fs.BoolVar(&d.All, "all", false, "Delete all resources, in the namespace of the specified resource types.")
 	fs.Int64Var(&d.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative. Can only be set to 0 when --force is true.")
 	fs.BoolVar(&d.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion.")

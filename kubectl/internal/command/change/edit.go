@@ -30,7 +30,6 @@ type editOptions struct {
 	send.Sender
 	lookup.Selection
 	crlf        bool
-	subresource string
 	showPatch   bool
 }
 
@@ -65,7 +64,7 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	e.AddFiles(fs, "to use to edit the resource")
 	e.addFormat(fs)
 	fs.StringVar(&e.Manager, "field-manager", "kubectl-edit", "Name of the manager used to track field ownership.")
-	fs.StringVar(&e.subresource, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
+	fs.StringVar(&e.Sub, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
 	fs.BoolVar(&e.showPatch, "output-patch", false, "Output the patch if the resource is edited.")
 	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
 	e.AddSaveConfig(fs)
@@ -223,8 +222,8 @@ func (e *editOptions) save(ctx context.Context, p editedObject, edited *unstruct
 		return err
 	}
 	more := []rest.Option{rest.Query("fieldValidation", validation)}
-	if e.subresource != "" {
-		more = append(more, rest.Sub(e.subresource))
+	if e.Sub != "" {
+		more = append(more, rest.Sub(e.Sub))
 	}
 	changed, err := e.Patch(ctx, p.Target, kind, patch, more...)
 	if err != nil {

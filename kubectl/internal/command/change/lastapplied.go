@@ -43,6 +43,7 @@ func newViewLastApplied(c *frame.CLI) *cobra.Command {
 	}
 	selected.AddFiles(cmd.Flags(), "that contains the last-applied-configuration annotations")
 	selected.AddLabels(cmd.Flags())
+	selected.AllSelects = true
 	cmd.Flags().BoolVar(&selected.All, "all", false, "Select all resources in the namespace of the specified resource types")
 	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "Output format. Must be one of (yaml, json)")
 	return cmd

@@ -44,7 +44,7 @@ type Selection struct {
 	Fields        string
 	AllNamespaces bool
 	All           bool
-	AllOrNamed    bool   // --all only allows types without names, which named objects may stand beside
+	AllSelects    bool   // All is a selector, beside which there can be no names; else it only allows types alone
 	Sub           string // the subresource that is read of named objects
 	Unnamed       bool   // takes objects without a name from files: they are about to be created
 	chunk         *int64 // how many objects are asked for at once, of verbs that may be told
@@ -135,7 +135,7 @@ func Targets(ctx context.Context, c *frame.CLI, s *Selection, args []string, def
 		if t.ObjectName != "" && s.Labels+s.Fields != "" {
 			return nil, errors.New("name cannot be provided when a selector is specified")
 		}
-		if t.ObjectName != "" && s.All && !s.AllOrNamed {
+		if t.ObjectName != "" && s.All && s.AllSelects {
 			return nil, errors.New("name cannot be provided when a selector is specified")
 		}
 		if t.ObjectName != "" && s.AllNamespaces && t.Namespaced {

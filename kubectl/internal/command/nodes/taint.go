@@ -43,6 +43,7 @@ func newTaint(c *frame.CLI) *cobra.Command {
 	t.AddValidation(cmd)
 	t.AddLabels(cmd.Flags())
 	cmd.Flags().BoolVar(&t.overwrite, "overwrite", false, "If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
+	t.AllSelects = true
 	cmd.Flags().BoolVar(&t.All, "all", false, "Select all nodes in the cluster")
 	return cmd
 }

@@ -17,6 +17,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
+	"strings"
 )
 
 // asTable asks for tables; servers that make none send the objects.
@@ -81,8 +82,11 @@ func (g *getOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !g.FromFiles() {
 		return nothingNamed(g.CLI, cmd)
 	}
-	if (g.showLabels || len(g.labelColumns) > 0) && !g.TableOutput() {
-		return fmt.Errorf("--show-labels and --label-columns need a table: not with -o %s", g.Output)
+	if g.showLabels && !g.TableOutput() {
+		return fmt.Errorf("--show-labels option cannot be used with %s printer", g.Output)
+	}
+	if len(g.labelColumns) > 0 && strings.HasPrefix(g.Output, "custom-columns") { // without effect on others
+		return fmt.Errorf("--label-columns option cannot be used with %s printer", g.Output)
 	}
 	if g.watchEvents && !g.watch && !g.watchOnly {
 		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")

@@ -49,7 +49,6 @@ func newWait(c *frame.CLI) *cobra.Command {
 	w.AddFields(fs)
 	w.AddAllNamespaces(fs)
 	w.Printing.Add(fs)
-	w.AllOrNamed = true
 	fs.BoolVar(&w.All, "all", false, "Select all resources in the namespace of the specified resource types")
 	fs.StringArrayVar(&w.conditions, "for", nil, "The conditions to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. May be repeated: they are waited for one after the other, create first of all.")
 	fs.DurationVar(&w.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")

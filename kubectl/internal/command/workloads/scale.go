@@ -71,13 +71,12 @@ func (s *scaleOptions) run(cmd *cobra.Command, args []string) error {
 		if _, err := s.PatchCause(cmd.Context(), t); err != nil {
 			return err
 		}
-		if err := s.Print(&s.Printing, s.DryRun.Mark("scaled"), object); err != nil {
-			return err
-		}
 		if s.timeout > 0 && s.DryRun == frame.DryRunNone {
-			return s.untilScaled(cmd.Context(), t)
+			if err := s.untilScaled(cmd.Context(), t); err != nil {
+				return err
+			}
 		}
-		return nil
+		return s.Print(&s.Printing, s.DryRun.Mark("scaled"), object)
 	})
 	if err = errors.Join(unread, err); err == nil && !met {
 		return errors.New("no objects passed to scale")

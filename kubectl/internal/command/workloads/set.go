@@ -42,7 +42,6 @@ func (s *setOptions) add(cmd *cobra.Command) {
 	s.AddFiles(fs, "the resource to update")
 	s.AddLabels(fs)
 	s.Sender.Add(cmd, "kubectl-set")
-	s.AllOrNamed = true
 	fs.BoolVar(&s.All, "all", false, "If true, select all resources in the namespace of the specified resource types")
 	fs.BoolVar(&s.local, "local", false, "If true, the command will run locally, without contacting the API server.")
 }
