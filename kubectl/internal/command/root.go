@@ -99,6 +99,15 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	root.PersistentFlags().BoolVar(&c.MatchVersion, "match-server-version", false, "Require server version to match client version")
 	root.PersistentFlags().Duration("log-flush-frequency", 0, "It has no effect: nothing that kctl says is held back.")
 	root.SetFlagErrorFunc(frame.FlagError)
+	addVerbs(c, root)
+	addExamples(root)
+	addCompletion(c, root)
+	refuseUnknownTopics(root)
+	return root
+}
+
+// addVerbs adds all verbs, in the groups in which the help shows them.
+func addVerbs(c *frame.CLI, root *cobra.Command) {
 	for _, g := range []cobra.Group{
 		{ID: groupPods, Title: "Pods:"},
 		{ID: groupLook, Title: "Looking:"},
@@ -127,10 +136,6 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	add(groupCluster, read.NewTop(c))
 	add(groupSelf, settings.Verbs(c)...)
 	add(groupSelf, server.NewVersion(c), newOptions(), newCompletion(c), newPlugin(c))
-	addExamples(root)
-	addCompletion(c, root)
-	refuseUnknownTopics(root)
-	return root
 }
 
 // refuseUnknownTopics makes `kctl help VERB` say that there is no such verb.

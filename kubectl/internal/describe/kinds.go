@@ -138,6 +138,14 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 	if s.Spec.ExternalName != "" {
 		p.line("External Name", "%s", s.Spec.ExternalName)
 	}
+	p.servicePorts(s)
+	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
+	p.serviceTraffic(&s.Spec)
+	p.events(events)
+}
+
+// servicePorts says of each port where it leads.
+func (p *page) servicePorts(s *corev1.Service) {
 	for _, port := range s.Spec.Ports {
 		p.line("Port", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.Port, port.Protocol)
 		p.line("TargetPort", "%s/%s", port.TargetPort.String(), port.Protocol)
@@ -149,23 +157,25 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 		}
 		p.line("Endpoints", "%s", orElse(strings.Join(p.around.Endpoints[port.Name], ","), "<none>"))
 	}
-	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
-	if s.Spec.ExternalTrafficPolicy != "" {
-		p.line("External Traffic Policy", "%s", s.Spec.ExternalTrafficPolicy)
+}
+
+// serviceTraffic says how connections to a service are distributed, and from where they may come.
+func (p *page) serviceTraffic(spec *corev1.ServiceSpec) {
+	if spec.ExternalTrafficPolicy != "" {
+		p.line("External Traffic Policy", "%s", spec.ExternalTrafficPolicy)
 	}
-	if s.Spec.InternalTrafficPolicy != nil {
-		p.line("Internal Traffic Policy", "%s", *s.Spec.InternalTrafficPolicy)
+	if spec.InternalTrafficPolicy != nil {
+		p.line("Internal Traffic Policy", "%s", *spec.InternalTrafficPolicy)
 	}
-	if s.Spec.HealthCheckNodePort != 0 {
-		p.line("HealthCheck NodePort", "%d", s.Spec.HealthCheckNodePort)
+	if spec.HealthCheckNodePort != 0 {
+		p.line("HealthCheck NodePort", "%d", spec.HealthCheckNodePort)
 	}
-	if s.Spec.TrafficDistribution != nil {
-		p.line("Traffic Distribution", "%s", *s.Spec.TrafficDistribution)
+	if spec.TrafficDistribution != nil {
+		p.line("Traffic Distribution", "%s", *spec.TrafficDistribution)
 	}
-	if len(s.Spec.LoadBalancerSourceRanges) > 0 {
-		p.line("LoadBalancer Source Ranges", "%s", strings.Join(s.Spec.LoadBalancerSourceRanges, ","))
+	if len(spec.LoadBalancerSourceRanges) > 0 {
+		p.line("LoadBalancer Source Ranges", "%s", strings.Join(spec.LoadBalancerSourceRanges, ","))
 	}
-	p.events(events)
 }
 
 func joinPairs(pairs map[string]string) string {

@@ -66,20 +66,7 @@ func (p *page) podHead(pod *core.Pod) {
 	}
 	p.pairs("Labels", pod.Labels)
 	p.notes("Annotations", pod.Annotations)
-	if pod.DeletionTimestamp != nil {
-		p.line("Status", "Terminating (lasts %s)", formatAge(pod.DeletionTimestamp.Time, p.now))
-		if pod.DeletionGracePeriodSeconds != nil {
-			p.line("Termination Grace Period", "%ds", *pod.DeletionGracePeriodSeconds)
-		}
-	} else {
-		p.line("Status", "%s", pod.Status.Phase)
-	}
-	if pod.Status.Reason != "" {
-		p.line("Reason", "%s", pod.Status.Reason)
-	}
-	if pod.Status.Message != "" {
-		p.line("Message", "%s", pod.Status.Message)
-	}
+	p.podState(pod)
 	if pod.Spec.SecurityContext != nil {
 		p.seccomp(pod.Spec.SecurityContext.SeccompProfile)
 	}
@@ -96,6 +83,24 @@ func (p *page) podHead(pod *core.Pod) {
 		if owner.Controller != nil && *owner.Controller {
 			p.line("Controlled By", "%s/%s", owner.Kind, owner.Name)
 		}
+	}
+}
+
+// podState says how far a pod is, and why it is no further.
+func (p *page) podState(pod *core.Pod) {
+	if pod.DeletionTimestamp != nil {
+		p.line("Status", "Terminating (lasts %s)", formatAge(pod.DeletionTimestamp.Time, p.now))
+		if pod.DeletionGracePeriodSeconds != nil {
+			p.line("Termination Grace Period", "%ds", *pod.DeletionGracePeriodSeconds)
+		}
+	} else {
+		p.line("Status", "%s", pod.Status.Phase)
+	}
+	if pod.Status.Reason != "" {
+		p.line("Reason", "%s", pod.Status.Reason)
+	}
+	if pod.Status.Message != "" {
+		p.line("Message", "%s", pod.Status.Message)
 	}
 }
 

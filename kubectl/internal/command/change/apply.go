@@ -123,6 +123,18 @@ func (a *applyOptions) check(ctx context.Context) error {
 	return a.pruned.check(a.Labels)
 }
 
+// findPruned finds out which kinds --prune looks through.
+func (a *applyOptions) findPruned(ctx context.Context) error {
+	if !a.pruned.wanted {
+		return nil
+	}
+	discovery, err := a.Discovery()
+	if err != nil {
+		return err
+	}
+	return a.pruned.findKinds(ctx, discovery)
+}
+
 func (a *applyOptions) run(ctx context.Context) error {
 	targets, err := lookup.Targets(ctx, a.Sender.CLI, &a.Selection, nil, "")
 	if len(targets) == 0 {
@@ -132,14 +144,8 @@ func (a *applyOptions) run(ctx context.Context) error {
 		if err := a.beginSet(ctx, targets); err != nil {
 			return err
 		}
-	} else if a.pruned.wanted {
-		discovery, err := a.Discovery()
-		if err != nil {
-			return err
-		}
-		if err := a.pruned.findKinds(ctx, discovery); err != nil {
-			return err
-		}
+	} else if err := a.findPruned(ctx); err != nil {
+		return err
 	}
 	failed := []error{err}
 	applied := 0

@@ -133,23 +133,11 @@ func (d *deleteOptions) run(cmd *cobra.Command, args []string) error {
 	if d.force && d.dryRun == frame.DryRunNone {
 		d.Warn("Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
 	}
-	var going []deletedObject
-	elsewhere, err := d.beyondNamespace()
+	going, refused, err := d.deleteAll(cmd.Context(), chosen)
 	if err != nil {
 		return err
 	}
-	for _, t := range chosen {
-		if elsewhere && !t.Namespaced {
-			d.Warn("deleting cluster-scoped resources, not scoped to the provided namespace")
-			elsewhere = false
-		}
-		uid, err := d.deleteObject(cmd.Context(), t)
-		if err == nil {
-			going = append(going, deletedObject{t, uid})
-		} else if !(d.ignoreNotFound && apierrors.IsNotFound(err)) {
-			failed = append(failed, frame.InSource(err, "deleting", t.Source))
-		}
-	}
+	failed = append(failed, refused...)
 	if len(chosen) == 0 && errors.Join(failed...) == nil {
 		fmt.Fprintln(d.Out, "No resources found")
 	}
@@ -157,6 +145,28 @@ func (d *deleteOptions) run(cmd *cobra.Command, args []string) error {
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)
+}
+
+// deleteAll deletes one object after the other. It returns those that are going, and why
+// others are not.
+func (d *deleteOptions) deleteAll(ctx context.Context, chosen []lookup.Target) (going []deletedObject, refused []error, err error) {
+	elsewhere, err := d.beyondNamespace()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range chosen {
+		if elsewhere && !t.Namespaced {
+			d.Warn("deleting cluster-scoped resources, not scoped to the provided namespace")
+			elsewhere = false
+		}
+		uid, err := d.deleteObject(ctx, t)
+		if err == nil {
+			going = append(going, deletedObject{t, uid})
+		} else if !(d.ignoreNotFound && apierrors.IsNotFound(err)) {
+			refused = append(refused, frame.InSource(err, "deleting", t.Source))
+		}
+	}
+	return going, refused, nil
 }
 
 // beyondNamespace tells whether to warn that objects outside any namespace are deleted

@@ -100,14 +100,8 @@ func (d *diffOptions) run(ctx context.Context) error {
 		}
 		defer os.RemoveAll(*made.dir)
 	}
-	if d.pruned.wanted {
-		discovery, err := d.Discovery()
-		if err != nil {
-			return err
-		}
-		if err := d.pruned.findKinds(ctx, discovery); err != nil {
-			return err
-		}
+	if err := d.findPruned(ctx); err != nil {
+		return err
 	}
 	d.DryRun = frame.DryRunServer
 	d.Validation = "warn" // changes of fields that would be refused are shown, too
@@ -119,18 +113,23 @@ func (d *diffOptions) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if d.pruned.wanted {
-		err := d.forEachPruned(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
-			if d.masks(t) {
-				hideSecrets(object)
-			}
-			return d.writeTo(d.live, t, object)
-		})
-		if err != nil {
-			return err
-		}
+	if err := d.writePruned(ctx); err != nil {
+		return err
 	}
 	return d.compare(ctx)
+}
+
+// writePruned writes what --prune would delete, which has no merged version.
+func (d *diffOptions) writePruned(ctx context.Context) error {
+	if !d.pruned.wanted {
+		return nil
+	}
+	return d.forEachPruned(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
+		if d.masks(t) {
+			hideSecrets(object)
+		}
+		return d.writeTo(d.live, t, object)
+	})
 }
 
 // writeVersions writes an object's current and future version.

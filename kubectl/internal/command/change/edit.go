@@ -29,8 +29,8 @@ import (
 type editOptions struct {
 	send.Sender
 	lookup.Selection
-	crlf        bool
-	showPatch   bool
+	crlf      bool
+	showPatch bool
 }
 
 // editedObject is one of the objects that are edited together.

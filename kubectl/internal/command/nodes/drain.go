@@ -167,6 +167,14 @@ func (d *drainOptions) podsToEvict(pods []core.Pod) ([]core.Pod, error) {
 		}
 		leaving = append(leaving, *pod)
 	}
+	if err := d.conclude(refused, warned); err != nil {
+		return nil, err
+	}
+	return leaving, nil
+}
+
+// conclude refuses to go on because of pods, and warns of others, both by reason.
+func (d *drainOptions) conclude(refused, warned [][]string) error {
 	var problems, warnings []string
 	for i := range reasons {
 		if len(refused[i]) > 0 {
@@ -178,12 +186,12 @@ func (d *drainOptions) podsToEvict(pods []core.Pod) ([]core.Pod, error) {
 		}
 	}
 	if len(problems) > 0 {
-		return nil, errors.New(strings.Join(problems, ", "))
+		return errors.New(strings.Join(problems, ", "))
 	}
 	if len(warnings) > 0 {
 		d.Warn("%s", strings.Join(warnings, "; "))
 	}
-	return leaving, nil
+	return nil
 }
 
 func usesEmptyDir(pod *core.Pod) bool {

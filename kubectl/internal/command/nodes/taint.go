@@ -230,7 +230,20 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 		sort.Strings(taken)
 		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node, strings.Join(taken, ", "))
 	}
-	after = append(added, after...)
+	after, err := t.without(append(added, after...))
+	switch {
+	case err != nil:
+		return nil, "", err
+	case len(t.remove) > 0 && len(t.set) > 0, overwritten:
+		return after, "modified", nil
+	case len(t.remove) > 0:
+		return after, "untainted", nil
+	}
+	return after, "tainted", nil
+}
+
+// without removes the taints that are to be removed. Those that are not there are errors.
+func (t *taintOptions) without(after []corev1.Taint) ([]corev1.Taint, error) {
 	var missing []error
 	for _, unwanted := range t.remove {
 		kept := after[:0:0]
@@ -244,15 +257,7 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 		}
 		after = kept
 	}
-	switch {
-	case len(missing) > 0:
-		return nil, "", errors.Join(missing...)
-	case len(t.remove) > 0 && len(t.set) > 0, overwritten:
-		return after, "modified", nil
-	case len(t.remove) > 0:
-		return after, "untainted", nil
-	}
-	return after, "tainted", nil
+	return after, errors.Join(missing...)
 }
 
 func taintName(t corev1.Taint) string {

@@ -86,8 +86,13 @@ func (e *eventsOptions) run(ctx context.Context) error {
 	if err != nil || !e.watch {
 		return err
 	}
+	return e.follow(ctx, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, show)
+}
+
+// follow shows the wanted events as they come.
+func (e *eventsOptions) follow(ctx context.Context, from lookup.Watch, show func(*core.Event) error) error {
 	return lookup.Patiently(ctx, e.CLI, func(ctx context.Context) error {
-		return lookup.Changes(ctx, e.CLI, lookup.Watch{Target: t, Version: revision, Options: []rest.Option{selector}}, func(change rest.Event) error {
+		return lookup.Changes(ctx, e.CLI, from, func(change rest.Event) error {
 			event := core.Event{}
 			if err := json.Unmarshal(change.Object, &event); err != nil {
 				return fmt.Errorf("decode event: %w", err)

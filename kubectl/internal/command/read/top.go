@@ -247,24 +247,34 @@ func (t *topOptions) pods(ctx context.Context, args []string) error {
 		return nil
 	}
 	t.sort(used)
-	var head, row []string
+	return t.podTable(used).Flush(t.Out)
+}
+
+// podHead are the columns that say what a row is about.
+func (t *topOptions) podHead() []string {
+	var head []string
 	if t.AllNamespaces {
 		head = append(head, "NAMESPACE")
 	}
-	if head = append(head, "NAME"); t.containers {
-		head[len(head)-1] = "POD"
-		head = append(head, "NAME")
+	if t.containers {
+		return append(head, "POD", "NAME")
 	}
+	return append(head, "NAME")
+}
+
+// podTable has a row for each pod or container, and their sum if it is wanted.
+func (t *topOptions) podTable(used []metricsUsage) *printer.Columns {
+	head := t.podHead()
 	out := &printer.Columns{}
 	if !t.noHeaders {
-		out.Add(t.withSwap(append(head, "CPU(cores)", "MEMORY(bytes)"), "SWAP(bytes)")...)
+		out.Add(t.withSwap(append(slices.Clone(head), "CPU(cores)", "MEMORY(bytes)"), "SWAP(bytes)")...)
 	}
 	var cpus, memories, swaps resource.Quantity
 	for _, u := range used {
-		if row = nil; t.AllNamespaces {
-			row = append(row, u.Metadata.Namespace)
+		row := []string{u.Metadata.Name}
+		if t.AllNamespaces {
+			row = []string{u.Metadata.Namespace, u.Metadata.Name}
 		}
-		row = append(row, u.Metadata.Name)
 		cpu, memory := u.total("cpu"), u.total("memory")
 		cpus.Add(cpu)
 		memories.Add(memory)
@@ -283,5 +293,5 @@ func (t *topOptions) pods(ctx context.Context, args []string) error {
 		out.Add(t.withSwap(append(slices.Clone(blank), "________", "________"), "________")...)
 		out.Add(t.withSwap(append(blank, millicores(cpus), mebibytes(memories)), mebibytes(swaps))...)
 	}
-	return out.Flush(t.Out)
+	return out
 }

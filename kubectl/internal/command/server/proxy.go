@@ -151,7 +151,21 @@ func (p *proxyOptions) handler() (http.Handler, error) {
 			http.Error(w, "kctl proxy: "+err.Error(), http.StatusBadGateway)
 		},
 	}
-	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) })
+	mux := p.routes(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) }))
+	if p.disableFilter {
+		return mux, nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !f.accepts(r) {
+			http.Error(w, "Forbidden", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), nil
+}
+
+// routes serves the API, and files of this machine beside it, each below its prefix.
+func (p *proxyOptions) routes(api http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	prefix := "/" + strings.Trim(p.prefix, "/")
 	if prefix == "/" {
@@ -163,16 +177,7 @@ func (p *proxyOptions) handler() (http.Handler, error) {
 		under := "/" + strings.Trim(p.wwwPrefix, "/") + "/"
 		mux.Handle(under, http.StripPrefix(under, http.FileServer(http.Dir(p.www))))
 	}
-	if p.disableFilter {
-		return mux, nil
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !f.accepts(r) {
-			http.Error(w, "Forbidden", http.StatusForbidden)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	}), nil
+	return mux
 }
 
 // upgradeTransport sends upgrade requests over HTTP/1.1, which they need.

@@ -41,21 +41,10 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var chosen []discover.Resource
-			for _, r := range all {
-				wanted := r.Preferred && len(r.Verbs) > 0 &&
-					(!cmd.Flags().Changed("api-group") || r.Group == group) &&
-					(namespaced == "" || strconv.FormatBool(r.Namespaced) == namespaced)
-				for _, verb := range verbs {
-					wanted = wanted && r.Can(verb)
-				}
-				for _, category := range categories {
-					wanted = wanted && strings.Contains(","+strings.Join(r.Categories, ",")+",", ","+category+",")
-				}
-				if wanted {
-					chosen = append(chosen, r)
-				}
-			}
+			chosen := slices.DeleteFunc(slices.Clone(all), func(r discover.Resource) bool {
+				return !r.Preferred || len(r.Verbs) == 0 || cmd.Flags().Changed("api-group") && r.Group != group ||
+					namespaced != "" && strconv.FormatBool(r.Namespaced) != namespaced || !hasAll(r, verbs, categories)
+			})
 			if sortBy != "" && sortBy != "name" && sortBy != "kind" {
 				return errors.New("--sort-by accepts only name or kind")
 			}
@@ -74,6 +63,21 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 	fs.Bool("show-managed-fields", false, "It has no effect: resources have no managed fields.")
 	fs.BoolVar(&cached, "cached", false, "Use the cached list of resources if available.")
 	return cmd
+}
+
+// hasAll tells whether a resource has all of the verbs and is in all of the categories.
+func hasAll(r discover.Resource, verbs, categories []string) bool {
+	for _, verb := range verbs {
+		if !r.Can(verb) {
+			return false
+		}
+	}
+	for _, category := range categories {
+		if !slices.Contains(r.Categories, category) {
+			return false
+		}
+	}
+	return true
 }
 
 func printResources(c *frame.CLI, resources []discover.Resource, output, sortBy string, noHeaders bool) error {

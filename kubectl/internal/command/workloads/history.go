@@ -157,6 +157,11 @@ func (r *rolloutOptions) printHistory(t lookup.Target, object *unstructured.Unst
 	} else {
 		fmt.Fprintf(r.Out, "%s \n", name)
 	}
+	return r.printRevisions(revisions)
+}
+
+// printRevisions lists the revisions, each with why somebody made it.
+func (r *rolloutOptions) printRevisions(revisions []rollout.Revision) error {
 	if len(revisions) == 0 {
 		_, err := fmt.Fprintln(r.Out, "No rollout history found.")
 		return err

@@ -94,15 +94,7 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 				if object.GetKind() != "Service" {
 					return nil, errors.New("setting a selector is only supported for Services")
 				}
-				selector := map[string]any{}
-				have, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector")
-				for key := range have {
-					selector[key] = nil // a merge patch keeps what it does not name
-				}
-				for key, value := range wanted.MatchLabels {
-					selector[key] = value
-				}
-				patch := map[string]any{"spec": map[string]any{"selector": selector}}
+				patch := map[string]any{"spec": map[string]any{"selector": selectorPatch(object, wanted.MatchLabels)}}
 				if version != "" {
 					patch["metadata"] = map[string]any{"resourceVersion": version}
 				}
@@ -115,6 +107,20 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 	s.AddRecord(cmd)
 	cmd.Flags().StringVar(&version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
 	return cmd
+}
+
+// selectorPatch is a merge patch that gives a service the wanted selector, and takes the
+// rest of the one that it has away.
+func selectorPatch(object *unstructured.Unstructured, wanted map[string]string) map[string]any {
+	patch := map[string]any{}
+	have, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector")
+	for key := range have {
+		patch[key] = nil // a merge patch keeps what it does not name
+	}
+	for key, value := range wanted {
+		patch[key] = value
+	}
+	return patch
 }
 
 func newSetSubject(c *frame.CLI) *cobra.Command {
