@@ -59,9 +59,21 @@ func (c *converter) encode(f, storage *compiledVersion, o *object) ([]byte, erro
 			return nil, err
 		}
 		converted.SetResourceVersion("")
-		o = converted
+		f, o = storage, converted
+	}
+	if err := f.settle(o); err != nil {
+		return nil, err
 	}
 	return marshal(o)
+}
+
+// settle brings the metadata of an object that was changed since it was decoded into its
+// proper form: a merge leaves empty maps where the applied object has some.
+func (f *compiledVersion) settle(o *object) error {
+	if err := f.schema.Settle(o.Object); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return nil
 }
 
 func marshal(o *object) ([]byte, error) {

@@ -83,6 +83,7 @@ func (c *converter) encoding(f, storage *compiledVersion) *registry.Encoding[*ob
 		Encode:          func(o *object) ([]byte, error) { return c.encode(f, storage, o) },
 		Decode:          func(value []byte) (*object, error) { return c.decode(f, value) },
 		DecodeBody:      f.decodeBody,
+		Settle:          f.settle,
 		NormalizeStored: c.normalizeStored,
 		MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema) },
 	}

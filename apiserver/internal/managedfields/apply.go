@@ -142,6 +142,9 @@ func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, erro
 	obj := c.tracker.options.New()
 	if free, ok := obj.(*unstructured.Unstructured); ok {
 		free.Object = content
+		if settle := c.tracker.options.Settle; settle != nil {
+			return free, settle(free)
+		}
 		return free, nil
 	}
 	text, err := json.Marshal(content)

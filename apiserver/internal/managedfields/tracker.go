@@ -29,6 +29,9 @@ type Options struct {
 	New func() core.Object
 	// Default fills in what was left out; it may be nil.
 	Default func(core.Object)
+	// Settle brings a merged object, where New makes unstructured ones, into the form in which
+	// a client's is decoded; it may be nil.
+	Settle func(core.Object) error
 	// Reset names, by subresource, the fields that writes through it can't change: {"":
 	// {"status"}, "status": {"spec", "metadata.labels"}}.
 	Reset map[string][]string

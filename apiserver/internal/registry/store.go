@@ -162,8 +162,16 @@ func (s *Store[T]) newTracker() *managedfields.Tracker {
 	}
 	if s.strategy.Encoding != nil {
 		o.Schema, o.Custom = s.strategy.Encoding.MergeSchema, true
+		o.Settle = s.settle
 	}
 	return managedfields.New(o)
+}
+
+func (s *Store[T]) settle(obj core.Object) error {
+	if own, ok := obj.(T); ok {
+		return s.strategy.Encoding.Settle(own)
+	}
+	return nil
 }
 
 // LastChangeRevision is the revision of the last change of any of the store's objects that

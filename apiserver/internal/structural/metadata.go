@@ -108,6 +108,49 @@ func coerceMetadata(object map[string]any, path string) ([]string, error) {
 	return unknown, nil
 }
 
+// Settle is Coerce for an object that was coerced when it came, and that plugins or a merge
+// have changed since: what only the server sets is not looked at again.
+func (s *Schema) Settle(object map[string]any) error {
+	if !settledMetadata(object["metadata"]) {
+		if _, err := coerceMetadata(object, ""); err != nil {
+			return err
+		}
+	}
+	_, err := s.coerceEmbedded(object, "", true)
+	return err
+}
+
+// settledMetadata reports whether metadata is as Coerce would leave it, with what the server
+// has set and what was coerced.
+func settledMetadata(value any) bool {
+	meta, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, item := range meta {
+		switch name {
+		case "creationTimestamp", "deletionTimestamp":
+			ok = isText(item)
+		case "deletionGracePeriodSeconds":
+			_, ok = item.(int64)
+		case "managedFields", "ownerReferences":
+			var list []any
+			list, ok = item.([]any)
+			ok = ok && len(list) > 0
+		case "finalizers":
+			var list []any
+			list, ok = item.([]any)
+			ok = ok && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return !isText(v) })
+		default:
+			ok = simpleField(name, item)
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // simple reports whether metadata has only common fields, in their proper form,
 // so that no closer look is needed.
 func simple(value any) bool {
@@ -116,27 +159,37 @@ func simple(value any) bool {
 		return false
 	}
 	for name, item := range meta {
-		switch name {
-		case "name", "namespace", "generateName", "uid", "resourceVersion":
-			_, ok = item.(string)
-		case "generation":
-			_, ok = item.(int64)
-		case "labels", "annotations":
-			var texts map[string]any
-			texts, ok = item.(map[string]any)
-			for _, text := range texts {
-				if _, isText := text.(string); !isText {
-					return false
-				}
-			}
-		default:
-			return false
-		}
-		if !ok {
+		if !simpleField(name, item) {
 			return false
 		}
 	}
 	return true
+}
+
+// simpleField reports whether a field of metadata is a common one in its proper form. Empty
+// ones are not: they are left out.
+func simpleField(name string, item any) bool {
+	switch name {
+	case "name", "namespace", "generateName", "uid", "resourceVersion":
+		return isText(item)
+	case "generation":
+		number, ok := item.(int64)
+		return ok && number != 0
+	case "labels", "annotations":
+		texts, ok := item.(map[string]any)
+		for _, text := range texts {
+			if _, isText := text.(string); !isText {
+				return false
+			}
+		}
+		return ok && len(texts) > 0
+	}
+	return false
+}
+
+func isText(value any) bool {
+	text, ok := value.(string)
+	return ok && text != ""
 }
 
 // ValidateEmbedded validates the kind and metadata of objects embedded in an

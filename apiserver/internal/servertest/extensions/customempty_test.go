@@ -1,0 +1,51 @@
+package extensions
+
+import (
+	"encoding/json"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+)
+
+// empty: metadata without content is left out, whoever sends it in which way, in the object and
+// in those embedded in it; who adds the first annotation owns the map. As kube-apiserver does.
+func (c *custom) empty() {
+	const group, path = "empty.test", "/apis/empty.test/v1/namespaces/default/widgets"
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Versions = d.Spec.Versions[:1]
+		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["template"] = apiextensionsv1.JSONSchemaProps{Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: ptr.To(true)}
+	}))
+	h := serveHooks(c.T)
+	h.on("empty", patches(`[{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/generateName","value":""}]`))
+	c.register(h, true, h.webhook("empty"))
+	object := func(name, more string) string {
+		return `{"apiVersion":"empty.test/v1","kind":"Widget","metadata":{"name":"` + name + `","annotations":{},"generateName":""` + more + `},
+			"spec":{"template":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{}}}}}`
+	}
+	for _, test := range []struct {
+		name, method, path, body, media string
+		code                            int
+	}{
+		{"created", "POST", path, object("a", ""), "application/json", 201},
+		{"applied", "PATCH", path + "/b?fieldManager=m", object("b", `,"finalizers":[],"labels":{}`), "application/apply-patch+yaml", 201},
+		{"applied again", "PATCH", path + "/b?fieldManager=m", object("b", `,"ownerReferences":[]`), "application/apply-patch+yaml", 200},
+		{"hooked", "POST", path, object("c", `,"labels":{"hook":"empty"}`), "application/json", 201},
+	} {
+		metadata := c.want(test.code, test.method, test.path, test.body, "Content-Type", test.media)
+		text, err := json.Marshal(metadata)
+		c.Must(err)
+		for _, name := range []string{`"annotations":`, `"generateName":`, `"finalizers":`, `"ownerReferences":`, `"labels":{}`} {
+			if strings.Contains(string(text), name) {
+				c.T.Errorf("%s: %s in %s", test.name, name, text)
+			}
+		}
+	}
+	got := c.want(200, "PATCH", path+"/b?fieldManager=other", `{"metadata":{"annotations":{"x":"y"}}}`, merge...)
+	text, err := json.Marshal(got)
+	c.Must(err)
+	if want := `"f:annotations":{".":{},"f:x":{}}`; !strings.Contains(string(text), want) {
+		c.T.Errorf("no %s in %s", want, text)
+	}
+}
