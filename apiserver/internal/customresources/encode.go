@@ -61,9 +61,8 @@ func (c *converter) encode(f, storage *compiledVersion, o *object) ([]byte, erro
 		converted.SetResourceVersion("")
 		f, o = storage, converted
 	}
-	if err := f.settle(o); err != nil {
-		return nil, err
-	}
+	// Malformed metadata, as others may have stored, is kept: the object can still be deleted.
+	_ = f.schema.Settle(o.Object)
 	return marshal(o)
 }
 

@@ -164,7 +164,7 @@ type Encoding[T core.Object] struct {
 	// DecodeBody reads what a client sent. strict lists unknown and duplicate
 	// fields.
 	DecodeBody func(body []byte) (obj T, strict []error, err error)
-	// Settle brings an object that was merged of others into the form in which DecodeBody
+	// Settle brings an object that a merge has made into the form in which DecodeBody
 	// returns it.
 	Settle func(obj T) error
 	// NormalizeStored returns a stored value as clients have to see it: it may have been

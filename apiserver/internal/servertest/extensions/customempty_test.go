@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -48,4 +49,19 @@ func (c *custom) empty() {
 	if want := `"f:annotations":{".":{},"f:x":{}}`; !strings.Contains(string(text), want) {
 		c.T.Errorf("no %s in %s", want, text)
 	}
+}
+
+// malformed: an object that was stored with metadata of other types can be deleted.
+func (c *custom) malformed() {
+	const group, path = "malformed.test", "/apis/malformed.test/v1/namespaces/default/widgets"
+	c.define(widgets(group))
+	_, err := c.Server.Etcd().Put(c.T.Context(), "/registry/malformed.test/widgets/default/a",
+		`{"apiVersion":"malformed.test/v1","kind":"Widget","metadata":{"name":"a","namespace":"default","uid":"u","labels":{"a":1}},"spec":{"size":1}}`)
+	c.Must(err)
+	c.Until("it is read", func(context.Context) bool {
+		code, _, _ := c.call("GET", path+"/a", nil)
+		return code == 200
+	})
+	c.want(200, "DELETE", path+"/a", nil)
+	c.want(404, "GET", path+"/a", nil)
 }
