@@ -43,6 +43,9 @@ func (r Resource) do(ctx context.Context, method, name string, body, into any, o
 // Name is what the resource is called in the API and in errors.
 func (r Resource) Name() string { return r.resource.Name }
 
+// Kind is the kind of its objects: Pod.
+func (r Resource) Kind() string { return r.resource.Kind }
+
 // Get reads the object called name.
 func (r Resource) Get(ctx context.Context, name string, into any, opts ...Option) error {
 	if name == "" {

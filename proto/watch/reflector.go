@@ -162,6 +162,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 
 // listPage is a list whose items stay encoded until each is decoded into a T.
 type listPage struct {
+	Kind     string            `json:"kind"`
 	Metadata metav1.ListMeta   `json:"metadata"`
 	Items    []json.RawMessage `json:"items"`
 }
@@ -179,6 +180,10 @@ func (r *Reflector[T]) list(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("list %s: %w", r.resource.Name(), err)
+		}
+		// Another kind's list, or any other JSON, would read as one of no objects.
+		if want := r.resource.Kind() + "List"; page.Kind != want {
+			return fmt.Errorf("list %s: the answer is of kind %.100q, not %s", r.resource.Name(), page.Kind, want)
 		}
 		for _, raw := range page.Items {
 			obj, err := r.decodeNamed(raw)

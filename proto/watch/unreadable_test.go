@@ -18,7 +18,7 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 	}
 	s := &script{t: t,
 		lists: []func(http.ResponseWriter){func(w http.ResponseWriter) {
-			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"10"},"items":[{"metadata":{"namespace":"a","name":"bad","uid":"1","resourceVersion":"3"},"spec":7},` +
+			_, _ = w.Write([]byte(`{"kind":"PodList","metadata":{"resourceVersion":"10"},"items":[{"metadata":{"namespace":"a","name":"bad","uid":"1","resourceVersion":"3"},"spec":7},` +
 				`{"metadata":{"namespace":"a","name":"good","uid":"2","resourceVersion":"5"}}]}`))
 		}},
 		watchs: []func(http.ResponseWriter, *http.Request){events(
@@ -40,7 +40,7 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 func TestAListThatCannotBeReadDropsNothing(t *testing.T) {
 	list := func(revision string, items ...string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
-			_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"` + revision + `"},"items":[` + strings.Join(items, ",") + `]}`))
+			_, _ = w.Write([]byte(`{"kind":"PodList","metadata":{"resourceVersion":"` + revision + `"},"items":[` + strings.Join(items, ",") + `]}`))
 		}
 	}
 	item := func(name, uid, revision, spec string) string {
@@ -97,7 +97,7 @@ func TestAListOfObjectsWithoutNamesIsAskedForAgain(t *testing.T) {
 	for _, nameless := range []string{`null`, `{}`, `{"metadata":{"namespace":"a","resourceVersion":"7"}}`} {
 		t.Run(nameless, func(t *testing.T) {
 			broken := func(w http.ResponseWriter) {
-				_, _ = w.Write([]byte(`{"metadata":{"resourceVersion":"10"},"items":[` + nameless + `]}`))
+				_, _ = w.Write([]byte(`{"kind":"PodList","metadata":{"resourceVersion":"10"},"items":[` + nameless + `]}`))
 			}
 			s := &script{t: t, lists: []func(http.ResponseWriter){broken, list("20", "", pod("one", "1", "15"))}}
 			told, _ := run(t, s, Options{})
@@ -105,6 +105,28 @@ func TestAListOfObjectsWithoutNamesIsAskedForAgain(t *testing.T) {
 				t.Errorf("told %q, want %q", told, want)
 			}
 			s.check("list ", "list ", "watch from 20")
+		})
+	}
+}
+
+// Another list, or an answer that is none, would read as a list of no objects: a kubelet
+// would end all its pods.
+func TestWhatIsNoListOfTheKindIsAskedForAgain(t *testing.T) {
+	for _, other := range []string{
+		`{}`, `null`, `{"kind":"NodeList","metadata":{"resourceVersion":"10"},"items":[]}`, `{"kind":"Status","status":"Success"}`,
+		`{"metadata":{"resourceVersion":"10"},"items":[]}`,
+	} {
+		t.Run(other, func(t *testing.T) {
+			s := &script{
+				t:      t,
+				lists:  []func(http.ResponseWriter){list("10", "", pod("one", "1", "5")), func(w http.ResponseWriter) { _, _ = w.Write([]byte(other)) }, list("20", "", pod("one", "1", "5"))},
+				watchs: []func(http.ResponseWriter, *http.Request){events(event("ERROR", status(410, metav1.StatusReasonExpired)))},
+			}
+			told, _ := run(t, s, Options{})
+			if want := []string{"add one@5"}; !slices.Equal(told, want) {
+				t.Errorf("told %q, want %q", told, want)
+			}
+			s.check("list ", "watch from 10", "list ", "list ", "watch from 20")
 		})
 	}
 }

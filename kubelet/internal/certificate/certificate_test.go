@@ -78,7 +78,7 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
-		list := certificatesv1.CertificateSigningRequestList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		list := certificatesv1.CertificateSigningRequestList{TypeMeta: metav1.TypeMeta{Kind: "CertificateSigningRequestList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 		for _, one := range s.requests {
 			if one.Name == name {
 				list.Items = append(list.Items, *one)

@@ -170,7 +170,13 @@ func (a *testAPI) get(w http.ResponseWriter, r *http.Request) {
 			items = append(items, object)
 		}
 	}
-	answer(w, map[string]any{"kind": "List", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(a.revision)}, "items": items})
+	kind := "List"
+	for _, watched := range []core.Resource{core.Pods, core.Nodes, core.Services, core.RuntimeClasses} {
+		if watched.Name == filepath.Base(r.URL.Path) {
+			kind = watched.Kind + kind
+		}
+	}
+	answer(w, map[string]any{"kind": kind, "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": strconv.Itoa(a.revision)}, "items": items})
 }
 
 func (a *testAPI) watch(w http.ResponseWriter, r *http.Request) {

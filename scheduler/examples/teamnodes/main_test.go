@@ -140,7 +140,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		<-r.Context().Done() // nothing ever changes
 	case r.Method == http.MethodGet:
-		list := map[string]any{"kind": "List", "apiVersion": "v1", "metadata": metav1.ListMeta{ResourceVersion: "1"}, "items": []any{}}
+		list := map[string]any{"kind": fixture.ListKind(resource), "apiVersion": "v1", "metadata": metav1.ListMeta{ResourceVersion: "1"}, "items": []any{}}
 		switch resource {
 		case "nodes":
 			list["items"] = a.nodes

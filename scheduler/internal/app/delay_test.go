@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"kctl/scheduler/internal/config"
+	"kctl/scheduler/internal/fixture"
 )
 
 // requests records what an API server without objects was asked for first: the
@@ -40,7 +42,7 @@ func (r *requests) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "code": 404, "reason": "NotFound"})
 	default:
-		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[]}`)
+		_, _ = fmt.Fprintf(w, `{"kind":%q,"metadata":{"resourceVersion":"1"},"items":[]}`, fixture.ListKind(path.Base(request.URL.Path)))
 	}
 }
 

@@ -74,7 +74,9 @@ func (s *hostileServer) list(w http.ResponseWriter, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	items := slices.Collect(maps.Values(s.objects[resource]))
-	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(len(s.events[resource]) + 1)}, "items": items})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"kind": fixture.ListKind(resource), "metadata": metav1.ListMeta{ResourceVersion: strconv.Itoa(len(s.events[resource]) + 1)}, "items": items,
+	})
 }
 
 func (s *hostileServer) get(w http.ResponseWriter, name string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
+	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/nominator"
 	"kctl/scheduler/internal/waitingpods"
 )
@@ -34,7 +36,7 @@ func listsTwice(t *testing.T, first, second string, done func()) *rest.Client {
 	lists, watches := []string{first, second}, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
-			_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"%d"},"items":[%s]}`, 10-len(lists), lists[0])
+			_, _ = fmt.Fprintf(w, `{"kind":%q,"metadata":{"resourceVersion":"%d"},"items":[%s]}`, fixture.ListKind(path.Base(r.URL.Path)), 10-len(lists), lists[0])
 			lists = lists[1:]
 			return
 		}
