@@ -115,3 +115,47 @@ func TestDefinitions(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdates: what was stored before a rule existed may stay, as far as it does for
+// kube-apiserver 1.37; a version that changes is checked together with what it shares.
+func TestUpdates(t *testing.T) {
+	const (
+		head     = "metadata: {name: xs.a.io}\nspec: {group: a.io, scope: Cluster, names: {plural: xs, kind: X}, preserveUnknownFields: true, versions: ["
+		plain    = `{name: v1, served: true, storage: true}`
+		root     = `schema: {openAPIV3Schema: {type: object, minProperties: 1}}`
+		shared   = `{name: v1, served: true, storage: true, ` + root + `}, {name: v2, served: true, storage: false, ` + root
+		required = "spec.versions[0].schema.openAPIV3Schema: Required value"
+	)
+	read := func(text string) *Definition {
+		d := &Definition{}
+		if err := yaml.Unmarshal([]byte(text), d); err != nil {
+			t.Fatal(err)
+		}
+		Default(d)
+		addStoredVersion(d)
+		return d
+	}
+	for name, c := range map[string]struct{ old, now, want string }{
+		"no schema":                   {plain + "]}", plain + "]}", ""},
+		"no schema, another column":   {plain + "]}", plain[:len(plain)-1] + ", additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}]}", ""},
+		"no schema, a second version": {plain + "]}", plain + ", {name: v2, served: true, storage: false, " + root + "}]}", ""},
+		"no schema, fields dropped":   {plain + "]}", plain + "], preserveUnknownFields: false}", required + ": because otherwise all fields are pruned"},
+		"a schema is taken away":      {plain[:len(plain)-1] + ", " + root + "}]}", plain + "]}", required},
+		"a status beside what all versions have": {shared + "}]}", shared + ", subresources: {status: {}}}]}",
+			`spec.validation.openAPIV3Schema: Invalid value: {"type":"object","minProperties":1}: only ` + rootFields + " fields are allowed at the root of the schema if the status subresource is enabled"},
+		"such a status from before": {shared + ", subresources: {status: {}}}]}", shared + ", subresources: {status: {}}}]}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := read(head + c.old)
+			now := read(strings.Replace(head, "preserveUnknownFields: true, ", "", 1) + c.now)
+			now.Spec.PreserveUnknownFields = !strings.HasSuffix(c.now, "false}")
+			var got []string
+			for _, e := range validate(t.Context(), now, old) {
+				got = append(got, e.Error())
+			}
+			if g := strings.Join(got, "\n"); g != c.want {
+				t.Errorf("got %s, want %s", g, c.want)
+			}
+		})
+	}
+}

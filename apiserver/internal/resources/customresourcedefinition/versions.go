@@ -23,11 +23,7 @@ type version = apiextensionsv1.CustomResourceDefinitionVersion
 // validateVersions validates the versions, except what all of them have in common.
 func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path) (errs field.ErrorList) {
 	path := spec.Child("versions")
-	for i := range d.Spec.Versions {
-		if schemaOf(&d.Spec.Versions[i]) == nil {
-			errs = append(errs, field.Required(path.Index(i).Child("schema", "openAPIV3Schema"), ""))
-		}
-	}
+	errs = append(errs, requireSchemas(d, old, path)...)
 	common := commonParts(d.Spec.Versions, spec)
 	names, storage := map[string]bool{}, 0
 	for i := range d.Spec.Versions {
@@ -55,9 +51,28 @@ func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path)
 	return errs
 }
 
+// requireSchemas requires a schema of each version. Definitions from before schemas were
+// required may go on without, unless they have the server drop fields that have none.
+func requireSchemas(d, old *Definition, path *field.Path) (errs field.ErrorList) {
+	legacy := old != nil && slices.ContainsFunc(old.Spec.Versions, func(v version) bool { return schemaOf(&v) == nil })
+	for i := range d.Spec.Versions {
+		v := &d.Spec.Versions[i]
+		at := path.Index(i).Child("schema", "openAPIV3Schema")
+		switch {
+		case schemaOf(v) != nil:
+		case !legacy:
+			errs = append(errs, field.Required(at, ""))
+		case v.Served && !d.Spec.PreserveUnknownFields:
+			errs = append(errs, field.Required(at, "because otherwise all fields are pruned"))
+		}
+	}
+	return errs
+}
+
 // validateCommonParts validates what all versions have in common.
 func validateCommonParts(ctx context.Context, d, old *Definition, spec *field.Path) field.ErrorList {
-	if len(d.Spec.Versions) == 0 || old != nil && unchangedVersion(&d.Spec.Versions[0], old) {
+	changed := slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return old == nil || !unchangedVersion(&v, old) })
+	if !changed { // stored before the rule existed
 		return nil
 	}
 	return validateParts(ctx, &d.Spec.Versions[0], slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return hasStatus(&v) }),
