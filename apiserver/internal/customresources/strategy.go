@@ -13,6 +13,7 @@ import (
 
 	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/structural"
 )
 
 // strategy is how the objects of a version are handled, which are stored in the
@@ -132,6 +133,10 @@ func keepOnlyStatus(o, old *object) {
 func (f *compiledVersion) validate(o, old *object) (errs field.ErrorList) {
 	if o.GetKind() != f.kind {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind)}
+	}
+	errs = structural.ValidateMetadata(o.Object)
+	if len(errs) > 0 && old != nil && len(structural.ValidateMetadata(old.Object)) > 0 {
+		errs = nil // others have stored it so
 	}
 	if f.schema != nil {
 		errs = append(errs, f.schema.Validate(nil, o.Object, contentOf(old), old != nil)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -130,13 +131,13 @@ func settledMetadata(value any) bool {
 	for name, item := range meta {
 		switch name {
 		case "creationTimestamp", "deletionTimestamp":
-			ok = isText(item)
+			ok = isTime(item)
 		case "deletionGracePeriodSeconds":
 			_, ok = item.(int64)
 		case "managedFields", "ownerReferences":
 			var list []any
 			list, ok = item.([]any)
-			ok = ok && len(list) > 0
+			ok = ok && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return !settledEntry(v) })
 		case "finalizers":
 			var list []any
 			list, ok = item.([]any)
@@ -149,6 +150,47 @@ func settledMetadata(value any) bool {
 		}
 	}
 	return true
+}
+
+// settledEntry reports whether an owner reference or an entry of managedFields has only
+// fields of these, in their proper form.
+func settledEntry(value any) bool {
+	entry, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, item := range entry {
+		switch name {
+		case "apiVersion", "kind", "name", "uid", "manager", "operation", "fieldsType", "subresource":
+			ok = isText(item)
+		case "controller", "blockOwnerDeletion":
+			_, ok = item.(bool)
+		case "fieldsV1":
+			_, ok = item.(map[string]any)
+		case "time":
+			ok = isTime(item)
+		default:
+			return false
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// ValidateMetadata returns why the metadata of an object can't be read: plugins may have
+// changed it since it was decoded.
+func ValidateMetadata(object map[string]any) field.ErrorList {
+	found, ok := object["metadata"].(map[string]any)
+	if !ok || settledMetadata(found) {
+		return nil
+	}
+	var meta metav1.ObjectMeta
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found, &meta); err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata"), found, err.Error())}
+	}
+	return nil
 }
 
 // simple reports whether metadata has only common fields, in their proper form,
@@ -190,6 +232,12 @@ func simpleField(name string, item any) bool {
 func isText(value any) bool {
 	text, ok := value.(string)
 	return ok && text != ""
+}
+
+func isTime(value any) bool {
+	text, _ := value.(string)
+	_, err := time.Parse(time.RFC3339, text)
+	return err == nil
 }
 
 // ValidateEmbedded validates the kind and metadata of objects embedded in an

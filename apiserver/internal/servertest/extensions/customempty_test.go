@@ -3,8 +3,10 @@ package extensions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 )
@@ -48,6 +50,36 @@ func (c *custom) empty() {
 	c.Must(err)
 	if want := `"f:annotations":{".":{},"f:x":{}}`; !strings.Contains(string(text), want) {
 		c.T.Errorf("no %s in %s", want, text)
+	}
+}
+
+// unreadable: a plugin that gives metadata of other types has the object refused, as by
+// kube-apiserver: no client could read it, and nobody could change it again.
+func (c *custom) unreadable() {
+	const group, path = "unreadable.test", "/apis/unreadable.test/v1/namespaces/default/widgets"
+	c.define(widgets(group))
+	h := serveHooks(c.T)
+	values := map[string]string{
+		"labels": `{"hook":5}`, "annotations": `"x"`, "finalizers": `[5]`, "managedFields": `[{"manager":"m","time":"x"}]`,
+		"ownerReferences": `[{"apiVersion":"v1","kind":"Pod","name":"n","uid":"u","controller":"yes"}]`,
+	}
+	var webhooks []admissionregistrationv1.MutatingWebhook
+	for name, value := range values {
+		hook := strings.ToLower(name)
+		h.on(hook, patches(`[{"op":"add","path":"/metadata/`+name+`","value":`+value+`}]`))
+		webhooks = append(webhooks, h.webhook(hook))
+	}
+	c.register(h, true, webhooks...)
+	for name := range values {
+		hook := strings.ToLower(name)
+		body := `{"apiVersion":"unreadable.test/v1","kind":"Widget","metadata":{"name":"` + hook + `","labels":{"hook":"` + hook + `"}},"spec":{"size":1}}`
+		for _, way := range [][2]string{{"POST", path}, {"PATCH", path + "/" + hook + "?fieldManager=m"}} {
+			refusal := c.want(422, way[0], way[1], body, "Content-Type", map[string]string{"POST": "application/json", "PATCH": "application/apply-patch+yaml"}[way[0]])
+			if message := fmt.Sprint(refusal["message"]); !strings.Contains(message, "metadata: Invalid value: ") {
+				c.T.Errorf("%s by %s: %s", name, way[0], message)
+			}
+		}
+		c.want(404, "GET", path+"/"+hook, nil)
 	}
 }
 
