@@ -58,7 +58,8 @@ type groupVersion struct {
 func collect(own []Resource, more More) []groupVersion {
 	c := collection{index: map[schema.GroupVersion]int{}, priorities: more.Priorities}
 	for _, r := range own {
-		gv := &c.all[c.find(r.GVR().GroupVersion())]
+		at := c.find(r.GVR().GroupVersion()) // before c.all is read, which it may replace
+		gv := &c.all[at]
 		gv.resources, gv.own = append(gv.resources, r), true
 	}
 	builtin := len(c.all)
