@@ -190,7 +190,9 @@ func takeTexts(meta, returned map[string]any, name string) error {
 			return fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", name, key, text)
 		}
 	}
-	meta[name] = texts
+	if len(texts) > 0 { // metadata without content is left out
+		meta[name] = texts
+	}
 	return nil
 }
 

@@ -33,6 +33,7 @@ func TestConvertedByAWebhook(t *testing.T) {
 		"no metadata":     {answer(`{"apiVersion":"c.io/v2","kind":"C"}`), "returned invalid object: must have the same name: a != "},
 		"a bad label":     {answer(strings.Replace(good, `"name"`, `"labels":{"a b":"c"},"name"`, 1)), `returned invalid metadata: metadata.labels: Invalid value: "a b"`},
 		"labels of null":  {answer(strings.Replace(good, `"name"`, `"labels":null,"annotations":null,"name"`, 1)), ""},
+		"labels of none":  {answer(strings.Replace(good, `"name"`, `"labels":{},"annotations":{},"name"`, 1)), ""},
 		"a list":          {answer(strings.Replace(good, `"name"`, `"labels":["a"],"name"`, 1)), "returned invalid metadata: invalid metadata.labels of type []interface {} in converted object"},
 		"a number":        {answer(strings.Replace(good, `"name"`, `"annotations":{"a":7},"name"`, 1)), "returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object"},
 	} {
@@ -52,6 +53,9 @@ func TestConvertedByAWebhook(t *testing.T) {
 		}
 		if c.want == "" && (err != nil || converted[0].GetFinalizers()[0] != "f.io/x") || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if c.want == "" && strings.Contains(fmt.Sprint(converted[0].Object), "labels") {
+			t.Errorf("%s: empty labels in %v", name, converted[0].Object)
 		}
 	}
 }
