@@ -166,7 +166,9 @@ func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
 			asked := g.clock.Now()
 			status, err := g.runtime.PodStatus(ctx, uid, name, namespace)
 			before, _ := g.cache.Get(uid)
-			g.cache.Set(uid, status, err, asked)
+			if !g.cache.Set(uid, status, err, asked) {
+				before = nil // its worker wrote a newer one meanwhile, which wakes nobody
+			}
 			if err != nil {
 				g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(err))
 				failed <- uid

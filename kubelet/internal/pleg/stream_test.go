@@ -217,6 +217,26 @@ func TestAnEndIsToldAgainAfterAnOlderStatus(t *testing.T) {
 	})
 }
 
+// A worker that reports its container's start while the pod is inspected has the newer word:
+// what the inspection does not show yet has not died.
+func TestAnOlderInspectionTellsOfNoEnd(t *testing.T) {
+	listening(t, func(r *talking, g *Generator, cache *podcache.Cache) {
+		r.say("first")
+		r.have("a", runtimestate.StateExited)
+		r.say("a")
+		r.take(g)
+		started := &runtimestate.PodStatus{UID: "a", Containers: []*runtimestate.ContainerStatus{
+			{ID: runtimestate.ContainerID{Type: "t", ID: "c-a"}, State: runtimestate.StateExited},
+			{ID: runtimestate.ContainerID{Type: "t", ID: "c-b"}, State: runtimestate.StateRunning},
+		}}
+		cache.Set("a", started, nil, time.Now().Add(time.Millisecond))
+		g.RequestReinspect("a")
+		if events, _, _ := r.take(g); len(events) != 0 {
+			t.Errorf("events %v", events)
+		}
+	})
+}
+
 func TestAStreamThatBreaksIsOpenedAgain(t *testing.T) {
 	listening(t, func(r *talking, g *Generator, _ *podcache.Cache) {
 		r.say("first")
