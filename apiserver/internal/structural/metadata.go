@@ -135,13 +135,9 @@ func settledMetadata(value any) bool {
 		case "deletionGracePeriodSeconds":
 			_, ok = item.(int64)
 		case "managedFields", "ownerReferences":
-			var list []any
-			list, ok = item.([]any)
-			ok = ok && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return !settledEntry(v) })
+			ok = settledList(item, settledEntry)
 		case "finalizers":
-			var list []any
-			list, ok = item.([]any)
-			ok = ok && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return !isText(v) })
+			ok = settledList(item, isText)
 		default:
 			ok = simpleField(name, item)
 		}
@@ -150,6 +146,12 @@ func settledMetadata(value any) bool {
 		}
 	}
 	return true
+}
+
+// settledList reports whether value is a list of some elements, each of which is settled.
+func settledList(value any, settled func(any) bool) bool {
+	list, ok := value.([]any)
+	return ok && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return !settled(v) })
 }
 
 // settledEntry reports whether an owner reference or an entry of managedFields has only
