@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +18,6 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
-	"strings"
 )
 
 // asTable asks for tables; servers that make none send the objects.
