@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -78,7 +79,7 @@ func addEntry(out *tar.Writer, file, name string, entry fs.DirEntry) error {
 func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, error) {
 	in := tar.NewReader(r)
 	header, err := in.Next() // before anything is made for what may not come
-	to := &place{prefix: strings.Trim(path.Clean(prefix), "/")}
+	to := &place{prefix: memberName(prefix)}
 	if err == nil {
 		if err := to.open(destination); err != nil {
 			return 0, err
@@ -137,13 +138,25 @@ func (p *place) open(destination string) error {
 	return err
 }
 
+// memberName is what tar calls a path: everything up to the last ".." is left out, and so
+// is what leads to the root. The working directory itself has the name "".
+func memberName(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range slices.Backward(parts) {
+		if part == ".." {
+			parts = parts[i+1:]
+			break
+		}
+	}
+	return strings.Trim(path.Clean("/"+path.Join(parts...)), "/")
+}
+
 // of is where an entry of the stream belongs. One that was not asked for is an error.
 func (p *place) of(header *tar.Header) (string, error) {
 	if len(header.Name) > maxNameLength {
 		return "", fmt.Errorf("the container sent a name of %d bytes", len(header.Name))
 	}
-	inside := strings.Trim(path.Clean("/"+header.Name), "/")
-	below, ok := strings.CutPrefix(inside+"/", p.prefix+"/")
+	below, ok := strings.CutPrefix(memberName(header.Name)+"/", p.prefix+"/")
 	if p.prefix != "" && !ok {
 		return "", fmt.Errorf("the container sent %q, which was not asked for", header.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,6 +72,38 @@ func TestUnpackAFile(t *testing.T) {
 		}
 		if content, err := os.ReadFile(filepath.Join(to, want)); err != nil || string(content) != "one" {
 			t.Errorf("%s: content %q, %v", name, content, err)
+		}
+	}
+}
+
+// tar leaves out of its names what leads to the root and above the working directory.
+func TestUnpackWhatTarNames(t *testing.T) {
+	from := t.TempDir()
+	working := filepath.Join(from, "working")
+	if err := errors.Join(os.Mkdir(filepath.Join(from, "d"), 0o755), os.MkdirAll(filepath.Join(working, "x"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{filepath.Join(from, "d", "f"), filepath.Join(working, "f"), filepath.Join(working, ".f")} {
+		if err := os.WriteFile(file, []byte("one"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for asked, want := range map[string]string{
+		".": "to/.f to/f", "./": "to/.f to/f", "./f": "to", "f": "to", ".f": "to",
+		"../d": "to/f", "../working/../d": "to/f", "../d/f": "to", from + "/d": "to/f", from + "/working/.././d/": "to/f", "x/../../d": "to/f", "..": "to/d/f to/working/.f to/working/f",
+	} {
+		tar := exec.Command("tar", "cf", "-", asked)
+		tar.Dir = working
+		stream, err := tar.Output()
+		if err != nil {
+			t.Fatalf("tar cf - %s: %v", asked, err)
+		}
+		to := t.TempDir()
+		if _, err := Unpack(bytes.NewReader(stream), asked, filepath.Join(to, "to"), func(warning string) { t.Error(warning) }); err != nil {
+			t.Errorf("%s: %v", asked, err)
+		}
+		if got := tree(t, to); got != want {
+			t.Errorf("%s: there is %q, want %q", asked, got, want)
 		}
 	}
 }
