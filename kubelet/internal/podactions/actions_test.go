@@ -228,6 +228,7 @@ func containerCases() []actionCase {
 		{name: "resized in place", pod: podWith("a b", larger(corev1.NotRequired)), status: has("box a=running b=running"), facts: Facts{Actual: small}, want: "resize(a1)"},
 		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: Facts{Actual: small}, want: "kill(a1: Container a resize requires restart) start(a)"},
 		{name: "init container resized in place", pod: podWith("-i a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = resourcesOf("2", "1Gi") }), status: has("box i=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"i": {}}}, want: "resize(i1)"},
+		{name: "sidecar resized in place", pod: podWith("~s a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = resourcesOf("2", "1Gi") }), status: has("box s=running a=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"s": {}}}, want: "resize(s1)"},
 		{name: "the pod's limit changes, by which one is bounded", pod: podWith("a b", edit("b", func(c *core.Container) { c.Resources.Limits = resourcesOf("1", "1Gi") }), func(p *core.Pod) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Limits: resourcesOf("4", "4Gi")}
 		}), status: has("box a=running b=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"a": {Limits: resourcesOf("2", "4Gi")}, "b": {Limits: resourcesOf("1", "1Gi")}}}, want: "resize(a1)"},
