@@ -158,7 +158,7 @@ func (e *entry) keepForNext(u *Update) {
 		return
 	}
 	if last := len(e.next) - 1; last >= 0 && e.next[last].Type != Kill && u.Type != Kill {
-		e.next[last] = u
+		e.next[last] = u.instead(e.next[last])
 		return
 	}
 	e.next = append(e.next, u)
@@ -171,23 +171,29 @@ func (e *entry) latest() *Update {
 	return e.active
 }
 
-// setPending keeps the reason and time of an update that was never taken: a
-// creation followed by changes is still a creation.
 func (e *entry) setPending(u *Update) {
-	next := *u
+	next := u.instead(e.pending)
 	next.Kill = nil
-	if old := e.pending; old != nil {
-		if old.Type == Create && next.Type != Kill {
-			next.Type = Create
-		}
-		if !old.Start.IsZero() {
-			next.Start = old.Start
-		}
-	}
 	if old := e.latest(); old != nil && next.MirrorPod == nil && next.Type == Kill {
 		next.MirrorPod = old.MirrorPod
 	}
-	e.pending = &next
+	e.pending = next
+}
+
+// instead is the update that takes the place of old, if there is one, which was never taken. It
+// keeps old's reason and time: a creation followed by changes is still a creation.
+func (u *Update) instead(old *Update) *Update {
+	next := *u
+	if old == nil {
+		return &next
+	}
+	if old.Type == Create && next.Type != Kill {
+		next.Type = Create
+	}
+	if !old.Start.IsZero() {
+		next.Start = old.Start
+	}
+	return &next
 }
 
 // noteKill keeps the options of a kill, whatever becomes of the update.

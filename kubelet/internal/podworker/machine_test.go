@@ -2,6 +2,7 @@ package podworker
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,119 @@ func TestWhatComesDuringAFailingStep(t *testing.T) {
 		}
 		if e.latest().Type != during {
 			t.Errorf("the %s is forgotten: %s", during, e.latest().Type)
+		}
+	}
+}
+
+// The grace period is the shortest that was asked for, at least a second.
+func TestGracePeriod(t *testing.T) {
+	seconds := func(grace int64) *KillOptions { return &KillOptions{GracePeriod: &grace} }
+	without := modelPod(0)
+	without.Spec.TerminationGracePeriodSeconds = nil
+	for name, c := range map[string]struct {
+		current int64
+		update  Update
+		want    int64
+	}{
+		"the pod's own":                           {0, Update{Pod: modelPod(0)}, 30},
+		"none at all":                             {0, Update{Pod: without}, 1},
+		"the deletion's":                          {0, Update{Pod: deletedPod(40)}, 40},
+		"the deletion's, shorter than before":     {20, Update{Pod: deletedPod(10)}, 10},
+		"the deletion's, longer than before":      {20, Update{Pod: deletedPod(40)}, 20},
+		"a kill's":                                {0, Update{Pod: modelPod(0), Kill: seconds(40)}, 40},
+		"a kill's, not the deletion's":            {0, Update{Pod: deletedPod(10), Kill: seconds(40)}, 40},
+		"a kill's, shorter than before":           {20, Update{Pod: modelPod(0), Kill: seconds(2)}, 2},
+		"a kill's without, after another":         {20, Update{Pod: modelPod(0), Kill: &KillOptions{}}, 20},
+		"a kill's without, of a deleted pod":      {0, Update{Pod: deletedPod(10), Kill: &KillOptions{}}, 10},
+		"none, at once":                           {20, Update{Pod: deletedPod(0)}, 1},
+		"the runtime's pod, which has none":       {0, Update{Running: &RunningPod{}}, 1},
+		"the pod's own, where one is asked for":   {5, Update{Pod: modelPod(0)}, 5},
+		"the pod's own, shorter than the current": {40, Update{Pod: modelPod(0)}, 40},
+	} {
+		if got := effectiveGrace(c.current, &c.update); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A kill keeps the mirror pod that the worker knew, and all functions that change the status.
+func TestWhatAKillKeeps(t *testing.T) {
+	mirror := modelPod(1)
+	e := &entry{}
+	e.take(&Update{Type: Create, Pod: modelPod(0), MirrorPod: mirror})
+	for range 2 {
+		e.take(&Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{Status: func(*core.PodStatus) {}}})
+	}
+	e.take(&Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{}})
+	if job := e.begin(); job.MirrorPod != mirror || len(job.Status) != 2 {
+		t.Errorf("mirror pod %v, %d functions for the status, want 2", job.MirrorPod, len(job.Status))
+	}
+	e.take(&Update{Type: Change, Pod: modelPod(0)})
+	if job := e.begin(); job.MirrorPod != nil {
+		t.Error("a mirror pod that is gone is kept by a change")
+	}
+}
+
+// What comes for the next pod under a UID is kept until this one is forgotten: the newest
+// version of it and kills, and nothing of a pod that is removed again.
+func TestWhatIsKeptForTheNextPod(t *testing.T) {
+	create, change := Update{Type: Create, Pod: modelPod(0)}, Update{Type: Change, Pod: modelPod(0)}
+	kill := Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{}}
+	removed := Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{Removed: true}}
+	for name, c := range map[string]struct {
+		updates []Update
+		want    []UpdateType
+	}{
+		"a pod":                         {[]Update{create}, []UpdateType{Create}},
+		"a creation and a change":       {[]Update{create, change}, []UpdateType{Create}},
+		"a kill":                        {[]Update{create, kill}, []UpdateType{Create, Kill}},
+		"a kill without options":        {[]Update{create, {Type: Kill, Pod: modelPod(0)}}, []UpdateType{Create, Kill}},
+		"a change after a kill":         {[]Update{create, kill, change}, []UpdateType{Create, Kill, Change}},
+		"a pod that is removed again":   {[]Update{create, change, removed}, nil},
+		"one that comes a second time":  {[]Update{create, removed, create}, []UpdateType{Create}},
+		"one that is killed, and comes": {[]Update{create, kill, removed, create}, []UpdateType{Create}},
+	} {
+		e := &entry{}
+		e.take(&create)
+		e.take(&removed)
+		for _, u := range c.updates {
+			if e.take(&u) {
+				t.Errorf("%s: a step of the pod that goes is due for a %s", name, u.Type)
+			}
+		}
+		var got []UpdateType
+		for _, u := range e.next {
+			got = append(got, u.Type)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: kept are %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A pod goes through its phases one by one, whether it ends by itself or is ended already.
+func TestPhasesOneByOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		first Update
+		want  []Phase
+	}{
+		"a pod that ends by itself": {Update{Type: Create, Pod: modelPod(0)}, []Phase{Waiting, Terminating, Terminated, Finished}},
+		"a pod that has ended":      {Update{Type: Create, Pod: podIn(corev1.PodFailed)}, []Phase{Terminating, Terminated, Finished}},
+		"the runtime's pod":         {Update{Type: Kill, Running: &RunningPod{UID: "uid-0"}}, []Phase{Terminating, Unknown}},
+	} {
+		e := &entry{}
+		e.take(&c.first)
+		got := []Phase{e.phase}
+		for e.pending != nil {
+			if e.phase == Waiting {
+				e.move(Syncing)
+			}
+			job := e.begin()
+			e.finish(job, Outcome{Terminal: true}, nil)
+			got = append(got, e.phase)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

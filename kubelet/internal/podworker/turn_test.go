@@ -2,10 +2,12 @@ package podworker
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -92,5 +94,60 @@ func TestStopEndsSteps(t *testing.T) {
 		workers.Update(Update{Type: Create, Pod: modelPod(0)})
 		synctest.Wait()
 		workers.Stop() // the bubble would end in a deadlock
+	})
+}
+
+// Once the workers are stopped, no other step begins, whatever waits.
+func TestNothingBeginsAfterStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		syncs := &countedUntilCancelled{}
+		workers := New(t.Context(), syncs, Options{Clock: clock.RealClock{}})
+		workers.Update(Update{Type: Create, Pod: modelPod(0)})
+		synctest.Wait()
+		workers.Update(Update{Type: Change, Pod: modelPod(0)}) // waits for the step's end
+		workers.Stop()
+		workers.Update(Update{Type: Create, Pod: modelPod(1)})
+		synctest.Wait()
+		if syncs.n != 1 {
+			t.Errorf("%d steps were begun, one of them before the end", syncs.n)
+		}
+	})
+}
+
+type countedUntilCancelled struct {
+	untilCancelled
+	n int
+}
+
+func (c *countedUntilCancelled) SyncPod(ctx context.Context, job Job) (Outcome, error) {
+	c.n++
+	return c.untilCancelled.SyncPod(ctx, job)
+}
+
+// The housekeeping forgets pods that have ended and that no source has, and ends the others.
+func TestPodsThatNoSourceHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		workers := New(t.Context(), atOnce{}, Options{Clock: clock.RealClock{}})
+		defer workers.Stop()
+		ended, lost, kept := modelPod(0), modelPod(1), modelPod(2)
+		workers.Update(Update{Type: Create, Pod: ended})
+		workers.Update(Update{Type: Kill, Pod: ended, Kill: &KillOptions{}})
+		workers.Update(Update{Type: Create, Pod: lost})
+		workers.Update(Update{Type: Create, Pod: kept})
+		synctest.Wait()
+		if !workers.Finished(ended.UID) || !workers.TerminationRequested(ended.UID) || workers.Finished(kept.UID) || workers.TerminationRequested(kept.UID) {
+			t.Errorf("phases: %s, %s", workers.Phase(ended.UID), workers.Phase(kept.UID))
+		}
+		left := workers.SyncKnownPods(map[types.UID]bool{kept.UID: true})
+		if want := map[types.UID]bool{lost.UID: true, kept.UID: true}; !maps.Equal(left, want) {
+			t.Errorf("left are %v, want %v", left, want)
+		}
+		synctest.Wait()
+		if got := workers.Phase(lost.UID); got != Unknown {
+			t.Errorf("the pod that no source has is %s", got)
+		}
+		if got := workers.Phase(kept.UID); got != Syncing {
+			t.Errorf("the pod that a source has is %s", got)
+		}
 	})
 }
