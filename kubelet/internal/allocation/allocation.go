@@ -26,8 +26,9 @@ const Pod = ""
 // Manager is safe for concurrent use. It holds an entry for each pod until
 // Forget.
 type Manager struct {
-	mu   sync.Mutex
-	pods map[types.UID]*entry
+	mu      sync.Mutex
+	pods    map[types.UID]*entry
+	changes int
 }
 
 type byContainer map[string]corev1.ResourceRequirements
@@ -60,9 +61,18 @@ func (m *Manager) Allocate(pod *core.Pod, fits Fits) *core.Pod {
 	if asked := requirements(pod); !same(asked, e.allocated) {
 		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.entry(other).allocated) }); e.pending == nil {
 			e.allocated = asked
+			m.changes++
 		}
 	}
 	return apply(pod, e.allocated)
+}
+
+// Changes is how often a pod was granted something else than before. Who knows a pod before it
+// asks will not miss a grant for which that pod did not count: it waits for one that is decided on.
+func (m *Manager) Changes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changes
 }
 
 // AsActual returns the pod with what it and its containers currently run with.

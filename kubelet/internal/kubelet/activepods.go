@@ -15,15 +15,18 @@ type activePods struct {
 	kubelet *Kubelet
 	granted map[types.UID]*core.Pod
 	at      time.Time // when all were looked at
+	changes int       // of what pods are granted, until then
 }
 
 // activeFor is how long those that end meanwhile may still count.
 const activeFor = time.Second
 
-// beside are all of them but one.
+// beside are all of them but one, which the pod manager has already: what workers grant from
+// now on leaves room for it.
 func (a *activePods) beside(pod *core.Pod) []*core.Pod {
-	if now := a.kubelet.clock.Now(); a.granted == nil || now.Sub(a.at) >= activeFor {
-		a.granted, a.at = map[types.UID]*core.Pod{}, now
+	changes := a.kubelet.allocations.Changes()
+	if now := a.kubelet.clock.Now(); a.granted == nil || changes != a.changes || now.Sub(a.at) >= activeFor {
+		a.granted, a.at, a.changes = map[types.UID]*core.Pod{}, now, changes
 		for _, one := range a.kubelet.pods.Pods() {
 			a.update(one)
 		}

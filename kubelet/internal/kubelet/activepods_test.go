@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/config"
@@ -78,4 +79,33 @@ func TestActivePods(t *testing.T) {
 	for _, pod := range []*core.Pod{first, second} {
 		b.kubelet.pods.Remove(pod)
 	}
+}
+
+// A resize that is granted between two new pods counts for the second.
+func TestActivePodsAfterAGrant(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("runs", nil))
+	b.waitPhase("runs", corev1.PodRunning)
+	sized := func(cpu string) *core.Pod {
+		pod := hollowPod("resized", nil)
+		pod.UID = "resized"
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+		return pod
+	}
+	small := sized("1")
+	b.kubelet.pods.Set(small)
+	defer b.kubelet.pods.Remove(small)
+	a := &activePods{kubelet: b.kubelet}
+	expect := func(when, want string) {
+		t.Helper()
+		others := a.beside(hollowPod("new", nil))
+		i := slices.IndexFunc(others, func(pod *core.Pod) bool { return pod.UID == small.UID })
+		if i < 0 || others[i].Spec.Containers[0].Resources.Requests.Cpu().String() != want {
+			t.Errorf("%s: beside %v", when, others)
+		}
+	}
+	expect("before", "1")
+	a.at = time.Now().Add(time.Hour) // however slow the test is
+	b.kubelet.allocations.Allocate(sized("3"), func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return nil })
+	expect("after", "3")
 }
