@@ -25,7 +25,7 @@ import (
 // time, and the way back is its "..", which is verified: if somebody moved a
 // directory meanwhile, the walk ends.
 func walk(dir string, itself bool, mounts mountinfo.Table) (bytes, inodes int64, err error) {
-	w := &walker{seen: map[uint64]bool{}}
+	w := &walker{seen: map[identity]bool{}}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the table has no links
 	if err != nil {
 		return 0, 0, ignoreGone(err)
@@ -35,15 +35,15 @@ func walk(dir string, itself bool, mounts mountinfo.Table) (bytes, inodes int64,
 	if err != nil {
 		return 0, 0, ignoreGone(err)
 	}
-	var root unix.Stat_t
-	if err := unix.Fstat(fd, &root); err != nil {
+	root, err := look(fd, "", unix.AT_EMPTY_PATH)
+	if err != nil {
 		return 0, 0, errors.Join(err, unix.Close(fd))
 	}
 	if itself {
-		w.count(&root)
+		w.count(root)
 	}
-	w.device = root.Dev
-	w.below(fd, identity{root.Dev, root.Ino}, mountedBelow(dir, mounts))
+	w.device = identityOf(root).dev
+	w.below(fd, identityOf(root), mountedBelow(dir, mounts))
 	return w.bytes, w.inodes, w.err
 }
 
@@ -83,12 +83,16 @@ func (m mounted) has(name string) bool {
 type walker struct {
 	device        uint64
 	bytes, inodes int64
-	seen          map[uint64]bool // files with several names
+	seen          map[identity]bool // files with several names
 	err           error
 }
 
-// identity identifies a directory independently of its name and path.
+// identity identifies a file independently of its name and path.
 type identity struct{ dev, ino uint64 }
+
+func identityOf(stat *unix.Statx_t) identity {
+	return identity{unix.Mkdev(stat.Dev_major, stat.Dev_minor), stat.Ino}
+}
 
 // level is a directory on the way down, with those in it that are yet to be walked.
 type level struct {
@@ -147,30 +151,46 @@ func (w *walker) list(fd int, mounts mounted) (dirs []entry) {
 		if mounts.has(name) {
 			continue
 		}
-		var stat unix.Stat_t
-		if err := unix.Fstatat(fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		stat, err := look(fd, name, unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil {
 			w.note(fmt.Errorf("looking at %q: %w", name, err))
 			continue
 		}
-		if stat.Dev != w.device {
-			continue // mounted since the table was read
+		if w.isMounted(stat) {
+			continue // since the table was read
 		}
-		w.count(&stat)
+		w.count(stat)
 		if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-			dirs = append(dirs, entry{name, identity{stat.Dev, stat.Ino}, mounts[name]})
+			dirs = append(dirs, entry{name, identityOf(stat), mounts[name]})
 		}
 	}
 	return dirs
 }
 
-func (w *walker) count(stat *unix.Stat_t) {
+func look(at int, name string, flags int) (*unix.Statx_t, error) {
+	var stat unix.Statx_t
+	err := unix.Statx(at, name, flags, unix.STATX_BASIC_STATS, &stat)
+	return &stat, err
+}
+
+// isMounted says that something is mounted there. Another device alone does not: so have the
+// subvolumes of a btrfs, which any process may make, and the files of an overlay.
+func (w *walker) isMounted(stat *unix.Statx_t) bool {
+	if stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 { // before Linux 5.8
+		return identityOf(stat).dev != w.device
+	}
+	return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
+func (w *walker) count(stat *unix.Statx_t) {
 	if stat.Nlink > 1 && stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-		if w.seen[stat.Ino] {
+		who := identityOf(stat)
+		if w.seen[who] {
 			return
 		}
-		w.seen[stat.Ino] = true
+		w.seen[who] = true
 	}
-	w.bytes += stat.Blocks * 512
+	w.bytes += int64(stat.Blocks) * 512
 	w.inodes++
 }
 
@@ -201,11 +221,11 @@ func openSame(at int, name string, who identity) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
+	stat, err := look(fd, "", unix.AT_EMPTY_PATH)
+	if err != nil {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
-	if (identity{stat.Dev, stat.Ino}) != who {
+	if identityOf(stat) != who {
 		return -1, errors.Join(fmt.Errorf("directory %q was moved while what is in it was measured", name), unix.Close(fd))
 	}
 	return fd, nil

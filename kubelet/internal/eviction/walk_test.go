@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,5 +119,55 @@ func TestAWalkStaysOnItsFileSystem(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(root, "a", "b c", "file"), make([]byte, 1<<20), 0o600))
 	if bytes, inodes, err := walk(root, true, before); err != nil || inodes != 2 || bytes >= 1<<20 {
 		t.Errorf("mounted since the table was read: %d bytes, %d inodes, %v", bytes, inodes, err)
+	}
+}
+
+// A pod can't hide what it wrote in a subvolume, which has a device number of its own and is not
+// mounted, and in which inodes have the numbers of other subvolumes'.
+func TestAWalkEntersSubvolumes(t *testing.T) {
+	root := filepath.Join(mountBtrfs(t), "root")
+	must(t, os.Mkdir(root, 0o700))
+	makeSubvolume(t, root, "a")
+	makeSubvolume(t, filepath.Join(root, "a"), "b")
+	for _, dir := range []string{root, filepath.Join(root, "a"), filepath.Join(root, "a", "b")} {
+		must(t, os.WriteFile(filepath.Join(dir, "file"), make([]byte, 1<<20), 0o600))
+		must(t, os.Link(filepath.Join(dir, "file"), filepath.Join(dir, "same")))
+	}
+	unix.Sync() // until then no blocks are allotted
+	mounts, err := mountinfo.Read()
+	must(t, err)
+	if bytes, inodes, err := walk(root, true, mounts); err != nil || inodes != 6 || bytes < 3<<20 {
+		t.Errorf("%d bytes, %d inodes, %v; want three directories and as many files", bytes, inodes, err)
+	}
+	must(t, unix.Mount(filepath.Join(root, "a"), filepath.Join(root, "a", "b"), "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(filepath.Join(root, "a", "b"), 0)) })
+	if _, inodes, err := walk(root, true, mounts); err != nil || inodes != 4 {
+		t.Errorf("with one of them mounted since the table was read: %d inodes, %v", inodes, err)
+	}
+}
+
+func mountBtrfs(t *testing.T) string {
+	t.Helper()
+	mkfs, err := exec.LookPath("mkfs.btrfs")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, and mkfs.btrfs of btrfs-progs")
+	}
+	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	must(t, os.WriteFile(image, nil, 0o600))
+	must(t, os.Truncate(image, 256<<20))
+	for _, command := range []*exec.Cmd{exec.CommandContext(t.Context(), mkfs, "-q", image), exec.CommandContext(t.Context(), "mount", "-o", "loop", image, dir)} {
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Skipf("skipped: no btrfs can be made here: %s: %v: %s", command, err, out)
+		}
+	}
+	t.Cleanup(func() { must(t, unix.Unmount(dir, 0)) })
+	return dir
+}
+
+func makeSubvolume(t *testing.T, dir, name string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "btrfs", "subvolume", "create", filepath.Join(dir, name)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
