@@ -20,6 +20,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kctl/kubelet/internal/filesystem"
+	"kctl/kubelet/internal/filesystem/filesystemtest"
 	"kctl/proto/core"
 )
 
@@ -250,9 +252,34 @@ func TestShortOfDisk(t *testing.T) {
 	if got := n.step(t, 10*time.Second); got != "b" {
 		t.Errorf("%q was ended, want b", got)
 	}
-	delete(n.seen, NodeFSAvailable) // a missing measurement changes nothing
+	delete(n.seen, NodeFSAvailable) // who knows whether it is still short?
+	if got := n.step(t, 10*time.Second); got != "" || !n.IsUnderPressure(corev1.NodeDiskPressure) {
+		t.Errorf("%q was ended though how much is left is not known", got)
+	}
+	n.seen[NodeFSAvailable] = Observation{Available: 9, Capacity: 100}
+	n.reclaim = func() { delete(n.seen, NodeFSAvailable) }
+	if got := n.step(t, 10*time.Second); got != "" {
+		t.Errorf("%q was ended though how much is left is not known any more", got)
+	}
+	n.seen[NodeFSAvailable] = Observation{Available: 9, Capacity: 100}
+	n.reclaim = func() {}
 	if got := n.step(t, 10*time.Second); got != "a" {
 		t.Errorf("%q was ended, want a", got)
+	}
+}
+
+// What can't be observed, such as a file system that hangs, hides no shortage of anything else.
+func TestAnObservationThatFailsHidesNothing(t *testing.T) {
+	n := newNode(t, Settings{Hard: map[string]string{"memory.available": "100"}})
+	n.add(newPod("a", 0, "", ""), memory(10))
+	n.Observe = func(context.Context) (map[Signal]Observation, error) {
+		return map[Signal]Observation{MemoryAvailable: {Available: 1, Capacity: 1000}}, errors.New("file system does not answer")
+	}
+	if err := n.Synchronize(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("error %v", err)
+	}
+	if !slices.Equal(n.evicted, []string{"a"}) {
+		t.Errorf("%q were ended", n.evicted)
 	}
 }
 
@@ -455,5 +482,21 @@ func TestMachine(t *testing.T) {
 	}
 	if o := seen[PIDAvailable]; o != (Observation{Available: 30_000, Capacity: 100_000}) {
 		t.Errorf("processes: %+v", o)
+	}
+	images := t.TempDir()
+	filesystemtest.MountSilent(t, images)
+	machine.PodsMemory = func() (int64, int64, error) { return 0, 0, errors.New("no group") }
+	machine.ImageFS = func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: images}}}}, nil
+	}
+	some, err := machine.Observe(t.Context())
+	if !errors.Is(err, filesystem.ErrSilent) || !strings.Contains(err.Error(), images) || !strings.Contains(err.Error(), "no group") {
+		t.Errorf("error %v", err)
+	}
+	for signal, o := range seen {
+		got, known := some[signal]
+		if want := signal != ImageFSAvailable && signal != ImageFSInodesFree && signal != PodsMemoryAvailable; known != want || known && got.Capacity != o.Capacity {
+			t.Errorf("%s: %+v, %v", signal, got, known)
+		}
 	}
 }

@@ -33,6 +33,7 @@ type Options struct {
 	// TransitionPeriod is how long a condition stays after the node was last short.
 	TransitionPeriod time.Duration
 
+	// Observe returns what it could read, with an error about what it could not.
 	Observe func(ctx context.Context) (map[Signal]Observation, error)
 	// Measure returns what it could measure, with an error about what it could
 	// not.
@@ -118,14 +119,11 @@ func (m *Manager) Synchronize(ctx context.Context) error {
 
 // evictIfShort ends one pod at most if the node is short of something.
 func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
-	seen, err := m.Observe(ctx)
-	if err != nil {
-		return err
-	}
+	seen, unknown := m.Observe(ctx)
 	m.updateConditions(seen)
-	due, ok := m.thresholdToAct()
+	due, ok := m.thresholdToAct(seen)
 	if !ok {
-		return nil
+		return unknown
 	}
 	m.Logger.Warn("node is short", zap.String("signal", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
 	m.Warn("EvictionThresholdMet", "Attempting to reclaim "+string(resources[due.Signal]))
@@ -133,14 +131,12 @@ func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
 		if err := m.Reclaim(ctx); err != nil {
 			m.Logger.Warn("not everything that nobody needs could be removed", zap.Error(err))
 		}
-		if seen, err = m.Observe(ctx); err != nil {
-			return err
-		}
-		if m.updateConditions(seen); !m.isMet(due) {
-			return nil
+		seen, unknown = m.Observe(ctx)
+		if m.updateConditions(seen); !m.isMet(due, seen) {
+			return unknown
 		}
 	}
-	return m.evict(ctx, due, seen[due.Signal], pods)
+	return errors.Join(unknown, m.evict(ctx, due, seen[due.Signal], pods))
 }
 
 // updateConditions notes which thresholds are met, and what the node's conditions are.
@@ -178,23 +174,24 @@ func (m *Manager) updateConditions(seen map[Signal]Observation) {
 }
 
 // thresholdToAct is the first threshold that has been met for longer than its grace
-// period.
-func (m *Manager) thresholdToAct() (Threshold, bool) {
+// period, and is now: one whose signal is not known at the moment is not acted on.
+func (m *Manager) thresholdToAct(seen map[Signal]Observation) (Threshold, bool) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	now := m.Clock.Now()
 	for i, t := range m.Thresholds {
-		if !m.metSince[i].IsZero() && now.Sub(m.metSince[i]) >= t.GracePeriod {
+		if _, known := seen[t.Signal]; known && !m.metSince[i].IsZero() && now.Sub(m.metSince[i]) >= t.GracePeriod {
 			return t, true
 		}
 	}
 	return Threshold{}, false
 }
 
-func (m *Manager) isMet(t Threshold) bool {
+func (m *Manager) isMet(t Threshold, seen map[Signal]Observation) bool {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	return !m.metSince[slices.Index(m.Thresholds, t)].IsZero()
+	_, known := seen[t.Signal]
+	return known && !m.metSince[slices.Index(m.Thresholds, t)].IsZero()
 }
 
 // evict ends the pod that is most to blame among those that may be ended.

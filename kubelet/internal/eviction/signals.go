@@ -2,7 +2,9 @@ package eviction
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -27,35 +29,40 @@ type Machine struct {
 	ImageFS func(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 }
 
+// imageFSWithin is how long the runtime may take to say where it keeps images: meanwhile
+// nobody sees that the node is short of something else.
+const imageFSWithin = 5 * time.Second
+
 // Observe reads all signals. What a file system does not count (inodes, on
 // some) is left out, and the runtime's file system while the runtime is away.
+// What can't be read is left out, too, and the error says why.
 func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
-	available, capacity, err := m.Memory()
-	if err != nil {
-		return nil, err
+	seen := map[Signal]Observation{}
+	unknown := []error{
+		observe(seen, MemoryAvailable, m.Memory),
+		observeDisk(seen, m.RootDir, NodeFSAvailable, NodeFSInodesFree),
 	}
-	seen := map[Signal]Observation{MemoryAvailable: {available, capacity}}
 	if m.PodsMemory != nil {
-		if available, capacity, err = m.PodsMemory(); err != nil {
-			return nil, err
-		}
-		if capacity > 0 {
-			seen[PodsMemoryAvailable] = Observation{available, capacity}
-		}
+		unknown = append(unknown, observe(seen, PodsMemoryAvailable, m.PodsMemory))
 	}
-	if err := observeDisk(seen, m.RootDir, NodeFSAvailable, NodeFSInodesFree); err != nil {
-		return nil, err
-	}
-	if info, err := m.ImageFS(ctx); err == nil && len(info.GetImageFilesystems()) > 0 {
+	asking, cancel := context.WithTimeout(ctx, imageFSWithin)
+	defer cancel()
+	if info, err := m.ImageFS(asking); err == nil && len(info.GetImageFilesystems()) > 0 {
 		path := info.GetImageFilesystems()[0].GetFsId().GetMountpoint()
-		if err := observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree); err != nil {
-			return nil, err
-		}
+		unknown = append(unknown, observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree))
 	}
 	if now, most := m.Processes(); most > 0 {
 		seen[PIDAvailable] = Observation{int64(most) - int64(now), int64(most)}
 	}
-	return seen, nil
+	return seen, errors.Join(unknown...)
+}
+
+func observe(seen map[Signal]Observation, signal Signal, read func() (available, capacity int64, err error)) error {
+	available, capacity, err := read()
+	if err == nil && capacity > 0 {
+		seen[signal] = Observation{available, capacity}
+	}
+	return err
 }
 
 func observeDisk(seen map[Signal]Observation, path string, bytes, inodes Signal) error {

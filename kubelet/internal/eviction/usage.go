@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -57,11 +58,17 @@ type Meter struct {
 	Processes  func(pod *core.Pod) int
 }
 
+// statsWithin is how long the runtime may take to say what all containers use: meanwhile nobody
+// looks at the node.
+const statsWithin = 30 * time.Second
+
 // Measure measures pods. Walking through their files is expensive, and is done only if asked
 // for. If something can't be walked through, the rest counts, and the error says what could
 // not; without the runtime's figures there is no result.
 func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error) {
-	stats, err := m.Stats(ctx)
+	asking, cancel := context.WithTimeout(ctx, statsWithin)
+	defer cancel()
+	stats, err := m.Stats(asking)
 	if err != nil {
 		return nil, fmt.Errorf("what containers use: %w", err)
 	}
