@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -73,6 +75,43 @@ func TestAFileSystemThatDoesNotAnswer(t *testing.T) {
 	if space, err := Of(dir); err != nil || space.Capacity == 0 {
 		t.Errorf("once it is gone: %+v, %v", space, err)
 	}
+}
+
+// A server that always takes longer than others may, but does answer, can be used: at the second
+// try. One that has gone meanwhile keeps nobody waiting for long.
+func TestAFileSystemThatAnswersLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		takes := 3 * time.Second
+		q := newQuestions(func(string) (Space, error) {
+			time.Sleep(takes) // of the bubble's time
+			return Space{Capacity: 1}, nil
+		})
+		expect := func(patient, answer bool, within time.Duration) {
+			t.Helper()
+			start := time.Now()
+			space, err := q.about("/slow", patient)
+			if took := time.Since(start); answer != (err == nil && space.Capacity == 1) || !answer && !errors.Is(err, ErrSilent) || took != within {
+				t.Errorf("%+v, %v after %v", space, err, took)
+			}
+			synctest.Wait()
+		}
+		expect(true, false, answerWithin)
+		time.Sleep(takes)
+		expect(false, false, answerWithin)
+		expect(true, true, time.Second) // of the same question
+		expect(true, true, takes)
+		takes = time.Hour
+		expect(true, false, 6*time.Second)
+		expect(true, false, 0)
+		time.Sleep(takes)
+		expect(true, false, mostPatience)
+		takes = time.Second
+		time.Sleep(time.Hour)
+		expect(true, true, takes)
+		takes = 3 * time.Second
+		expect(true, false, answerWithin) // it was prompt the last time
+		time.Sleep(takes)
+	})
 }
 
 func ofError(path string) error {
