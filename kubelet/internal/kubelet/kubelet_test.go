@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,6 +136,42 @@ func TestAKubeletThatComesBackTakesOver(t *testing.T) {
 	b.waitPhase("comes", corev1.PodRunning)
 	b.api.wait("the pod deleted meanwhile to be gone", func() bool { return b.api.pod("goes") == nil })
 	after := b.api.pod("stays")
+	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 || c.State.Running == nil {
+		t.Errorf("the container was touched: %+v, before %+v", c, a)
+	}
+}
+
+// A manifest that is a copy of a pod of the API does not end that pod either if it is there when
+// the kubelet starts, and is read before the API is heard.
+func TestAKubeletThatComesBackToACopyOfAPod(t *testing.T) {
+	b := newBed(t)
+	b.create(shellPod("web", forever))
+	before := b.waitPhase("web", corev1.PodRunning)
+	b.stop()
+	copied, err := json.Marshal(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"copy.json": copied, "static.json": []byte(staticManifest)} {
+		if err := os.WriteFile(filepath.Join(b.config.StaticPodPath, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.api.setAway(true)
+	b.start()
+	b.eventually("the other manifest to run", func() bool {
+		static, ok := b.kubelet.pods.ByName("default", "static-node-1")
+		if !ok {
+			return false
+		}
+		status, _ := b.kubelet.statuses.Get(static.UID)
+		return status.Phase == corev1.PodRunning
+	})
+	b.api.setAway(false)
+	b.api.wait("the mirror", func() bool { return b.api.pod("static-node-1") != nil })
+	b.create(shellPod("comes", forever))
+	b.waitPhase("comes", corev1.PodRunning)
+	after := b.waitPhase("web", corev1.PodRunning)
 	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 || c.State.Running == nil {
 		t.Errorf("the container was touched: %+v, before %+v", c, a)
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+
 	"kctl/kubelet/internal/source"
 	"kctl/proto/core"
 )
@@ -22,8 +25,27 @@ func (k *Kubelet) sources() []string {
 	return names
 }
 
+// expectAPIPods keeps those pods of the API that the runtime has from manifests with their UIDs,
+// until the API is heard.
+func (k *Kubelet) expectAPIPods(ctx context.Context) {
+	all, err := k.state.Pods(ctx)
+	if err != nil {
+		k.logger.Warn("which pods an earlier kubelet ran is not known", zap.Error(err))
+	}
+	var uids []types.UID
+	for _, pod := range all {
+		if pod.Source == core.ApiserverSource {
+			uids = append(uids, pod.UID)
+		}
+	}
+	k.mux.Expect(core.ApiserverSource, uids)
+}
+
 // runSources runs the sources that are configured.
 func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
+	if k.client != nil {
+		k.expectAPIPods(ctx)
+	}
 	if k.config.StaticPodPath != "" {
 		file := &source.File{Path: k.config.StaticPodPath, NodeName: k.nodeName, Period: k.config.FileCheckFrequency, Clock: k.clock, Logger: k.logger}
 		run(func() error { return file.Run(ctx, k.mux) })

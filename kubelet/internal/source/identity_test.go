@@ -74,6 +74,28 @@ func TestAManifestWithAPodsUID(t *testing.T) {
 	}
 }
 
+// Nor does it take them away when the kubelet starts again and hears the API last. Once the API
+// was heard, it says which pods are its own.
+func TestAManifestWithTheUIDOfAPodThatRuns(t *testing.T) {
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	m.Expect(core.ApiserverSource, []types.UID{"a", "b"})
+	manifests := []*core.Pod{apiPod("a", nil), apiPod("b", nil), apiPod("x", nil)}
+	for _, step := range []struct {
+		source string
+		pods   []*core.Pod
+		want   []string
+	}{
+		{core.FileSource, manifests, []string{"ADD:x"}},
+		{core.ApiserverSource, []*core.Pod{apiPod("a", nil)}, []string{"ADD:a"}},
+		{core.FileSource, manifests, []string{"ADD:b"}},
+	} {
+		m.Set(t.Context(), step.source, step.pods)
+		if got := taken(m); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.source, got, step.want)
+		}
+	}
+}
+
 // What the kubelet makes for a pod has its UID in its name.
 func TestUIDsThatAreTooLong(t *testing.T) {
 	for n, ok := range map[int]bool{maxUID: true, maxUID + 1: false, 1 << 20: false} {

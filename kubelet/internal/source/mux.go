@@ -78,13 +78,22 @@ func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
 	}
 }
 
+// Expect claims the UIDs of a source's pods until the source is heard: an earlier kubelet runs
+// them, and a copy in another source, which may be heard first, would end them.
+func (m *Mux) Expect(source string, uids []types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claimed[source] = setOf(uids)
+}
+
 // claim takes the UIDs of a source's pods from the sources after it, whose pods with these
 // are removed first.
 func (m *Mux) claim(ctx context.Context, source string, pods []*core.Pod) {
-	uids := make(map[types.UID]bool, len(pods))
+	all := make([]types.UID, 0, len(pods))
 	for _, pod := range pods {
-		uids[pod.UID] = true
+		all = append(all, pod.UID)
 	}
+	uids := setOf(all)
 	m.mu.Lock()
 	m.claimed[source] = uids
 	m.mu.Unlock()
@@ -96,6 +105,14 @@ func (m *Mux) claim(ctx context.Context, source string, pods []*core.Pod) {
 			m.yield(ctx, other, after, uids)
 		}
 	}
+}
+
+func setOf(uids []types.UID) map[types.UID]bool {
+	set := make(map[types.UID]bool, len(uids))
+	for _, uid := range uids {
+		set[uid] = true
+	}
+	return set
 }
 
 // yield removes those of a source's pods whose UIDs another source has.
