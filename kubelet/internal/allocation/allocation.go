@@ -26,12 +26,14 @@ const Pod = ""
 // Manager is safe for concurrent use. It holds an entry for each pod until
 // Forget.
 type Manager struct {
-	mu      sync.Mutex
-	pods    map[types.UID]*entry
-	changes int
+	mu       sync.Mutex
+	pods     map[types.UID]*entry
+	restored map[types.UID]Record // of pods that were not seen yet
+	changes  int
+	changed  chan struct{} // full if something is to be recorded
 }
 
-type byContainer map[string]corev1.ResourceRequirements
+type byContainer = map[string]corev1.ResourceRequirements
 
 type entry struct {
 	allocated byContainer                    // what the pod is to have
@@ -42,7 +44,9 @@ type entry struct {
 }
 
 // New returns an empty Manager.
-func New() *Manager { return &Manager{pods: map[types.UID]*entry{}} }
+func New() *Manager {
+	return &Manager{pods: map[types.UID]*entry{}, restored: map[types.UID]Record{}, changed: make(chan struct{}, 1)}
+}
 
 // Fits tells whether the given pod may have its requests: nil, or the condition
 // that says why not. granted returns other pods as Allocated does, and is valid
@@ -51,8 +55,9 @@ type Fits func(pod *core.Pod, granted func(other *core.Pod) *core.Pod) *core.Pod
 
 // Allocate returns the pod with the resources that its containers are to have:
 // those of its spec if they are already granted or fits allows them, and
-// otherwise those granted before. A pod that is new to the Manager has what its
-// status in the API says or, if it has never run, what it asks for.
+// otherwise those granted before. A pod that is new to the Manager has what was
+// recorded of it, or else what its status in the API says or, if it has never run,
+// what it asks for.
 func (m *Manager) Allocate(pod *core.Pod, fits Fits) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,6 +67,7 @@ func (m *Manager) Allocate(pod *core.Pod, fits Fits) *core.Pod {
 		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.entry(other).allocated) }); e.pending == nil {
 			e.allocated = asked
 			m.changes++
+			m.note()
 		}
 	}
 	return apply(pod, e.allocated)
@@ -161,6 +167,7 @@ func (m *Manager) SetActual(pod *core.Pod, container string, r corev1.ResourceRe
 	if e := m.pods[pod.UID]; e != nil {
 		e.actual[container] = *r.DeepCopy()
 		e.limits[container] = fieldpath.Limits(pod, r.Limits)
+		m.note()
 	}
 }
 
@@ -173,6 +180,7 @@ func (m *Manager) SetPodActual(uid types.UID) {
 		if granted, has := e.allocated[Pod]; has {
 			e.actual[Pod] = granted
 		}
+		m.note()
 	}
 }
 
@@ -181,6 +189,8 @@ func (m *Manager) Forget(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pods, uid)
+	delete(m.restored, uid)
+	m.note()
 }
 
 func (m *Manager) entry(pod *core.Pod) *entry {
@@ -192,7 +202,12 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 		for name, r := range e.actual {
 			e.limits[name] = fieldpath.Limits(was, r.Limits)
 		}
+		if r, ok := m.restored[pod.UID]; ok {
+			e.restore(pod, r)
+			delete(m.restored, pod.UID)
+		}
 		m.pods[pod.UID] = e
+		m.note()
 	}
 	return e
 }

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
 )
@@ -121,5 +122,37 @@ func TestPodsAsAWhole(t *testing.T) {
 	bare.Allocate(asking("", "1"), always)
 	if got := bare.Allocate(sized("3"), always); limit(*got.Spec.Resources) != "3" || bare.AsActual(got).Spec.Resources != nil {
 		t.Errorf("it was granted %v, and had %v", got.Spec.Resources, bare.AsActual(got).Spec.Resources)
+	}
+}
+
+// What is recorded of a pod with pod-level resources is understood again, also before its
+// containers have started, when the limits in force are not known as such.
+func TestRecordsOfPodsAsAWhole(t *testing.T) {
+	pod := asking("", "1")
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	before := New()
+	before.Allocated(pod)
+	records := before.Records()
+	if limits := records[pod.UID].Actual["c"].Limits; limits.Cpu().String() != "2" {
+		t.Errorf("its container is recorded with the limits %v", limits)
+	}
+	upstreams := New() // as upstream records it at first
+	upstreams.Restore(map[types.UID]Record{pod.UID: {Granted: requirements(pod), Actual: requirements(pod)}})
+	after := New()
+	after.Restore(records)
+	for name, m := range map[string]*Manager{"ours": after, "upstream's": upstreams} {
+		_, own, _ := m.Container(pod.UID, "c")
+		if inForce, _ := m.Actual(pod.UID, "c"); m.Allocated(pod) != pod || m.AsActual(pod) != pod || len(own.Limits) > 0 {
+			t.Errorf("%s: granted %+v, actual %+v, in force %+v", name, m.Allocated(pod).Spec, m.AsActual(pod).Spec, inForce)
+		}
+		if inForce, known := m.Actual(pod.UID, "c"); !known || inForce.Limits.Cpu().String() != "2" {
+			t.Errorf("%s: in force %+v", name, inForce)
+		}
+	}
+	bare := asking("", "1") // a pod that had none before
+	grown := New()
+	grown.Restore(map[types.UID]Record{pod.UID: {Granted: requirements(bare), Actual: requirements(bare)}})
+	if grown.Allocated(pod).Spec.Resources != nil || grown.AsActual(pod).Spec.Resources != nil {
+		t.Errorf("what it asks for now counts as granted: %+v", grown.Allocated(pod).Spec)
 	}
 }

@@ -45,6 +45,7 @@ func (k *Kubelet) HandlePodCleanups(ctx context.Context) {
 	}
 	worked := k.workers.SyncKnownPods(desired)
 	k.statuses.Retain(func(uid types.UID) bool { return desired[uid] || worked[uid] })
+	k.allocations.Retain(func(uid types.UID) bool { return desired[uid] || worked[uid] })
 	k.probes.Retain(func(uid types.UID) bool { return k.workers.CouldHaveRunningContainers(uid) })
 	k.cleanups.begin(func() { k.cleanUp(ctx) })
 }

@@ -75,6 +75,7 @@ func (k *Kubelet) admit(pod *core.Pod, active *activePods) admit.Decision {
 		return profile
 	}
 	others := active.beside(pod)
+	pod = k.allocations.Allocated(pod) // an earlier kubelet may have refused a resize
 	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
 	if decision.InsufficientResource != "" && podmanager.IsCritical(pod) {
 		return k.preemptFor(pod, others, decision)

@@ -16,6 +16,7 @@ import (
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/allocation"
+	"kctl/kubelet/internal/allocation/checkpoint"
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
@@ -100,6 +101,7 @@ type Kubelet struct {
 	pods        *podmanager.Manager
 	cache       *podcache.Cache
 	allocations *allocation.Manager
+	grants      *checkpoint.Keeper // of the allocations; nil on a hollow node, which has no files
 
 	// What decides when something happens to pods (makeLoops).
 	mux       *source.Mux
@@ -146,6 +148,7 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Lo
 	if err := k.makeRuntime(ctx); err != nil {
 		return nil, err
 	}
+	k.restoreGrants()
 	return k, k.makeLoops()
 }
 

@@ -55,6 +55,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	<-ctx.Done()
 	k.workers.Stop()
 	err := group.Wait()
+	k.recordGrants()
 	k.cleanups.rounds.Wait()
 	k.mirrors.Wait()
 	k.logger.Info("kubelet stopped; containers are left as they are")
@@ -63,6 +64,9 @@ func (k *Kubelet) Run(ctx context.Context) error {
 
 // runLoops runs the loops of all rooms but the server's.
 func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(context.Context) error)) {
+	if k.grants != nil {
+		run("grants", k.grants.Run)
+	}
 	run("runtime health", k.health.Run)
 	run("lifecycle events", k.pleg.Run)
 	run("volumes", k.volumes.Run)

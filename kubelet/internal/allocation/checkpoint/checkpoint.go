@@ -1,0 +1,200 @@
+// Package checkpoint keeps what pods were granted, and what they run with, in the
+// kubelet's directory. A kubelet that starts reads there how far a resize was, which a
+// pod's status in the API need not tell.
+//
+// Its two files are upstream's, so that each kubelet goes on where the other one ended.
+// Package kubelet runs it. It decides nothing.
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"kctl/kubelet/internal/allocation"
+	"kctl/proto/pki"
+)
+
+// Upstream's names.
+const (
+	grantedFile = "allocated_pods_state"
+	actualFile  = "actuated_pods_state"
+)
+
+const (
+	// together is how long changes are waited for that can be written with the first one.
+	together = 100 * time.Millisecond
+	// retry is how long to wait after a failure, such as a full disk.
+	retry = 10 * time.Second
+)
+
+// file is what is in a file: the data is the JSON of contents.
+type file struct {
+	Data     string `json:"data"`
+	Checksum uint32 `json:"checksum"`
+}
+
+type contents struct {
+	Entries map[types.UID]entry `json:"entries,omitempty"`
+}
+
+type entry struct {
+	ContainerResources map[string]corev1.ResourceRequirements
+	PodLevelResources  *corev1.ResourceRequirements
+	// EmptyDirVolumeLimits is null: volumes are not resized.
+	EmptyDirVolumeLimits map[string]any
+}
+
+// Keeper keeps the files of one kubelet. Save must not be called while Run runs.
+type Keeper struct {
+	Dir     string
+	Manager *allocation.Manager
+	Clock   clock.WithTicker
+	Logger  *zap.Logger
+
+	written map[string][]byte
+}
+
+// Load restores what the files have. A file that can't be read does not keep the other
+// from being restored.
+func (k *Keeper) Load() error {
+	granted, err := read(filepath.Join(k.Dir, grantedFile))
+	actual, alsoErr := read(filepath.Join(k.Dir, actualFile))
+	records := map[types.UID]allocation.Record{}
+	for uid, e := range granted {
+		records[uid] = allocation.Record{Granted: e.resources()}
+	}
+	for uid, e := range actual {
+		records[uid] = allocation.Record{Granted: records[uid].Granted, Actual: e.resources()}
+	}
+	k.Manager.Restore(records)
+	return errors.Join(err, alsoErr)
+}
+
+// Run writes the files whenever something changes, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.Manager.Changed():
+		}
+		for wait := together; ; wait = retry {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-k.Clock.After(wait):
+			}
+			err := k.Save()
+			if err == nil {
+				failed = false
+				break
+			}
+			if !failed {
+				failed = true
+				k.Logger.Warn("what pods were granted can't be recorded, will retry", zap.Error(err))
+			}
+		}
+	}
+}
+
+// Save writes what is to be recorded now.
+func (k *Keeper) Save() error {
+	granted, actual := map[types.UID]entry{}, map[types.UID]entry{}
+	for uid, record := range k.Manager.Records() {
+		if record.Granted != nil {
+			granted[uid] = entryOf(record.Granted)
+		}
+		if record.Actual != nil {
+			actual[uid] = entryOf(record.Actual)
+		}
+	}
+	return errors.Join(k.write(grantedFile, granted), k.write(actualFile, actual))
+}
+
+func (k *Keeper) write(name string, entries map[types.UID]entry) error {
+	data, err := json.Marshal(contents{entries})
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	text, err := json.Marshal(file{string(data), checksum(string(data))})
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	if bytes.Equal(text, k.written[name]) {
+		return nil
+	}
+	if err := pki.WriteFile(filepath.Join(k.Dir, name), text); err != nil {
+		return err
+	}
+	if k.written == nil {
+		k.written = map[string][]byte{}
+	}
+	k.written[name] = text
+	return nil
+}
+
+func read(path string) (map[types.UID]entry, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var f file
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if sum := checksum(f.Data); sum != f.Checksum {
+		return nil, fmt.Errorf("%s: its checksum is %d, and says %d", path, sum, f.Checksum)
+	}
+	var c contents
+	if err := json.Unmarshal([]byte(f.Data), &c); err != nil {
+		return nil, fmt.Errorf("%s: its data: %w", path, err)
+	}
+	return c.Entries, nil
+}
+
+// checksum is upstream's, which has the type of the data in it.
+func checksum(data string) uint32 {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte("(string)" + data)) // it does not fail
+	return sum.Sum32()
+}
+
+func (e entry) resources() map[string]corev1.ResourceRequirements {
+	all := map[string]corev1.ResourceRequirements{}
+	for name, r := range e.ContainerResources {
+		all[name] = r
+	}
+	if e.PodLevelResources != nil {
+		all[allocation.Pod] = *e.PodLevelResources
+	}
+	return all
+}
+
+func entryOf(resources map[string]corev1.ResourceRequirements) entry {
+	e := entry{ContainerResources: map[string]corev1.ResourceRequirements{}}
+	for name, r := range resources {
+		if name == allocation.Pod {
+			e.PodLevelResources = &r
+			continue
+		}
+		e.ContainerResources[name] = r
+	}
+	return e
+}
