@@ -278,7 +278,7 @@ func TestMisuse(t *testing.T) {
 		{"label pod x", []string{"error: at least one label update is required"}},
 		{"patch pod x -p {} --type=magic", []string{"--type must be one of [json merge strategic]"}},
 		{"config set nonsense x", []string{`unable to locate path "nonsense"`}},
-		{"config set-context", []string{"you must specify either a context name or --current"}},
+		{"config set-context", []string{"you must specify a non-empty context name or --current"}},
 	}
 	for _, c := range cases {
 		t.Run(c.args, func(t *testing.T) {

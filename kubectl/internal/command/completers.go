@@ -142,9 +142,9 @@ func completeNames(c *frame.CLI, resource string) cobra.CompletionFunc {
 }
 
 // fromFile completes names that the kubeconfig has.
-func fromFile(c *frame.CLI, keys func(api.Config) []string) cobra.CompletionFunc {
+func fromFile(c *frame.CLI, keys func(*api.Config) []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		config, err := c.Flags.Raw()
+		config, err := c.Flags.Files().GetStartingConfig()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -153,15 +153,15 @@ func fromFile(c *frame.CLI, keys func(api.Config) []string) cobra.CompletionFunc
 }
 
 func contexts(c *frame.CLI) cobra.CompletionFunc {
-	return fromFile(c, func(config api.Config) []string { return slices.Collect(maps.Keys(config.Contexts)) })
+	return fromFile(c, func(config *api.Config) []string { return slices.Collect(maps.Keys(config.Contexts)) })
 }
 
 func clusters(c *frame.CLI) cobra.CompletionFunc {
-	return fromFile(c, func(config api.Config) []string { return slices.Collect(maps.Keys(config.Clusters)) })
+	return fromFile(c, func(config *api.Config) []string { return slices.Collect(maps.Keys(config.Clusters)) })
 }
 
 func users(c *frame.CLI) cobra.CompletionFunc {
-	return fromFile(c, func(config api.Config) []string { return slices.Collect(maps.Keys(config.AuthInfos)) })
+	return fromFile(c, func(config *api.Config) []string { return slices.Collect(maps.Keys(config.AuthInfos)) })
 }
 
 // prefixed are names with something before and behind each.

@@ -6,6 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/preferences"
 )
 
 // kubeconfigCalls runs `kctl config` commands with one kubeconfig file.
@@ -17,6 +22,14 @@ func kubeconfigCalls(t *testing.T, content string) (file string, config func(arg
 	}
 	return file, func(args ...string) *call {
 		return kctl(t, "", "", append([]string{"--kubeconfig", file, "config"}, args...)...)
+	}
+}
+
+// prints wants success, and exactly this on standard output.
+func (c *call) prints(t *testing.T, want string) {
+	t.Helper()
+	if c.want(t, 0); c.out.String() != want {
+		t.Errorf("printed %q, want %q (%s)", c.out.String(), want, c.err.String())
 	}
 }
 
@@ -55,20 +68,86 @@ func TestSetCredentials(t *testing.T) {
 	}
 }
 
-// config view shows the file of --kubeconfig as it is, and merged it says where the
-// files are that it names.
-func TestConfigViewMerge(t *testing.T) {
-	file, config := kubeconfigCalls(t, "clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: ca.crt}}]")
-	path := "jsonpath={.clusters[0].cluster.certificate-authority}"
-	for flag, want := range map[string]string{"": "ca.crt", "--merge=false": "ca.crt", "--merge": filepath.Join(filepath.Dir(file), "ca.crt")} {
-		got := config(append([]string{"view", "-o", path}, strings.Fields(flag)...)...)
-		got.want(t, 0)
-		if got.out.String() != want {
-			t.Errorf("view %s: %s, want %s", flag, got.out.String(), want)
-		}
+// What is shown of kubeconfigs is what is in them: paths stay relative, and --context
+// chooses only what --minify keeps.
+func TestConfigView(t *testing.T) {
+	file, config := kubeconfigCalls(t, `{clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: ca.crt}}],
+		contexts: [{name: one, context: {cluster: a}}, {name: two, context: {cluster: a}}], current-context: one}`)
+	path := "jsonpath={.clusters[0].cluster.certificate-authority} {.current-context}"
+	for flags, want := range map[string]string{"": "ca.crt one", "--merge=false": "ca.crt one", "--merge": "ca.crt one", "--context=two": "ca.crt one", "--context=two --minify": "ca.crt two"} {
+		config(append([]string{"view", "-o", path}, strings.Fields(flags)...)...).prints(t, want)
 	}
+	config("current-context", "--context=two").prints(t, "one\n")
 	kctl(t, "", "", "config", "view", "--merge=false").want(t, 1, "if merge==false a precise file must be specified")
-	kctl(t, "", "", "config", "view", "--kubeconfig="+file+".none").want(t, 1, "no such file")
+	kctl(t, "", "", "config", "view", "--merge=false", "--kubeconfig="+file+".none").want(t, 1, "no such file")
+	kctl(t, "", "", "config", "get-users", "--kubeconfig="+file+".none").prints(t, "NAME\n")
+}
+
+// set-cluster leaves no cluster behind that clients refuse.
+func TestSetCluster(t *testing.T) {
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, config := kubeconfigCalls(t, "")
+	for _, step := range []struct{ args, want string }{
+		{"a --server=https://a --tls-server-name=b --certificate-authority=" + ca + " --embed-certs", `{"certificate-authority-data":"eA==","server":"https://a","tls-server-name":"b"}`},
+		{"a --insecure-skip-tls-verify", `{"insecure-skip-tls-verify":true,"server":"https://a","tls-server-name":"b"}`},
+		{"a --certificate-authority=" + ca, `{"certificate-authority":"` + ca + `","server":"https://a","tls-server-name":"b"}`},
+		{"a --server=https://c", `{"certificate-authority":"` + ca + `","server":"https://c"}`},
+	} {
+		config(append([]string{"set-cluster"}, strings.Fields(step.args)...)...).want(t, 0)
+		config("view", "--raw", "-o", "jsonpath={.clusters[0].cluster}").prints(t, step.want)
+	}
+	config("set-cluster", "a", "--insecure-skip-tls-verify", "--certificate-authority="+ca).want(t, 1, "a certificate authority and insecure mode at the same time")
+	config("set-cluster", "a", "--embed-certs").want(t, 1, "you must specify a --certificate-authority to embed")
+	config("set-cluster", "").want(t, 1, "a non-empty cluster name")
+	config("set-credentials", "").want(t, 1, "a non-empty user name")
+	config("set-credentials", "a", "--embed-certs").want(t, 1, "you must specify a --client-certificate or --client-key to embed")
+	config("set-context", "").want(t, 1, "a non-empty context name or --current")
+	config("set-context", "a", "--current").want(t, 1, "both a context name and --current")
+}
+
+// set and unset reach every value of a kubeconfig, whole entries and parts too, and names
+// may have dots.
+func TestConfigProperties(t *testing.T) {
+	_, config := kubeconfigCalls(t, "{users: [{name: u, user: {exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}}]}")
+	for _, step := range []struct{ args, path, want string }{
+		{"set preferences.colors true", "{.preferences.colors}", "true"},
+		{"set clusters.10.0.0.1.disable-compression true", "{.clusters[0].name} {.clusters[0].cluster.disable-compression}", "10.0.0.1 true"},
+		{"set clusters.10.0.0.1.certificate-authority-data eA==", "{.clusters[0].cluster.certificate-authority-data}", "eA=="},
+		{"unset clusters.10.0.0.1.certificate-authority-data", "{.clusters[0].cluster.certificate-authority-data}", ""},
+		{"set users.u.act-as me", "{.users[0].user.as}", "me"},
+		{"unset users.u.exec", "{.users[0].user}", `{"as":"me"}`},
+		{"set contexts.c.namespace blue", "{.contexts[0].context.namespace}", "blue"},
+		{"unset contexts.other", "{.contexts[0].name}", "c"},
+		{"unset contexts", "{.contexts}", "null"},
+		{"set contexts.c.namespace blue", "{.contexts[*].name}", "c"},
+	} {
+		config(strings.Fields(step.args)...).want(t, 0)
+		config("view", "--raw", "-o", "jsonpath="+step.path).prints(t, step.want)
+	}
+	for args, want := range map[string]string{
+		"set contexts x": "no single value", "set users.u.nosuch.x y": "no single value", "set nosuch.x y": "unable to locate path",
+		"set users.u.exec.args x": "unable to locate path", "unset contexts.other.namespace": "unable to locate path",
+		"set clusters.c.insecure-skip-tls-verify maybe": "invalid syntax", "set clusters.c.certificate-authority-data !": "error decoding input value",
+	} {
+		config(strings.Fields(args)...).want(t, 1, want)
+	}
+	config("set", "current-context", "").want(t, 1, "you cannot use set to unset a property")
+}
+
+// The first change makes the last of the files of $KUBECONFIG, as kubectl does.
+func TestConfigMakesTheLastFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(preferences.Environment, preferences.Off)
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "a")+string(os.PathListSeparator)+filepath.Join(dir, "b"))
+	c := &call{}
+	c.code = run(t.Context(), frame.New(frame.Streams{Out: &c.out, Err: &c.err}, clock.RealClock{}), []string{"config", "set-context", "x", "--namespace=blue"})
+	c.want(t, 0)
+	if made, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(made) != 1 || filepath.Base(made[0]) != "b" {
+		t.Errorf("made %v (%v), want b alone", made, err)
+	}
 }
 
 // taint asks the server to check what it sends as --validate says: strictly by default.

@@ -234,37 +234,20 @@ func (f *Flags) file(loader clientcmd.ClientConfig) string {
 }
 
 func (f *Flags) loader() clientcmd.ClientConfig {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.Rules(), &f.overrides)
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules(), &f.overrides)
 }
 
-// Raw is the merged content of the kubeconfig files.
-func (f *Flags) Raw() (clientcmdapi.Config, error) {
-	config, err := f.loader().RawConfig()
-	if err != nil {
-		return config, err // says the file
-	}
-	f.chooseContext(&config)
-	return config, nil
+// Files are the kubeconfig files as the verbs see them that show and change them: paths in
+// them stay as they are, and of flags only --kubeconfig counts.
+func (f *Flags) Files() *clientcmd.PathOptions {
+	files := clientcmd.NewDefaultPathOptions()
+	files.LoadingRules.ExplicitPath = f.File
+	files.LoadingRules.WarnIfAllMissing = false
+	return files
 }
 
-// RawFile is what the file of --kubeconfig says, as it is: paths stay relative to it.
-func (f *Flags) RawFile() (clientcmdapi.Config, error) {
-	config, err := clientcmd.LoadFromFile(f.File)
-	if err != nil {
-		return clientcmdapi.Config{}, err // says the file
-	}
-	f.chooseContext(config)
-	return *config, nil
-}
-
-func (f *Flags) chooseContext(config *clientcmdapi.Config) {
-	if f.overrides.CurrentContext != "" {
-		config.CurrentContext = f.overrides.CurrentContext
-	}
-}
-
-// Rules say where kubeconfigs are read from, and where changes go.
-func (f *Flags) Rules() *clientcmd.ClientConfigLoadingRules {
+// rules say where kubeconfigs are read from.
+func (f *Flags) rules() *clientcmd.ClientConfigLoadingRules {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.File
 	rules.WarnIfAllMissing = false

@@ -29,33 +29,34 @@ func newConfigView(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "view", Short: "Display merged kubeconfig settings or a specified kubeconfig file", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := viewed(c, merge, cmd.Flags().Changed("merge"))
+			config, err := viewed(c, merge)
 			if err != nil {
 				return err
 			}
 			if minify {
-				if err := clientcmdapi.MinifyConfig(&config); err != nil {
+				changed(cmd, "context", &config.CurrentContext)
+				if err := clientcmdapi.MinifyConfig(config); err != nil {
 					return err
 				}
 			}
 			switch {
 			case flatten: // to be used as it is: with everything
-				if err := clientcmdapi.FlattenConfig(&config); err != nil {
+				if err := clientcmdapi.FlattenConfig(config); err != nil {
 					return err
 				}
 			case !raw:
-				if err := clientcmdapi.RedactSecrets(&config); err != nil {
+				if err := clientcmdapi.RedactSecrets(config); err != nil {
 					return err
 				}
-				clientcmdapi.ShortenConfig(&config)
+				clientcmdapi.ShortenConfig(config)
 			}
-			return printConfig(c, &config, as)
+			return printConfig(c, config, as)
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
 	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
-	cmd.Flags().BoolVar(&merge, "merge", true, "Merge all kubeconfig files; false, as with --kubeconfig by default, shows that one file as it is")
+	cmd.Flags().BoolVar(&merge, "merge", true, "Merge all kubeconfig files; false shows the one of --kubeconfig, which must be there")
 	cmd.Flags().StringVarP(&as.Output, "output", "o", "", "Output format: yaml, json, jsonpath=…, go-template=…")
 	cmd.Flags().Lookup("output").DefValue = "yaml"
 	cmd.Flags().StringVar(&as.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
@@ -64,16 +65,16 @@ func newConfigView(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-// viewed is what `kctl config view` shows: all files merged, or the one that --kubeconfig
-// names as it is, with relative paths.
-func viewed(c *frame.CLI, merge, asked bool) (clientcmdapi.Config, error) {
+// viewed is what `kctl config view` shows: all files merged, or, if asked, the one that
+// --kubeconfig names, which must be there.
+func viewed(c *frame.CLI, merge bool) (*clientcmdapi.Config, error) {
 	switch {
-	case asked && !merge && c.Flags.File == "":
-		return clientcmdapi.Config{}, errors.New("if merge==false a precise file must be specified")
-	case c.Flags.File == "" || asked && merge:
-		return c.Flags.Raw()
+	case merge:
+		return c.Flags.Files().GetStartingConfig()
+	case c.Flags.File == "":
+		return nil, errors.New("if merge==false a precise file must be specified")
 	}
-	return c.Flags.RawFile()
+	return clientcmd.LoadFromFile(c.Flags.File)
 }
 
 func printConfig(c *frame.CLI, config *clientcmdapi.Config, as printer.Options) error {
@@ -103,7 +104,7 @@ func newCurrentContext(c *frame.CLI) *cobra.Command {
 	return &cobra.Command{
 		Use: "current-context", Short: "Display the current-context", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			config, err := c.Flags.Raw()
+			config, err := c.Flags.Files().GetStartingConfig()
 			if err != nil {
 				return err
 			}
@@ -124,17 +125,15 @@ func newUseContext(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rules := c.Flags.Rules()
-			config, err := rules.GetStartingConfig()
+			err = modify(c, func(config *clientcmdapi.Config) error {
+				if _, ok := config.Contexts[name]; !ok {
+					return fmt.Errorf("no context exists with the name: %q", name)
+				}
+				config.CurrentContext = name
+				return nil
+			})
 			if err != nil {
-				return fmt.Errorf("kubeconfig: %w", err)
-			}
-			if _, ok := config.Contexts[name]; !ok {
-				return fmt.Errorf("no context exists with the name: %q", name)
-			}
-			config.CurrentContext = name
-			if err := clientcmd.ModifyConfig(rules, *config, true); err != nil {
-				return fmt.Errorf("kubeconfig: %w", err)
+				return err
 			}
 			_, err = fmt.Fprintf(c.Out, "Switched to context %q.\n", name)
 			return err
@@ -148,14 +147,14 @@ func newGetContexts(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get-contexts [NAME...]", Short: "Describe one or many contexts",
 		RunE: func(_ *cobra.Command, args []string) error {
-			config, err := c.Flags.Raw()
+			config, err := c.Flags.Files().GetStartingConfig()
 			if err != nil {
 				return err
 			}
 			if format != "" && format != "name" {
 				return fmt.Errorf("output must be one of '' or 'name': %v", format)
 			}
-			return printContexts(c, &config, args, noHeaders, format == "name")
+			return printContexts(c, config, args, noHeaders, format == "name")
 		},
 	}
 	cmd.Flags().BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers")

@@ -38,16 +38,11 @@ func newSetCredentials(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.check(cmd.Flags()); err != nil {
+			if err := s.check(cmd.Flags(), name); err != nil {
 				return err
 			}
 			err = modify(c, func(config *clientcmdapi.Config) error {
-				user, exists := config.AuthInfos[name]
-				if !exists {
-					user = clientcmdapi.NewAuthInfo()
-				}
-				config.AuthInfos[name] = user
-				return s.set(cmd, user)
+				return s.set(cmd, entry(config.AuthInfos, name, clientcmdapi.NewAuthInfo))
 			})
 			if err != nil {
 				return err
@@ -71,7 +66,13 @@ func newSetCredentials(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (s *credentials) check(fs *pflag.FlagSet) error {
+func (s *credentials) check(fs *pflag.FlagSet, name string) error {
+	if name == "" {
+		return errors.New("you must specify a non-empty user name")
+	}
+	if s.whole && !fs.Changed("client-certificate") && !fs.Changed("client-key") {
+		return errors.New("you must specify a --client-certificate or --client-key to embed")
+	}
 	if token := fs.Lookup("token"); token != nil && token.Value.String() != "" && s.username+s.password != "" { // empty ones are taken away
 		return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
 	}

@@ -2,7 +2,9 @@ package settings
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -12,51 +14,121 @@ import (
 	"kctl/kubectl/internal/command/frame"
 )
 
-// property returns a setter for the value in a kubeconfig that a path such as
-// "contexts.NAME.namespace" means. Names may contain dots. Binary values are
-// base64, unless raw.
-func property(config *clientcmdapi.Config, path string, raw bool) (set func(string) error, err error) {
-	part, rest, _ := strings.Cut(path, ".")
-	name, field := rest, ""
-	if at := strings.LastIndexByte(rest, '.'); at >= 0 {
-		name, field = rest[:at], rest[at+1:]
-	}
-	texts, binaries := map[string]*string{}, map[string]*[]byte{}
-	switch part {
-	case "current-context":
-		texts[""] = &config.CurrentContext
-	case "contexts":
-		context := entry(config.Contexts, name, clientcmdapi.NewContext)
-		texts = map[string]*string{"cluster": &context.Cluster, "user": &context.AuthInfo, "namespace": &context.Namespace}
-	case "clusters":
-		cluster := entry(config.Clusters, name, clientcmdapi.NewCluster)
-		texts = map[string]*string{
-			"server": &cluster.Server, "certificate-authority": &cluster.CertificateAuthority,
-			"tls-server-name": &cluster.TLSServerName, "proxy-url": &cluster.ProxyURL,
+// property is where a value stands in a kubeconfig: a field of a struct, or an entry of a
+// map.
+type property struct {
+	in   reflect.Value
+	name string
+}
+
+// propertyAt finds what a path such as "contexts.NAME.namespace" means. Names may have
+// dots: one ends before the first part that is a field of what has the name. An entry that
+// is not there is made if asked to.
+func propertyAt(config *clientcmdapi.Config, path string, makes bool) (property, error) {
+	at := property{in: reflect.ValueOf(config).Elem()}
+	for parts := strings.Split(path, "."); ; {
+		length := 1
+		if at.in.Kind() == reflect.Map {
+			length = nameLength(parts, at.in.Type().Elem().Elem())
 		}
-		binaries["certificate-authority-data"] = &cluster.CertificateAuthorityData
-		if field == "insecure-skip-tls-verify" {
-			return func(value string) (err error) {
-				cluster.InsecureSkipTLSVerify, err = strconv.ParseBool(value)
-				return err
-			}, nil
+		at.name, parts = strings.Join(parts[:length], "."), parts[length:]
+		ok := at.in.Kind() == reflect.Map || at.field().IsValid()
+		if ok && len(parts) == 0 {
+			return at, nil
 		}
-	case "users":
-		user := entry(config.AuthInfos, name, clientcmdapi.NewAuthInfo)
-		texts = map[string]*string{
-			"token": &user.Token, "tokenFile": &user.TokenFile, "client-certificate": &user.ClientCertificate,
-			"client-key": &user.ClientKey, "username": &user.Username, "password": &user.Password,
+		if ok {
+			at.in, ok = at.inner(makes)
 		}
-		binaries["client-certificate-data"], binaries["client-key-data"] = &user.ClientCertificateData, &user.ClientKeyData
+		if !ok {
+			return property{}, fmt.Errorf("unable to locate path %q", path)
+		}
 	}
-	if binary, ok := binaries[field]; ok {
-		return func(value string) (err error) { *binary, err = bytesOf(value, raw); return err }, nil
+}
+
+// nameLength is the number of parts that are the name of an entry of such a type.
+func nameLength(parts []string, of reflect.Type) int {
+	for n := 1; n < len(parts); n++ {
+		if _, ok := fieldIndex(of, parts[n]); ok {
+			return n
+		}
 	}
-	text, ok := texts[field]
-	if !ok {
-		return nil, fmt.Errorf("unable to locate path %q", path)
+	return len(parts)
+}
+
+// fieldIndex is the place of the field that kubeconfigs have under a name.
+func fieldIndex(of reflect.Type, name string) (int, bool) {
+	for i := range of.NumField() {
+		if tag, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); tag == name && tag != "-" {
+			return i, true
+		}
 	}
-	return func(value string) error { *text = value; return nil }, nil
+	return 0, false
+}
+
+// field is the value of a field, and no value if there is no such field.
+func (p property) field() reflect.Value {
+	if i, ok := fieldIndex(p.in.Type(), p.name); ok {
+		return p.in.Field(i)
+	}
+	return reflect.Value{}
+}
+
+// inner is the struct or the map of entries that the property is.
+func (p property) inner(makes bool) (reflect.Value, bool) {
+	if p.in.Kind() == reflect.Map {
+		key := reflect.ValueOf(p.name)
+		if !p.in.MapIndex(key).IsValid() {
+			if !makes {
+				return reflect.Value{}, false
+			}
+			p.in.SetMapIndex(key, reflect.New(p.in.Type().Elem().Elem()))
+		}
+		return p.in.MapIndex(key).Elem(), true
+	}
+	field := p.field()
+	if field.Kind() != reflect.Map {
+		return field, field.Kind() == reflect.Struct
+	}
+	if field.IsNil() {
+		field.Set(reflect.MakeMap(field.Type()))
+	}
+	return field, field.Type().Elem().Kind() == reflect.Pointer // extensions have no form that is known
+}
+
+// set changes a text, a binary value (base64, unless raw) or a choice.
+func (p property) set(value string, raw bool) error {
+	field := reflect.Value{}
+	if p.in.Kind() == reflect.Struct {
+		field = p.field()
+	}
+	switch {
+	case field.Kind() == reflect.String:
+		field.SetString(value)
+	case field.Kind() == reflect.Bool:
+		on, err := strconv.ParseBool(value)
+		if err != nil {
+			return err
+		}
+		field.SetBool(on)
+	case field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Uint8:
+		data, err := bytesOf(value, raw)
+		if err != nil {
+			return err
+		}
+		field.SetBytes(data)
+	default:
+		return fmt.Errorf("%q is no single value that can be set", p.name)
+	}
+	return nil
+}
+
+// unset takes the value away.
+func (p property) unset() {
+	if p.in.Kind() == reflect.Map {
+		p.in.SetMapIndex(reflect.ValueOf(p.name), reflect.Value{})
+		return
+	}
+	p.field().SetZero()
 }
 
 // bytesOf reads a binary value.
@@ -87,12 +159,15 @@ func newConfigSet(c *frame.CLI) *cobra.Command {
 			if len(args) != 2 {
 				return frame.UsageError(cmd, "a property and a value are required")
 			}
+			if args[1] == "" {
+				return errors.New("you cannot use set to unset a property")
+			}
 			err := modify(c, func(config *clientcmdapi.Config) error {
-				set, err := property(config, args[0], raw)
+				at, err := propertyAt(config, args[0], true)
 				if err != nil {
 					return err
 				}
-				return set(args[1])
+				return at.set(args[1], raw)
 			})
 			if err != nil {
 				return err
@@ -114,30 +189,11 @@ func newConfigUnset(c *frame.CLI) *cobra.Command {
 				return err
 			}
 			err = modify(c, func(config *clientcmdapi.Config) error {
-				part, entry, _ := strings.Cut(name, ".")
-				_, context := config.Contexts[entry]
-				_, cluster := config.Clusters[entry]
-				_, user := config.AuthInfos[entry]
-				switch {
-				case part == "contexts" && context:
-					delete(config.Contexts, entry)
-				case part == "clusters" && cluster:
-					delete(config.Clusters, entry)
-				case part == "users" && user:
-					delete(config.AuthInfos, entry)
-				case (part == "contexts" || part == "clusters" || part == "users") && entry != "" && !strings.Contains(entry, "."):
-					return nil // there is none
-				default:
-					set, err := property(config, name, true)
-					if err != nil {
-						return err
-					}
-					if strings.HasSuffix(name, ".insecure-skip-tls-verify") {
-						return set("false")
-					}
-					return set("")
+				at, err := propertyAt(config, name, false)
+				if err == nil {
+					at.unset()
 				}
-				return nil
+				return err
 			})
 			if err != nil {
 				return err

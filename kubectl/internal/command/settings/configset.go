@@ -29,18 +29,15 @@ func configVerbs(c *frame.CLI) []*cobra.Command {
 // modify lets edit change the merged kubeconfig, and writes each part back to
 // the file that it came from.
 func modify(c *frame.CLI, edit func(*clientcmdapi.Config) error) error {
-	rules := c.Flags.Rules()
-	config, err := rules.GetStartingConfig()
+	files := c.Flags.Files()
+	config, err := files.GetStartingConfig()
 	if err != nil {
 		return err // says the file
 	}
 	if err := edit(config); err != nil {
 		return err
 	}
-	if err := clientcmd.ModifyConfig(rules, *config, true); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	return nil
+	return clientcmd.ModifyConfig(files, *config, true) // says the file
 }
 
 // changed is the value of a flag if it was given, including the flags of all verbs.
@@ -56,24 +53,28 @@ func newSetContext(c *frame.CLI) *cobra.Command {
 		Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Short: "Set a context entry in kubeconfig",
 		Example: "  kctl config set-context --current --namespace=blue",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if current == (len(args) == 1) || len(args) > 1 {
-				return frame.UsageError(cmd, "you must specify either a context name or --current")
-			}
 			var name, verb string
+			switch named := len(args) == 1 && args[0] != ""; {
+			case len(args) > 1:
+				return frame.UsageError(cmd, "Unexpected args: %v", args)
+			case !named && !current:
+				return errors.New("you must specify a non-empty context name or --current")
+			case named && current:
+				return errors.New("you cannot specify both a context name and --current")
+			}
 			err := modify(c, func(config *clientcmdapi.Config) error {
 				if name = config.CurrentContext; !current {
 					name = args[0]
 				} else if name == "" {
 					return errors.New("no current context is set")
 				}
-				context, exists := config.Contexts[name]
-				if verb = "modified"; !exists {
-					context, verb = clientcmdapi.NewContext(), "created"
+				if verb = "modified"; config.Contexts[name] == nil {
+					verb = "created"
 				}
+				context := entry(config.Contexts, name, clientcmdapi.NewContext)
 				changed(cmd, "cluster", &context.Cluster)
 				changed(cmd, "user", &context.AuthInfo)
 				changed(cmd, "namespace", &context.Namespace)
-				config.Contexts[name] = context
 				return nil
 			})
 			if err != nil {
@@ -118,9 +119,14 @@ func embed(file *string, data *[]byte, whole bool) error {
 	return nil
 }
 
+// cluster has the flags of one `kctl config set-cluster` that no other verb has.
+type cluster struct {
+	whole bool
+	proxy string
+}
+
 func newSetCluster(c *frame.CLI) *cobra.Command {
-	var whole bool
-	var proxy string
+	s := &cluster{}
 	cmd := &cobra.Command{
 		Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -128,20 +134,11 @@ func newSetCluster(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := s.check(cmd, name); err != nil {
+				return err
+			}
 			err = modify(c, func(config *clientcmdapi.Config) error {
-				cluster, exists := config.Clusters[name]
-				if !exists {
-					cluster = clientcmdapi.NewCluster()
-				}
-				changed(cmd, "server", &cluster.Server)
-				cluster.Server = strings.TrimRight(cluster.Server, "/")
-				changed(cmd, "tls-server-name", &cluster.TLSServerName)
-				changed(cmd, "proxy-url", &cluster.ProxyURL)
-				if insecure := cmd.Flags().Lookup("insecure-skip-tls-verify"); insecure.Changed {
-					cluster.InsecureSkipTLSVerify = insecure.Value.String() == "true"
-				}
-				config.Clusters[name] = cluster
-				return setFile(cmd, "certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData, whole)
+				return s.set(cmd, entry(config.Clusters, name, clientcmdapi.NewCluster))
 			})
 			if err != nil {
 				return err
@@ -150,9 +147,49 @@ func newSetCluster(c *frame.CLI) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&whole, "embed-certs", false, "embed-certs for the cluster entry in kubeconfig")
-	cmd.Flags().StringVar(&proxy, "proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
+	cmd.Flags().BoolVar(&s.whole, "embed-certs", false, "embed-certs for the cluster entry in kubeconfig")
+	cmd.Flags().StringVar(&s.proxy, "proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
 	return cmd
+}
+
+// check refuses flags that contradict each other.
+func (s *cluster) check(cmd *cobra.Command, name string) error {
+	var authority string
+	changed(cmd, "certificate-authority", &authority)
+	switch {
+	case name == "":
+		return errors.New("you must specify a non-empty cluster name")
+	case authority != "" && cmd.Flag("insecure-skip-tls-verify").Value.String() == "true":
+		return errors.New("you cannot specify a certificate authority and insecure mode at the same time")
+	case s.whole && authority == "":
+		return errors.New("you must specify a --certificate-authority to embed")
+	}
+	return nil
+}
+
+// set changes what was given. A server that has another address has another name, and a
+// server that is not verified has no authority: clients refuse to have both.
+func (s *cluster) set(cmd *cobra.Command, cluster *clientcmdapi.Cluster) error {
+	if cmd.Flag("server").Changed {
+		cluster.TLSServerName = ""
+	}
+	changed(cmd, "server", &cluster.Server)
+	cluster.Server = strings.TrimRight(cluster.Server, "/")
+	changed(cmd, "tls-server-name", &cluster.TLSServerName)
+	changed(cmd, "proxy-url", &cluster.ProxyURL)
+	if insecure := cmd.Flag("insecure-skip-tls-verify"); insecure.Changed {
+		if cluster.InsecureSkipTLSVerify = insecure.Value.String() == "true"; cluster.InsecureSkipTLSVerify {
+			cluster.CertificateAuthority, cluster.CertificateAuthorityData = "", nil
+		}
+	}
+	if err := setFile(cmd, "certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData, s.whole); err != nil {
+		return err
+	}
+	var authority string
+	if changed(cmd, "certificate-authority", &authority); authority != "" {
+		cluster.InsecureSkipTLSVerify = false
+	}
+	return nil
 }
 
 func newRenameContext(c *frame.CLI) *cobra.Command {
@@ -162,13 +199,16 @@ func newRenameContext(c *frame.CLI) *cobra.Command {
 			if len(args) != 2 {
 				return frame.UsageError(cmd, "two names are required, got %d", len(args))
 			}
+			if args[1] == "" {
+				return errors.New("You must specify a new non-empty context name") //nolint:staticcheck // kubectl's words
+			}
 			err := modify(c, func(config *clientcmdapi.Config) error {
 				context, ok := config.Contexts[args[0]]
 				if !ok {
-					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.Flags.Rules().GetDefaultFilename())
+					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.Flags.Files().GetDefaultFilename())
 				}
 				if _, taken := config.Contexts[args[1]]; taken {
-					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.Flags.Rules().GetDefaultFilename())
+					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.Flags.Files().GetDefaultFilename())
 				}
 				delete(config.Contexts, args[0])
 				config.Contexts[args[1]] = context
@@ -194,7 +234,7 @@ func newConfigDelete(c *frame.CLI, what string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			where := c.Flags.Rules().GetDefaultFilename()
+			where := c.Flags.Files().GetDefaultFilename()
 			err = modify(c, func(config *clientcmdapi.Config) error {
 				exists := false
 				switch what {
@@ -232,7 +272,7 @@ func newConfigList(c *frame.CLI, verb, what, header string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb, Short: "Display " + what + " defined in the kubeconfig", Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			config, err := c.Flags.Raw()
+			config, err := c.Flags.Files().GetStartingConfig()
 			if err != nil {
 				return err
 			}
