@@ -281,6 +281,13 @@ func copies(t *testing.T, c *harness.Cluster, shell string) {
 	if back, err := os.ReadFile(filepath.Join(dir, "back")); err != nil || string(back) != large {
 		t.Errorf("copied there and back: %d bytes of %d, %v", len(back), len(large), err)
 	}
+	c.Kctl("cp", dir, "has:/tmp/fresh/") // a slash behind a name that is not there changes nothing
+	if listed := c.Kctl("exec", "has", "--", "ls", "/tmp/fresh"); listed != "back\nthere\n" {
+		t.Errorf("in the copied directory is %q", listed)
+	}
+	if done := c.Run("", c.Bin("kctl"), "cp", there, "has:/not/there"); done.Code != 1 || !strings.Contains(done.Stderr, "command terminated with exit code 1") {
+		t.Errorf("below a directory that is not there: %+v", done)
+	}
 	if said := c.KctlFails("cp", "has:/not/there", dir); !strings.Contains(said, "/not/there") {
 		t.Errorf("of a file that is not there: %s", said)
 	}

@@ -79,9 +79,9 @@ func addEntry(out *tar.Writer, file, name string, entry fs.DirEntry) error {
 func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, error) {
 	in := tar.NewReader(r)
 	header, err := in.Next() // before anything is made for what may not come
-	to := &place{prefix: memberName(prefix)}
+	to := &place{prefix: memberName(prefix), destination: destination}
 	if err == nil {
-		if err := to.open(destination); err != nil {
+		if err := to.open(); err != nil {
 			return 0, err
 		}
 		defer to.root.Close()
@@ -102,7 +102,7 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 			err = makeAll(to.root, target)
 		case tar.TypeReg:
 			files++
-			err = writeFile(to.root, target, in, header.FileInfo().Mode().Perm())
+			err = to.writeFile(target, in, header.FileInfo().Mode().Perm())
 		default:
 			warn(fmt.Sprintf("skipping %q: it is no regular file", header.Name))
 		}
@@ -112,17 +112,19 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 	}
 }
 
-// place is where Unpack puts what is under a prefix: name, below root.
+// place is where Unpack puts what is under a prefix: at a destination, which is name
+// below root.
 type place struct {
-	prefix string
-	root   *os.Root
-	name   string
-	there  bool // as a directory
+	prefix, destination string
+	root                *os.Root
+	name                string
+	there               bool // as a directory
 }
 
-// open opens the directory below which a destination is, or, if it is a directory
+// open opens the directory below which the destination is, or, if it is a directory
 // itself, that.
-func (p *place) open(destination string) error {
+func (p *place) open() error {
+	destination := p.destination
 	base, name := filepath.Split(filepath.Clean(destination))
 	if base == "" {
 		base = "."
@@ -194,11 +196,18 @@ func makeAll(root *os.Root, dir string) error {
 	return nil
 }
 
-func writeFile(root *os.Root, name string, content io.Reader, mode fs.FileMode) error {
-	if err := makeAll(root, filepath.Dir(name)); err != nil {
-		return err
+// writeFile writes a file below the root. Only the destination itself may lead out of it,
+// because the user named it: a link, or /dev/stdout.
+func (p *place) writeFile(name string, content io.Reader, mode fs.FileMode) error {
+	const how = os.O_CREATE | os.O_TRUNC | os.O_WRONLY
+	open := func() (*os.File, error) { return os.OpenFile(filepath.Clean(p.destination), how, mode) }
+	if name != p.name || p.there {
+		if err := makeAll(p.root, filepath.Dir(name)); err != nil {
+			return err
+		}
+		open = func() (*os.File, error) { return p.root.OpenFile(name, how, mode) }
 	}
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	file, err := open()
 	if err != nil {
 		return err
 	}

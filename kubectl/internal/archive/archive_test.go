@@ -52,7 +52,7 @@ func TestPackAndUnpack(t *testing.T) {
 }
 
 // A file goes into a directory that is there, also one behind a link, and else under the
-// name that is given.
+// name that is given, also if that is a link to elsewhere.
 func TestUnpackAFile(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(source, []byte("one"), 0o600); err != nil {
@@ -62,9 +62,9 @@ func TestUnpackAFile(t *testing.T) {
 	if err := Pack(&stream, source, "f"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"new": "new", "dir": "dir/f", "link": "dir/f", "not/yet": "not/yet", "not/": "not"} {
+	for name, want := range map[string]string{"new": "new", "dir": "dir/f", "link": "dir/f", "not/yet": "not/yet", "not/": "not", "dir/out": "elsewhere"} {
 		to := t.TempDir()
-		if err := errors.Join(os.Mkdir(filepath.Join(to, "dir"), 0o755), os.Symlink("dir", filepath.Join(to, "link"))); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(to, "dir"), 0o755), os.Symlink("dir", filepath.Join(to, "link")), os.Symlink("../elsewhere", filepath.Join(to, "dir", "out"))); err != nil {
 			t.Fatal(err)
 		}
 		if files, err := Unpack(bytes.NewReader(stream.Bytes()), "f", to+"/"+name, func(warning string) { t.Error(warning) }); err != nil || files != 1 {

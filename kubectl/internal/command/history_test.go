@@ -58,6 +58,29 @@ func TestUndoOfWhatWasApplied(t *testing.T) {
 	kctl(t, host, "", "rollout", "undo", "deployment/web").want(t, 1, "Warning: resource deployments/web was previously managed with 'kctl apply'. ")
 }
 
+// A dry run of a rollback shows the template that it would bring back, of what is paused,
+// too, and asks the server for nothing but what it reads.
+func TestUndoAsADryRun(t *testing.T) {
+	const deployment = `{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"web","namespace":"default","uid":"u"},"spec":{"paused":true,"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[{"name":"c","image":"new"}]}}}}`
+	set := func(number int, image string) string {
+		return fmt.Sprintf(`{"metadata":{"name":"web-%d","namespace":"default","annotations":{"deployment.kubernetes.io/revision":"%[1]d"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"u","controller":true}]},
+			"spec":{"template":{"metadata":{"labels":{"a":"b","pod-template-hash":"h"}},"spec":{"containers":[{"name":"c","image":%q}]}}}}`, number, image)
+	}
+	host := serveWorkloads(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s in a dry run", r.Method, r.URL)
+		}
+		if strings.HasSuffix(r.URL.Path, "/replicasets") {
+			fmt.Fprintf(w, `{"kind":"ReplicaSetList","apiVersion":"apps/v1","items":[%s,%s]}`, set(1, "old"), set(2, "new"))
+			return
+		}
+		fmt.Fprint(w, deployment)
+	})
+	c := kctl(t, host, "", "rollout", "undo", "deployment/web", "--dry-run=client")
+	c.prints(t, "deployment.apps/web Pod Template:\n  Labels:\ta=b\n  \tpod-template-hash=h\n  Containers:\n   c:\n    Image:\told\n    Port:\t<none>\n    Host Port:\t<none>\n    Environment:\t<none>\n    Mounts:\t<none>\n  Volumes:\t<none>\n  Node-Selectors:\t<none>\n  Tolerations:\t<none>\n (dry run)\n")
+	kctl(t, host, "", "rollout", "undo", "deployment/web").want(t, 1, "you cannot rollback a paused deployment")
+}
+
 // serveWorkloads is serve for a server with deployments and replica sets.
 func serveWorkloads(t *testing.T, answer http.HandlerFunc) string {
 	t.Helper()

@@ -37,3 +37,10 @@ func TestTopShowsSwap(t *testing.T) {
 		}
 	}
 }
+
+// A name and a selector contradict each other.
+func TestTopOfANameOrASelector(t *testing.T) {
+	for _, args := range []string{"node one -l a=b", "pod p -l a=b", "pod p --field-selector=a=b"} {
+		kctl(t, "http://127.0.0.1:1", "", append([]string{"top"}, strings.Fields(args)...)...).want(t, 1, "error: only one of NAME or selector can be provided")
+	}
+}

@@ -230,3 +230,16 @@ func TestAutoscaler(t *testing.T) {
 		}
 	}
 }
+
+// Of several images the first has the port; of an ingress's rules, hosts with one secret
+// share an entry of tls, which has each host once.
+func TestWhatIsThereOnce(t *testing.T) {
+	all, err := containers([]string{"a", "b"}, nil, 80)
+	if err != nil || all[0].(fields)["ports"] == nil || all[1].(fields)["ports"] != nil {
+		t.Errorf("ports of %v (%v)", all, err)
+	}
+	_, tls, err := ingressRules([]string{"a/=s:1,tls=x", "b/=s:1,tls=x", "a/c=s:1,tls=x", "d/=s:1,tls", "a/e=s:1,tls=y", "/=s:1,tls"})
+	if got, want := fmt.Sprint(tls), "[map[hosts:[a b] secretName:x] map[hosts:[d]]]"; err != nil || got != want {
+		t.Errorf("tls is %s, want %s (%v)", got, want, err)
+	}
+}

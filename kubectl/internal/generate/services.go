@@ -152,48 +152,74 @@ func backend(service, port string) fields {
 	return fields{"service": fields{"name": service, "port": where}}
 }
 
-// ingressRules puts the paths of one host under one rule.
+// ingressRule is one HOST/PATH=SERVICE:PORT[,tls[=SECRET]].
+type ingressRule struct {
+	host, path, service, port string
+	tls                       bool
+	secret                    string
+}
+
+func parseIngressRule(rule string) (ingressRule, error) {
+	where, to, ok := strings.Cut(rule, "=")
+	to, options, hasOptions := strings.Cut(to, ",")
+	r := ingressRule{tls: hasOptions}
+	var hasPath, hasPort bool
+	r.host, r.path, hasPath = strings.Cut(where, "/")
+	r.service, r.port, hasPort = strings.Cut(to, ":")
+	key, secret, _ := strings.Cut(options, "=")
+	r.secret = secret
+	if !ok || !hasPath || !hasPort || r.service == "" || r.port == "" || hasOptions && key != "tls" {
+		return r, fmt.Errorf("rule %s is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]", rule)
+	}
+	return r, nil
+}
+
+// ingressRules puts the paths of one host under one rule, and the hosts of one secret under
+// one entry of tls.
 func ingressRules(rules []string) (parsed, tls []any, err error) {
-	byHost := map[string]fields{}
+	byHost, bySecret, secured := map[string]fields{}, map[string]fields{}, map[string]bool{}
 	for _, rule := range rules {
-		bad := fmt.Errorf("rule %s is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]", rule)
-		where, to, ok := strings.Cut(rule, "=")
-		host, path, hasPath := strings.Cut(where, "/")
-		to, options, hasOptions := strings.Cut(to, ",")
-		service, port, hasPort := strings.Cut(to, ":")
-		if !ok || !hasPath || !hasPort || service == "" || port == "" {
-			return nil, nil, bad
+		r, err := parseIngressRule(rule)
+		if err != nil {
+			return nil, nil, err
 		}
-		kind := "Exact"
-		if trimmed, prefix := strings.CutSuffix(path, "*"); prefix {
-			kind, path = "Prefix", trimmed
-		}
-		one := byHost[host]
+		one := byHost[r.host]
 		if one == nil {
 			one = fields{"http": fields{"paths": []any{}}}
-			if host != "" {
-				one["host"] = host
+			if r.host != "" {
+				one["host"] = r.host
 			}
-			byHost[host] = one
+			byHost[r.host] = one
 			parsed = append(parsed, one)
 		}
 		paths := one["http"].(fields)
-		paths["paths"] = append(paths["paths"].([]any), fields{"path": "/" + path, "pathType": kind, "backend": backend(service, port)})
-		if !hasOptions {
+		paths["paths"] = append(paths["paths"].([]any), r.target())
+		if !r.tls || secured[r.host] || r.host == "" && r.secret == "" { // without either, tls says nothing
 			continue
 		}
-		key, secret, _ := strings.Cut(options, "=")
-		if key != "tls" {
-			return nil, nil, bad
+		secured[r.host] = true
+		entry := bySecret[r.secret]
+		if entry == nil {
+			if entry = (fields{}); r.secret != "" {
+				entry["secretName"] = r.secret
+			}
+			bySecret[r.secret] = entry
+			tls = append(tls, entry)
 		}
-		entry := fields{}
-		if host != "" {
-			entry["hosts"] = []any{host}
+		if r.host != "" {
+			hosts, _ := entry["hosts"].([]any)
+			entry["hosts"] = append(hosts, r.host)
 		}
-		if secret != "" {
-			entry["secretName"] = secret
-		}
-		tls = append(tls, entry)
 	}
 	return parsed, tls, nil
+}
+
+// target is the path of the rule, and where it leads.
+func (r ingressRule) target() fields {
+	path, prefix := strings.CutSuffix(r.path, "*")
+	kind := "Exact"
+	if prefix {
+		kind = "Prefix"
+	}
+	return fields{"path": "/" + path, "pathType": kind, "backend": backend(r.service, r.port)}
 }

@@ -32,7 +32,7 @@ func anys[T any](values []T) []any {
 	return out
 }
 
-// containers makes a container for each image, named after it.
+// containers makes a container for each image, named after it. The first has the port.
 func containers(images, command []string, port int32) ([]any, error) {
 	var all []any
 	for _, image := range images {
@@ -43,7 +43,7 @@ func containers(images, command []string, port int32) ([]any, error) {
 		if len(command) > 0 {
 			container["command"] = anys(command)
 		}
-		if port > 0 {
+		if port > 0 && len(all) == 0 {
 			container["ports"] = []any{fields{"containerPort": int64(port)}}
 		}
 		all = append(all, container)

@@ -15,6 +15,7 @@ import (
 
 	"kctl/kubectl/internal/archive"
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/remote"
 	"kctl/proto/core"
 )
@@ -40,7 +41,7 @@ func newCopy(c *frame.CLI) *cobra.Command {
 			if len(args) != 2 {
 				return errors.New("source and destination are required")
 			}
-			return k.copy(cmd.Context(), args[0], args[1])
+			return k.ended(k.copy(cmd.Context(), args[0], args[1]))
 		},
 	}
 	cmd.Flags().StringVarP(&k.container, "container", "c", "", "Container name. If omitted, use the annotation for the default container or the first one")
@@ -122,11 +123,21 @@ func (k *copyOptions) stream(ctx context.Context, pod *core.Pod, in io.Reader, o
 	err = remote.Join(ctx, loaded.Client, address, remote.Streams{In: in, Out: out, Err: &said})
 	switch text := said.String(); {
 	case err != nil && text != "":
-		return fmt.Errorf("%s: %s: %w", command[0], text, err)
+		return fmt.Errorf("%s\n%w", text, err)
 	case err != nil && strings.Contains(err.Error(), noTar):
 		return fmt.Errorf("the container's image has no tar, which cp needs: %w", err)
 	}
 	return err
+}
+
+// ended says why a copy ended if tar failed, whose exit code becomes kctl's.
+func (k *copyOptions) ended(err error) error {
+	var exit *remote.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	fmt.Fprintln(k.Err, printer.Visible(err.Error()))
+	return frame.ExitCode(exit.Code)
 }
 
 // noTar is what runc says of an image that only holds its program.
@@ -170,9 +181,7 @@ func (k *copyOptions) upload(ctx context.Context, source string, to copyEndpoint
 		destination = path.Join(destination, filepath.Base(filepath.Clean(source)))
 	}
 	dir, name := path.Split(destination)
-	if dir == "" {
-		dir = "."
-	}
+	dir = path.Clean(dir)
 	reader, writer := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
