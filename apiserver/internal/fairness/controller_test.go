@@ -1,7 +1,9 @@
 package fairness
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +117,7 @@ func TestWaiting(t *testing.T) {
 		if _, full := w.enter(t.Context(), time.Minute); <-full {
 			t.Error("a full queue took one more")
 		}
+		w.gauges("with one that runs and two that wait", 1, 1, 2, 2)
 		cancel()
 		if <-gone {
 			t.Error("a client that has gone was admitted")
@@ -133,6 +136,21 @@ func TestWaiting(t *testing.T) {
 		second.Leave()
 		if q := w.queues("l"); q.inUse+q.waiting+q.running != 0 {
 			t.Errorf("left behind: %+v", q)
+		}
+		w.gauges("when all have left", 0, 0, 0, 0)
+		for name, want := range map[string]struct {
+			count uint64
+			sum   float64
+		}{
+			`request_wait_duration_seconds{execute="true"}`:  {2, 3},
+			`request_wait_duration_seconds{execute="false"}`: {3, 3}, // one of them was refused at once, and one had gone at once
+			`request_execution_seconds{type="regular"}`:      {2, 3},
+			"work_estimated_seats":                           {5, 5},
+			"request_queue_length_after_enqueue":             {3, 5}, // one, two, and after the second has gone, two again
+		} {
+			if count, sum := w.histogram(name); count != want.count || sum != want.sum {
+				t.Errorf("%s counts %d with the sum %v, want %d, %v", name, count, sum, want.count, want.sum)
+			}
 		}
 		w.metrics(`
 			# HELP apiserver_flowcontrol_dispatched_requests_total Number of requests executed by API Priority and Fairness subsystem
@@ -154,6 +172,51 @@ func (w *world) metrics(want string, names ...string) {
 	}
 }
 
+// gauges wants so many requests, and their seats, to run and to wait.
+func (w *world) gauges(when string, running, runningSeats, waiting, waitingSeats float64) {
+	w.t.Helper()
+	m := w.Controller.metrics
+	for name, c := range map[string]struct {
+		got  *prometheus.GaugeVec
+		want float64
+	}{
+		"current_executing_requests": {m.running, running}, "current_executing_seats": {m.runningSeats, runningSeats},
+		"current_inqueue_requests": {m.waiting, waiting}, "current_inqueue_seats": {m.waitingSeats, waitingSeats},
+	} {
+		if got := testutil.ToFloat64(c.got.WithLabelValues("own", "l")); got != c.want {
+			w.t.Errorf("%s: %s is %v, want %v", when, name, got, c.want)
+		}
+	}
+}
+
+// histogram is the number of observations of the schema "own", and their sum. The name may have a
+// label: name{label="value"}.
+func (w *world) histogram(name string) (count uint64, sum float64) {
+	w.t.Helper()
+	name, label, _ := strings.Cut(name, "{")
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != metricPrefix+name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			pairs := map[string]string{}
+			for _, pair := range metric.GetLabel() {
+				pairs[pair.GetName()] = pair.GetValue()
+			}
+			key, value, _ := strings.Cut(strings.TrimSuffix(label, "}"), "=")
+			if pairs["flow_schema"] == "own" && strconv.Quote(pairs[key]) == cmp.Or(value, `""`) {
+				return metric.GetHistogram().GetSampleCount(), metric.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	w.t.Fatalf("there is no %s", name)
+	return 0, 0
+}
+
 // TestChanges: a changed configuration applies at once, to waiting requests,
 // too.
 func TestChanges(t *testing.T) {
@@ -164,6 +227,8 @@ func TestChanges(t *testing.T) {
 		if !<-entered {
 			t.Fatal("the seats that came did not help")
 		}
+		w.apply(only(levelOf("l", 6, oneQueue)))
+		w.gauges("after a change of what stays", 1, 1, 0, 0)
 		// It holds a seat of a level that no longer exists, and can still leave.
 		w.apply(Configuration{Schemas: w.stored.Schemas})
 		if !w.dangling["own"] {
