@@ -148,7 +148,14 @@ func (n Node) hasJoined(now time.Time) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return pki.Fresh(config.CertFile, config.KeyFile, now)
+	if len(config.CertData) == 0 {
+		return pki.Fresh(config.CertFile, config.KeyFile, now)
+	}
+	pair, err := (&pki.Pair{Cert: config.CertData, Key: config.KeyData}).TLS()
+	if err != nil {
+		return false, fmt.Errorf("the certificate in %s: %w", n.Kubeconfig(), err)
+	}
+	return pair.Leaf.NotAfter.After(now), nil
 }
 
 // sameCluster refuses to mix two clusters' files.

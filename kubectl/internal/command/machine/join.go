@@ -97,7 +97,7 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	if err := bootstrap.StartUnit(ctx, joined.Args); err != nil {
 		return fmt.Errorf("%w; the kubelet's files are in %s, and joining again is safe", err, o.Dir)
 	}
-	if err := untilJoined(ctx, c, o.Node, joined.Node); err != nil {
+	if err := untilJoined(ctx, c, o.Node, joined.Node, c.Clock.Now()); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.Out, "Node %s has joined %s.\n", joined.Node, joined.Server)
@@ -107,10 +107,11 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	return nil
 }
 
-// untilJoined waits until the kubelet has been let in and the API server has its node,
-// so that who joins a machine can go on with the node at once.
-func untilJoined(ctx context.Context, c *frame.CLI, n bootstrap.Node, name string) error {
-	if err := until(ctx, c, "got its certificate", "on the control plane `kctl get csr`", n.Admitted); err != nil {
+// untilJoined waits until the kubelet that has been started at a time has been let in and
+// the API server has its node, so that who joins a machine can go on with the node at once.
+func untilJoined(ctx context.Context, c *frame.CLI, n bootstrap.Node, name string, started time.Time) error {
+	admitted := func(context.Context) error { return n.Admitted(started) }
+	if err := until(ctx, c, "got its certificate", "on the control plane `kctl get csr`", admitted); err != nil {
 		return err
 	}
 	if !n.Registers() {
@@ -118,7 +119,7 @@ func untilJoined(ctx context.Context, c *frame.CLI, n bootstrap.Node, name strin
 		return nil
 	}
 	return until(ctx, c, "registered node "+name, "on the control plane `kctl get nodes`",
-		func(ctx context.Context) error { return n.Registered(ctx, name) })
+		func(ctx context.Context) error { return n.Registered(ctx, name, started) })
 }
 
 // stepWithin is how long to wait for one step of a kubelet that has just been started.

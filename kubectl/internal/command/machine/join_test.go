@@ -3,6 +3,8 @@ package machine
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -12,11 +14,15 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/kubectl/internal/bootstrap"
 	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/core"
+	"kctl/proto/pki"
 )
 
 // told is a standard error on which each write is an event.
@@ -29,6 +35,7 @@ type joining struct {
 	bootstrap.Node
 	t          *testing.T
 	registered atomic.Bool
+	renewed    atomic.Int64 // when the node's lease was
 	server     *httptest.Server
 	told       told
 	ended      chan error
@@ -39,6 +46,9 @@ func newJoining(t *testing.T, ctx context.Context, clock clock.WithTicker) *join
 	j.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
+		case r.URL.Path == "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n":
+			renewed := metav1.NewMicroTime(time.Unix(j.renewed.Load(), 0))
+			_ = json.NewEncoder(w).Encode(core.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}})
 		case r.URL.Path != "/api/v1/nodes/n":
 			t.Errorf("asked for %s", r.URL)
 		case j.registered.Load():
@@ -50,7 +60,7 @@ func newJoining(t *testing.T, ctx context.Context, clock clock.WithTicker) *join
 	}))
 	t.Cleanup(j.server.Close)
 	go func() {
-		j.ended <- untilJoined(ctx, frame.New(frame.Streams{In: strings.NewReader(""), Out: j.told, Err: j.told}, clock), j.Node, "n")
+		j.ended <- untilJoined(ctx, frame.New(frame.Streams{In: strings.NewReader(""), Out: j.told, Err: j.told}, clock), j.Node, "n", clock.Now())
 	}()
 	return j
 }
@@ -68,13 +78,20 @@ func (j *joining) says(want string) {
 	}
 }
 
-// admit does what the kubelet does when it gets its certificate.
-func (j *joining) admit() {
-	j.t.Helper()
-	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + j.server.URL +
-		"'}}]\nusers: [{name: u, user: {}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
-	if err := os.WriteFile(j.Kubeconfig(), []byte(kubeconfig), 0o600); err != nil {
-		j.t.Fatal(err)
+// admit does what the kubelet does when it gets its certificate, which lasts so long.
+func (j *joining) admit(lasts time.Duration) { admit(j.t, j.Node, j.server.URL, lasts) }
+
+func admit(t *testing.T, n bootstrap.Node, server string, lasts time.Duration) {
+	t.Helper()
+	pair, err := pki.SelfSigned(pki.Subject{CommonName: "system:node:n"}, time.Now().Add(-time.Hour), time.Hour+lasts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encode := base64.StdEncoding.EncodeToString
+	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + server +
+		"'}}]\nusers: [{name: u, user: {client-certificate-data: " + encode(pair.Cert) + ", client-key-data: " + encode(pair.Key) + "}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+	if err := os.WriteFile(n.Kubeconfig(), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -82,9 +99,10 @@ func (j *joining) admit() {
 func TestJoinWaitsForTheNode(t *testing.T) {
 	j := newJoining(t, t.Context(), clock.RealClock{})
 	j.says("got its certificate, for 2m0s at most")
-	j.admit()
+	j.admit(time.Hour)
 	j.says("registered node n, for 2m0s at most")
 	j.registered.Store(true)
+	j.renewed.Store(time.Now().Add(time.Minute).Unix())
 	if err := <-j.ended; err != nil {
 		t.Error(err)
 	}
@@ -104,11 +122,30 @@ func TestJoinEndsWithoutANode(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	j := newJoining(t, t.Context(), clock)
 	j.says("got its certificate")
-	j.admit()
+	j.admit(time.Hour)
 	clock.Step(200 * time.Millisecond)
 	j.says("registered node n")
 	clock.Step(stepWithin)
 	if err := <-j.ended; err == nil || !strings.Contains(err.Error(), `has not registered node n within 2m0s: nodes "n" not found; see `) {
+		t.Error(err)
+	}
+}
+
+// What an earlier join left is no kubelet that runs: neither a certificate that is too old
+// nor a node whose lease nobody renews any more.
+func TestJoinIsNotMetByWhatIsLeft(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	j := newJoining(t, t.Context(), clock)
+	j.registered.Store(true)
+	j.renewed.Store(clock.Now().Add(-time.Hour).Unix())
+	j.says("got its certificate")
+	j.admit(-time.Minute)
+	clock.Step(200 * time.Millisecond)
+	j.admit(time.Hour)
+	clock.Step(200 * time.Millisecond)
+	j.says("registered node n")
+	clock.Step(stepWithin)
+	if err := <-j.ended; err == nil || !strings.Contains(err.Error(), "node n is there from before, and no kubelet has renewed its lease since") {
 		t.Error(err)
 	}
 }
@@ -126,13 +163,12 @@ func TestJoinIsInterrupted(t *testing.T) {
 // A kubelet that is told not to register its node leaves that to somebody else.
 func TestJoinOfAKubeletThatDoesNotRegister(t *testing.T) {
 	n := bootstrap.Node{Dir: t.TempDir()}
-	for file, content := range map[string]string{n.Kubeconfig(): "", n.Dir + "/kubelet.yaml": "registerNode: false\n"} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(n.Dir+"/kubelet.yaml", []byte("registerNode: false\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	admit(t, n, "http://127.0.0.1:1", time.Hour)
 	var out bytes.Buffer
-	err := untilJoined(t.Context(), frame.New(frame.Streams{Out: &out, Err: &out}, clock.RealClock{}), n, "n")
+	err := untilJoined(t.Context(), frame.New(frame.Streams{Out: &out, Err: &out}, clock.RealClock{}), n, "n", time.Now())
 	if err != nil || !strings.Contains(out.String(), "registerNode: false") {
 		t.Errorf("%v\n%s", err, &out)
 	}
