@@ -1,6 +1,7 @@
 package aggregation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -133,7 +134,7 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 
 // Update implements registry.Objects, for owners and finalizers. A concurrent
 // change is a conflict.
-func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, _ registry.Admission, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	before, err := o.get(ctx, target.Namespace, target.Name)
 	if err != nil {
 		return registry.Encoded{}, false, err
@@ -153,8 +154,9 @@ func (o *objects) Update(ctx context.Context, target registry.Target, change reg
 		return registry.Encoded{}, false, err
 	}
 	now := &metav1.PartialObjectMetadata{}
+	query := url.Values{"fieldManager": {cmp.Or(admit.FieldManager, registry.ServerManager)}}
 	err = o.request(ctx, remoteRequest{
-		method: http.MethodPatch, path: o.path(target.Namespace, target.Name), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
+		method: http.MethodPatch, path: o.path(target.Namespace, target.Name) + "?" + query.Encode(), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
 	}, target.Name, now)
 	return registry.Encoded{Object: now}, false, err
 }

@@ -62,7 +62,7 @@ func findCertificateCondition(r *certificatesv1.CertificateSigningRequest, types
 // write changes a request through /status or /approval, if it is still in the
 // state that was looked at.
 func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.CertificateSigningRequest, subresource string, change func(r *certificatesv1.CertificateSigningRequest)) error {
-	err := registry.Modify(ctx, c.store, registry.Target{Name: seen.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, c.store, registry.Target{Name: seen.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		r, ok := current.(*certificatesv1.CertificateSigningRequest)
 		if !ok || r.UID != seen.UID {
 			return nil, apierrors.NewNotFound(core.CertificateSigningRequests.GVR().GroupResource(), seen.Name)

@@ -3,6 +3,7 @@ package housekeeping
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,11 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
+
+// aggregationName is the loop's, and its field manager's; upstream's.
+const aggregationName = "clusterrole-aggregation-controller"
 
 // clusterRoleAggregation fills cluster roles that collect the rules of others by label.
 type clusterRoleAggregation struct {
@@ -29,7 +34,7 @@ func newClusterRoleAggregation(d *Dependencies) (Loop, error) {
 	if a.roles, a.store, err = newInformer(d, core.ClusterRoles, whole, informer.Options[*rbacv1.ClusterRole]{}); err != nil {
 		return nil, err
 	}
-	w := newWorker("clusterrole-aggregation-controller", d, a.sync)
+	w := newWorker(aggregationName, d, a.sync)
 	a.roles.OnChange(func(informer.Key, **rbacv1.ClusterRole, **rbacv1.ClusterRole) {
 		for _, role := range a.roles.List() {
 			if role.AggregationRule != nil {
@@ -52,10 +57,11 @@ func (a *clusterRoleAggregation) sync(ctx context.Context, key informer.Key) (ti
 	if equality.Semantic.DeepEqual(role.Rules, rules) {
 		return 0, nil
 	}
-	err = registry.Modify(ctx, a.store, registry.Target{Name: key.Name}, func(current core.Object) (core.Object, error) {
-		current.(*rbacv1.ClusterRole).Rules = rules
-		return current, nil
-	})
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: rules})
+	if err != nil {
+		return 0, fmt.Errorf("encode the collected rules: %w", err)
+	}
+	err = registry.Apply(ctx, a.store, registry.Target{Name: key.Name}, aggregationName, map[string]any{"rules": fields["rules"]})
 	return 0, ignoreNotFound(err, "write the collected rules")
 }
 

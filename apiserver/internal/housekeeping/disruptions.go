@@ -151,7 +151,7 @@ func (l *disruptions) sync(ctx context.Context, key informer.Key) (time.Duration
 		return 0, nil
 	}
 	again := resyncPeriod
-	err := registry.Modify(ctx, l.store, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, l.store, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		b := current.(*policyv1.PodDisruptionBudget)
 		pods, err := l.podsOf(ctx, b)
 		if err != nil {

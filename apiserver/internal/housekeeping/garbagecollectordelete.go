@@ -221,7 +221,7 @@ type target struct {
 // change changes an object, if it is still the intended one; what names the
 // change in errors.
 func (k *kind) change(ctx context.Context, of target, what string, change func(current core.Object)) error {
-	err := registry.Modify(ctx, k.store, registry.Target{Namespace: of.key.Namespace, Name: of.key.Name}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, k.store, registry.Target{Namespace: of.key.Namespace, Name: of.key.Name}, func(current core.Object) (core.Object, error) {
 		if of.uid == "" || current.GetUID() == of.uid {
 			change(current)
 		}

@@ -114,7 +114,7 @@ var loops = []struct {
 	{"taint-eviction-controller", newTaintEviction},
 	{"pod-garbage-collector-controller", newPodGarbage},
 	{"garbage-collector-controller", newGarbageCollector},
-	{"clusterrole-aggregation-controller", newClusterRoleAggregation},
+	{aggregationName, newClusterRoleAggregation},
 	{"resourcequota-controller", newQuotas},
 	{"disruption-controller", newDisruptions},
 	{volumeBinderName, newVolumeBinder},

@@ -156,7 +156,7 @@ func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool,
 func (l *legacyTokens) markInvalid(ctx context.Context, secret *core.Secret) error {
 	key := informer.Key{Namespace: secret.Namespace, Name: secret.Name}
 	l.logger.Info("taking a service account token out of use that has not been used for long", zap.String("secret", key.String()))
-	err := registry.Modify(ctx, l.secrets, registry.Target{Namespace: key.Namespace, Name: key.Name}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, l.secrets, registry.Target{Namespace: key.Namespace, Name: key.Name}, func(current core.Object) (core.Object, error) {
 		now, ok := current.(*core.Secret)
 		if ok && now.UID == secret.UID && now.Labels[serviceaccount.LastUsed] == secret.Labels[serviceaccount.LastUsed] {
 			metav1.SetMetaDataLabel(&now.ObjectMeta, serviceaccount.InvalidSince, serviceaccount.Date(l.clock.Now()))

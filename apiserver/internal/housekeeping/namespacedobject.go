@@ -64,12 +64,12 @@ func (f *namespacedObject) sync(ctx context.Context, key informer.Key) (time.Dur
 	}
 	var err error
 	if found {
-		err = registry.Modify(ctx, f.store, registry.Target{Namespace: key.Name, Name: f.name}, func(current core.Object) (core.Object, error) {
+		err = modify(ctx, f.store, registry.Target{Namespace: key.Name, Name: f.name}, func(current core.Object) (core.Object, error) {
 			f.repair(current)
 			return current, nil
 		})
 	} else {
-		_, err = f.store.Create(ctx, f.make(key.Name), registry.Admission{}, &metav1.CreateOptions{})
+		_, err = f.store.Create(ctx, f.make(key.Name), asControllerManager, &metav1.CreateOptions{})
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 		return 0, nil // the informer will show it, too

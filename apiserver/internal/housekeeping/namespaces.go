@@ -134,7 +134,7 @@ func (n *namespaces) deleteResource(ctx context.Context, r registry.Resource, na
 }
 
 func (n *namespaces) finalize(ctx context.Context, name string) error {
-	err := registry.Modify(ctx, n.store, registry.Target{Name: name, Subresource: "finalize"}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, n.store, registry.Target{Name: name, Subresource: "finalize"}, func(current core.Object) (core.Object, error) {
 		namespace := current.(*core.Namespace)
 		namespace.Spec.Finalizers = slices.DeleteFunc(namespace.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		return namespace, nil

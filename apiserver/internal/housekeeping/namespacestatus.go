@@ -117,7 +117,7 @@ func (n *namespaces) updateConditions(ctx context.Context, name string, left rem
 	if !setConditions(namespace, want, n.clock.Now()) {
 		return nil
 	}
-	err = registry.Modify(ctx, n.store, registry.Target{Name: name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+	err = modify(ctx, n.store, registry.Target{Name: name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		setConditions(current.(*core.Namespace), want, n.clock.Now())
 		return current, nil
 	})

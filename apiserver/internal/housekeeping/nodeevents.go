@@ -46,6 +46,6 @@ func (n *nodeLifecycle) sendEvents(ctx context.Context, node string) {
 	delete(n.events.pending, node)
 	n.events.mu.Unlock()
 	for _, event := range waiting {
-		WriteEvent(ctx, n.events.events, event, n.logger)
+		WriteEvent(ctx, n.events.events, registry.ControllerManager, event, n.logger)
 	}
 }

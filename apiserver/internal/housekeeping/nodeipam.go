@@ -146,7 +146,7 @@ func (n *nodeIPAM) assign(ctx context.Context, name string, uid types.UID, range
 		cidrs = append(cidrs, r.String())
 	}
 	written, others := false, false
-	err := registry.Modify(ctx, n.store, registry.Target{Name: name}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, n.store, registry.Target{Name: name}, func(current core.Object) (core.Object, error) {
 		node := current.(*core.Node)
 		written = node.UID == uid && len(node.Spec.PodCIDRs) == 0
 		others = len(node.Spec.PodCIDRs) > 0 && !slices.Equal(node.Spec.PodCIDRs, cidrs)
@@ -174,5 +174,5 @@ func (n *nodeIPAM) reportFull(ctx context.Context, name string, uid types.UID, c
 	event := events.New(&core.ObjectReference{Kind: "Node", APIVersion: "v1", Name: name, UID: uid},
 		corev1.EventSource{Component: nodeIPAMName}, corev1.EventTypeNormal, "CIDRNotAvailable",
 		fmt.Sprintf("Node %s status is now: CIDRNotAvailable", name), n.clock.Now())
-	WriteEvent(ctx, n.events, event, n.logger)
+	WriteEvent(ctx, n.events, registry.ControllerManager, event, n.logger)
 }

@@ -227,7 +227,7 @@ func (n *nodeLifecycle) markUnknown(ctx context.Context, node nodeState) error {
 	}
 	n.logger.Info("a node has fallen silent", zap.String("node", node.name), zap.Duration("for", n.timeSinceHeartbeat(node.name)))
 	now := metav1.NewTime(n.clock.Now())
-	err := registry.Modify(ctx, n.store, registry.Target{Name: node.name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, n.store, registry.Target{Name: node.name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		status := &current.(*core.Node).Status
 		for _, t := range unknownConditions {
 			setUnknown(status, t, now)
@@ -302,7 +302,7 @@ func (n *nodeLifecycle) updateTaints(ctx context.Context, node nodeState, ready 
 	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
 		return nil
 	}
-	err := registry.Modify(ctx, n.store, registry.Target{Name: node.name}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, n.store, registry.Target{Name: node.name}, func(current core.Object) (core.Object, error) {
 		spec := &current.(*core.Node).Spec
 		spec.Taints = mergeTaints(spec.Taints, wanted, now)
 		return current, nil
@@ -341,7 +341,7 @@ func (n *nodeLifecycle) markPodsNotReady(ctx context.Context, node string) error
 		if !pod.Ready || pod.HasTerminated() {
 			continue
 		}
-		err := registry.Modify(ctx, n.podAPI, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+		err := modify(ctx, n.podAPI, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 			status := &current.(*core.Pod).Status
 			for i := range status.Conditions {
 				if c := &status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {

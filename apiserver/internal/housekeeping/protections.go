@@ -69,7 +69,7 @@ func (p *protection) sync(ctx context.Context, key informer.Key) (time.Duration,
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == p.finalizer }))
 		return current, err
 	}
-	err := registry.Modify(ctx, p.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, release)
+	err := modify(ctx, p.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, release)
 	return again, ignoreNotFound(err, "let go of what nobody uses")
 }
 

@@ -114,7 +114,7 @@ func (s *secretTokens) completeSecret(ctx context.Context, known accountSecret) 
 	if err != nil {
 		return ignoreNotFound(err, "read the service account of a token")
 	}
-	err = registry.Modify(ctx, s.store, registry.Target{Namespace: known.key.Namespace, Name: known.key.Name}, func(current core.Object) (core.Object, error) {
+	err = modify(ctx, s.store, registry.Target{Namespace: known.key.Namespace, Name: known.key.Name}, func(current core.Object) (core.Object, error) {
 		secret, ok := current.(*core.Secret)
 		if !ok || secret.UID != known.uid {
 			return nil, apierrors.NewNotFound(core.Secrets.GVR().GroupResource(), known.key.Name)

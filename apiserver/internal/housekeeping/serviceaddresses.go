@@ -269,5 +269,5 @@ func (s *serviceAddresses) reportEvent(ctx context.Context, obj core.Object, of 
 	event := events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, corev1.EventSource{Component: serviceAddressesName}, corev1.EventTypeWarning, reason, message, s.clock.Now())
-	WriteEvent(ctx, s.events, event, s.logger)
+	WriteEvent(ctx, s.events, registry.ServerManager, event, s.logger)
 }

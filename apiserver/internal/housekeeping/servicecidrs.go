@@ -90,7 +90,7 @@ func (s *serviceCIDRs) sync(ctx context.Context, key informer.Key) (time.Duratio
 		return s.releaseCIDR(ctx, c)
 	}
 	if !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
-		err := s.updateCIDR(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
+		err := s.modifyCIDR(ctx, c, func(c *networkingv1.ServiceCIDR) {
 			if c.DeletionTimestamp == nil && !slices.Contains(c.Finalizers, serviceCIDRFinalizer) {
 				c.Finalizers = append(c.Finalizers, serviceCIDRFinalizer)
 			}
@@ -123,7 +123,7 @@ func (s *serviceCIDRs) releaseCIDR(ctx context.Context, c *networkingv1.ServiceC
 			Message: "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
 		})
 	}
-	return 0, s.updateCIDR(ctx, c, "", func(c *networkingv1.ServiceCIDR) {
+	return 0, s.modifyCIDR(ctx, c, func(c *networkingv1.ServiceCIDR) {
 		c.Finalizers = slices.DeleteFunc(c.Finalizers, func(f string) bool { return f == serviceCIDRFinalizer })
 	})
 }
@@ -153,27 +153,23 @@ func isOnlyRangeOf(c *networkingv1.ServiceCIDR, addr netip.Addr, all []*networki
 
 // setReady records whether the range is ready, if that has changed.
 func (s *serviceCIDRs) setReady(ctx context.Context, c *networkingv1.ServiceCIDR, ready metav1.Condition) error {
-	ready.Type, ready.LastTransitionTime = networkingv1.ServiceCIDRConditionReady, metav1.NewTime(s.clock.Now())
-	news := func(c *networkingv1.ServiceCIDR) bool {
-		has := meta.FindStatusCondition(c.Status.Conditions, ready.Type)
-		return has == nil || has.Status != ready.Status || has.Reason != ready.Reason || has.Message != ready.Message
-	}
-	if !news(c) {
+	has := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
+	if has != nil && has.Status == ready.Status && has.Reason == ready.Reason && has.Message == ready.Message {
 		return nil
 	}
-	return s.updateCIDR(ctx, c, "status", func(c *networkingv1.ServiceCIDR) {
-		if news(c) {
-			meta.RemoveStatusCondition(&c.Status.Conditions, ready.Type)
-			c.Status.Conditions = append(c.Status.Conditions, ready)
-		}
-	})
+	fields := map[string]any{"metadata": map[string]any{"uid": string(c.UID)}, "status": map[string]any{"conditions": []any{map[string]any{
+		"type": networkingv1.ServiceCIDRConditionReady, "status": string(ready.Status), "reason": ready.Reason, "message": ready.Message,
+		"lastTransitionTime": s.clock.Now().UTC().Format(time.RFC3339),
+	}}}}
+	err := registry.Apply(ctx, s.store, registry.Target{Name: c.Name, Subresource: "status"}, serviceCIDRsName, fields)
+	return ignoreNotFound(err, "record whether the range is ready")
 }
 
-// updateCIDR changes the intended ServiceCIDR, and not another of its name.
-func (s *serviceCIDRs) updateCIDR(ctx context.Context, meant *networkingv1.ServiceCIDR, subresource string, f func(c *networkingv1.ServiceCIDR)) error {
-	err := registry.Modify(ctx, s.store, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+// modifyCIDR changes the intended ServiceCIDR, and not another of its name.
+func (s *serviceCIDRs) modifyCIDR(ctx context.Context, meant *networkingv1.ServiceCIDR, change func(c *networkingv1.ServiceCIDR)) error {
+	err := modify(ctx, s.store, registry.Target{Name: meant.Name}, func(current core.Object) (core.Object, error) {
 		if c := current.(*networkingv1.ServiceCIDR); c.UID == meant.UID {
-			f(c)
+			change(c)
 		}
 		return current, nil
 	})

@@ -194,7 +194,7 @@ func (e *taintEviction) evict(ctx context.Context, pod informer.Pod) error {
 // deletePod records in the pod's status why it has to go, and deletes this pod
 // and no other of its name.
 func deletePod(ctx context.Context, store registry.Resource, pod informer.Pod, why corev1.PodCondition, grace *int64) error {
-	err := registry.Modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		p := current.(*core.Pod)
 		if p.UID != pod.UID {
 			return current, nil

@@ -216,7 +216,7 @@ func (b *volumeBinder) recordEvent(ctx context.Context, obj core.Object, of core
 		return
 	}
 	b.lastEvents[key] = reason + message
-	WriteEvent(ctx, b.events, events.New(&core.ObjectReference{
+	WriteEvent(ctx, b.events, registry.ControllerManager, events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, corev1.EventSource{Component: "persistentvolume-controller"}, kind, reason, message, b.clock.Now()), b.logger)
 }

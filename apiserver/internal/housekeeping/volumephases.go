@@ -173,7 +173,7 @@ func (b *volumeBinder) setClaimPhase(ctx context.Context, c *corev1.PersistentVo
 // changeVolume changes the intended volume, and not another of its name, and
 // returns the result.
 func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.PersistentVolume, subresource string, f func(v *corev1.PersistentVolume) error) (*corev1.PersistentVolume, error) {
-	err := registry.Modify(ctx, b.volumeStore, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, b.volumeStore, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		if v := current.(*corev1.PersistentVolume); v.UID == meant.UID {
 			err := f(v)
 			meant = v
@@ -185,7 +185,7 @@ func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.Persisten
 }
 
 func (b *volumeBinder) changeClaim(ctx context.Context, meant *corev1.PersistentVolumeClaim, subresource string, f func(c *corev1.PersistentVolumeClaim)) error {
-	err := registry.Modify(ctx, b.claimStore, registry.Target{Namespace: meant.Namespace, Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
+	err := modify(ctx, b.claimStore, registry.Target{Namespace: meant.Namespace, Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		if c := current.(*corev1.PersistentVolumeClaim); c.UID == meant.UID {
 			f(c)
 		}

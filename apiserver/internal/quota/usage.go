@@ -152,7 +152,7 @@ var errRefused = errors.New("refused")
 func (u *Usage) reserve(ctx context.Context, c charge, dry bool) error {
 	leave := u.reservations.add(c.quota, c.amounts)
 	var refused error
-	err := u.updateStatus(ctx, c.quota, dry, func(q *corev1.ResourceQuota) error {
+	err := u.updateStatus(ctx, c.quota, registry.ServerManager, dry, func(q *corev1.ResourceQuota) error {
 		refused = nil
 		if !isStatusCurrent(q) || u.written.isLowered(q) {
 			if err := u.recount(ctx, q, c.quota); err != nil {
@@ -187,7 +187,7 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	}
 	var errs []error
 	for _, c := range charges {
-		errs = append(errs, u.updateStatus(ctx, c.quota, false, func(q *corev1.ResourceQuota) error {
+		errs = append(errs, u.updateStatus(ctx, c.quota, registry.ServerManager, false, func(q *corev1.ResourceQuota) error {
 			subtractAmounts(q.Status.Used, c.amounts)
 			return nil
 		}))
@@ -195,9 +195,9 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	return errors.Join(errs...)
 }
 
-// updateStatus changes the status of a quota; if the quota is gone, there is nothing to
+// updateStatus changes the status of a quota in the name of a field manager; if the quota is gone, there is nothing to
 // do.
-func (u *Usage) updateStatus(ctx context.Context, key informer.Key, dry bool, change func(q *corev1.ResourceQuota) error) error {
+func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager string, dry bool, change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -211,7 +211,7 @@ func (u *Usage) updateStatus(ctx context.Context, key informer.Key, dry bool, ch
 				q.Status.Used = corev1.ResourceList{}
 			}
 			return q, change(q)
-		}, registry.Admission{}, options)
+		}, registry.Admission{FieldManager: manager}, options)
 		if !apierrors.IsConflict(err) {
 			break
 		}
@@ -263,7 +263,7 @@ func (u *Usage) Recount(ctx context.Context, key informer.Key) (reserved bool, e
 		return false, err
 	}
 	defer give()
-	err = u.updateStatus(ctx, key, false, func(q *corev1.ResourceQuota) error {
+	err = u.updateStatus(ctx, key, registry.ControllerManager, false, func(q *corev1.ResourceQuota) error {
 		reserved = len(u.reservations.sum(key)) > 0
 		return u.recount(ctx, q, key)
 	})

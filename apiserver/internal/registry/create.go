@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +63,8 @@ func (s *Store[T]) admitNew(ctx context.Context, obj T, admit Admission) error {
 	if admit.TrackFields != nil {
 		admit.TrackFields(obj, nil, nil)
 	} else {
-		obj.SetManagedFields(nil) // what the server creates itself belongs to it
-		s.tracker.Update(obj, nil, nil, managedfields.Manager{Name: serverManager})
+		obj.SetManagedFields(nil)
+		s.tracker.Update(obj, nil, nil, managedfields.Manager{Name: cmp.Or(admit.FieldManager, ServerManager)})
 	}
 	if admit.Mutate != nil {
 		if err := admit.Mutate(ctx, obj, nil); err != nil {

@@ -67,9 +67,11 @@ type Watcher interface {
 // A nil Admission admits everything.
 type Admission struct {
 	// TrackFields makes the request's field manager the owner of what changed, in
-	// obj's metadata.managedFields; before is old as it is stored. If it is nil,
-	// managedFields stay as they were.
+	// obj's metadata.managedFields; before is old as it is stored.
 	TrackFields func(obj, old core.Object, before []byte)
+	// FieldManager becomes that owner if TrackFields is nil. If it is empty, too, an update
+	// leaves managedFields as they were, and a new object belongs to ServerManager.
+	FieldManager string
 	// MayDropManagedFields: an object that is too large only because of its managedFields
 	// is stored without them.
 	MayDropManagedFields bool

@@ -5,9 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"kctl/apiserver/internal/managedfields"
 	"kctl/proto/core"
 )
 
@@ -54,9 +52,6 @@ func (s *Store[T]) CreateTyped(ctx context.Context, obj T) (T, error) {
 	return s.decode(e.JSON)
 }
 
-// serverManager is the field manager of what the server itself writes; upstream's name.
-const serverManager = "kube-apiserver"
-
 // UpdateTyped changes an object through one of its ways: "", "status" or a
 // subresource of the strategy. change may be called several times, each time
 // with a fresh copy, which it changes in place. The server owns the changed
@@ -68,28 +63,11 @@ func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource
 			return nil, apierrors.NewNotFound(s.groupResource(), name)
 		}
 		return current, change(current.(T))
-	}, Admission{TrackFields: func(obj, old core.Object, before []byte) {
-		s.tracker.Update(obj, old, before, managedfields.Manager{Name: serverManager, Subresource: subresource})
-	}}, &metav1.UpdateOptions{})
+	}, Admission{FieldManager: ServerManager}, &metav1.UpdateOptions{})
 	if err != nil {
 		return none, err
 	}
 	return s.decode(e.JSON)
-}
-
-// ApplyTyped applies fields of an object's status for one of the server's own
-// loops, under a manager name that says which.
-func (s *Store[T]) ApplyTyped(ctx context.Context, name, manager string, status map[string]any) error {
-	kind := s.strategy.Resource.GVK()
-	applied := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "status": status}}
-	applied.SetGroupVersionKind(kind)
-	_, _, err := s.Update(ctx, Target{Name: name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-		if current == nil {
-			return nil, apierrors.NewNotFound(s.groupResource(), name)
-		}
-		return s.tracker.Apply(current, applied.DeepCopy(), managedfields.Manager{Name: manager, Subresource: "status"}, true)
-	}, Admission{TrackFields: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
-	return err
 }
 
 // DeleteTyped deletes an object or marks it as being deleted; options may be nil.

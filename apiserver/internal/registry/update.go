@@ -29,10 +29,12 @@ var errStale = errors.New("based on an old state")
 type update[T core.Object] struct {
 	basis[T] // that the change is made to
 	name     string
-	strategy UpdateStrategy[T]
-	change   Transform
-	admit    Admission
-	dry      bool
+	// subresource that the change goes through; strategy guards it.
+	subresource string
+	strategy    UpdateStrategy[T]
+	change      Transform
+	admit       Admission
+	dry         bool
 }
 
 // Update implements Resource.
@@ -43,7 +45,7 @@ func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, 
 	}
 	u := &update[T]{
 		basis: basis[T]{store: s, key: s.key(target.Namespace, target.Name)}, name: target.Name,
-		strategy: way, change: change, admit: admit, dry: dryRun(o.DryRun),
+		subresource: target.Subresource, strategy: way, change: change, admit: admit, dry: dryRun(o.DryRun),
 	}
 	if err := u.read(ctx); err != nil {
 		if errors.Is(err, storage.ErrNotFound) && (s.strategy.AllowCreateOnUpdate || admit.CreatesIfMissing) && target.Subresource == "" {
@@ -212,9 +214,13 @@ func (u *update[T]) transform(old T) (T, error) {
 
 // mutate records who owns the changed fields, and runs mutating admission.
 func (u *update[T]) mutate(ctx context.Context, obj, old T) error {
-	if u.admit.TrackFields != nil {
+	switch {
+	case u.admit.TrackFields != nil:
 		u.admit.TrackFields(obj, old, u.oldJSON(old))
-	} else {
+	case u.admit.FieldManager != "":
+		obj.SetManagedFields(old.GetManagedFields())
+		u.store.tracker.Update(obj, old, u.oldJSON(old), managedfields.Manager{Name: u.admit.FieldManager, Subresource: u.subresource})
+	default:
 		obj.SetManagedFields(old.GetManagedFields())
 	}
 	if u.admit.Mutate == nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/proto/core"
 	"kctl/proto/events"
@@ -75,5 +76,5 @@ func (s *Server) tellOtherRanges(ctx context.Context, cause error) {
 	}
 	event := events.New(ref, corev1.EventSource{Component: networking.DefaultServiceCIDRManager}, corev1.EventTypeWarning,
 		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), s.clock.Now())
-	housekeeping.WriteEvent(ctx, s.resources.Events, event, s.logger)
+	housekeeping.WriteEvent(ctx, s.resources.Events, registry.ServerManager, event, s.logger)
 }

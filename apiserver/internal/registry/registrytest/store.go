@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,7 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/managedfields"
+	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
@@ -142,7 +146,14 @@ func (s *Store) notFound(name string) error {
 }
 
 // Info implements registry.Resource.
-func (s *Store) Info() registry.Info { return registry.Info{Resource: s.resource} }
+func (s *Store) Info() registry.Info {
+	return registry.Info{Resource: s.resource, FieldTracker: managedfields.New(managedfields.Options{
+		Kind:   s.resource.GVK(),
+		Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeOf(s.New())) },
+		New:    s.New,
+		Clock:  clock.RealClock{},
+	})}
+}
 
 // New implements registry.Resource.
 func (s *Store) New() core.Object {

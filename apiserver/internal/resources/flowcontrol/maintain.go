@@ -13,6 +13,9 @@ import (
 	"kctl/proto/core"
 )
 
+// maintainer is the field manager of what Bootstrap writes; upstream's name.
+const maintainer = "api-priority-and-fairness-config-producer-v1"
+
 // Bootstrap brings the levels and schemas of every cluster up to date, and may
 // be run again at any time (Kubernetes docs, "API Priority and Fairness",
 // "Maintenance of the Mandatory and Suggested Configuration Objects"): it
@@ -71,11 +74,13 @@ func maintain[T core.Object](ctx context.Context, store *registry.Store[T], buil
 		delete(stored, name)
 		switch {
 		case !there:
-			_, err = store.CreateTyped(ctx, want)
+			_, err = store.Create(ctx, want, registry.Admission{FieldManager: maintainer}, &metav1.CreateOptions{})
 		case !isAutoUpdated(is) && !isMandatory(name), hasAutoUpdateAnnotation(is) == isAutoUpdated(is) && same(is, want):
 			continue
 		default:
-			_, err = store.UpdateTyped(ctx, "", name, "", func(obj T) error { return setSpec(obj, want, set) })
+			err = registry.Modify(ctx, store, registry.Target{Name: name}, maintainer, func(current core.Object) (core.Object, error) {
+				return current, setSpec(current.(T), want, set)
+			})
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s: %w", name, err)

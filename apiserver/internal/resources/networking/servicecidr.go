@@ -125,10 +125,12 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 		return fmt.Errorf("%w: %v and %v", ErrDefaultServiceCIDRDiffers, known.Spec.CIDRs, cidrs)
 	}
 	if err == nil && isReadinessUnknown(known) {
-		err = ranges.ApplyTyped(ctx, DefaultServiceCIDRName, DefaultServiceCIDRManager, map[string]any{"conditions": []any{map[string]any{
+		ready := map[string]any{
 			"type": networkingv1.ServiceCIDRConditionReady, "status": string(metav1.ConditionTrue),
 			"lastTransitionTime": now.UTC().Format(time.RFC3339), "message": "Kubernetes default Service CIDR is ready",
-		}}})
+		}
+		err = registry.Apply(ctx, ranges, registry.Target{Name: DefaultServiceCIDRName, Subresource: "status"}, DefaultServiceCIDRManager,
+			map[string]any{"status": map[string]any{"conditions": []any{ready}}})
 	}
 	if err != nil {
 		return fmt.Errorf("bootstrap service range: %w", err)

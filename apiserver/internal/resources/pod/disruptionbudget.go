@@ -43,7 +43,7 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 		b := current.(*policyv1.PodDisruptionBudget)
 		refused = e.recordDisruption(b, pod.Name)
 		return b, refused
-	}, registry.Admission{}, &metav1.UpdateOptions{DryRun: dryRun})
+	}, registry.Admission{FieldManager: registry.ServerManager}, &metav1.UpdateOptions{DryRun: dryRun})
 	if refused != nil {
 		return refused
 	}

@@ -134,5 +134,5 @@ func (f *Share) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSche
 	if err != nil {
 		return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
 	}
-	return f.o.Schemas.ApplyTyped(ctx, schema.Name, danglingManager, map[string]any{"conditions": []any{applied}})
+	return registry.Apply(ctx, f.o.Schemas, registry.Target{Name: schema.Name, Subresource: "status"}, danglingManager, map[string]any{"status": map[string]any{"conditions": []any{applied}}})
 }

@@ -67,7 +67,7 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 		return err
 	}
 	recreate := false
-	err := registry.Modify(ctx, store, registry.Target{Namespace: want.GetNamespace(), Name: want.GetName()}, func(current core.Object) (core.Object, error) {
+	err := registry.Modify(ctx, store, registry.Target{Namespace: want.GetNamespace(), Name: want.GetName()}, registry.ServerManager, func(current core.Object) (core.Object, error) {
 		if current == nil {
 			return want.DeepCopyObject().(T), nil
 		}
