@@ -259,28 +259,6 @@ func TestTaintsOfUsers(t *testing.T) {
 	})
 }
 
-func TestPodGarbage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		deleted := metav1.Now()
-		unscheduled := pod("unscheduled", "")
-		unscheduled.DeletionTimestamp = &deleted
-		mine, lost := pod("mine", "n1"), pod("lost", "n2")
-		h := run(t, newPodGarbage, node("n1", corev1.ConditionTrue), mine, lost, unscheduled, pod("waiting", ""))
-		pass(time.Second)
-		if h.pods.Peek("shop", "unscheduled") != nil || h.pods.Peek("shop", "lost") == nil {
-			t.Error("first round: unscheduled has to go, lost may wait")
-		}
-		pass(missingNodeGrace - podGarbageInterval/2)
-		if h.pods.Peek("shop", "lost") == nil {
-			t.Error("lost is gone although its node may come back")
-		}
-		pass(2 * podGarbageInterval)
-		if h.pods.Peek("shop", "lost") != nil || h.pods.Peek("shop", "mine") == nil || h.pods.Peek("shop", "waiting") == nil {
-			t.Error("later: only lost has to go")
-		}
-	})
-}
-
 func TestCollectedRulesAreInOrderAndOnce(t *testing.T) {
 	role := func(name string, labels map[string]string, resources ...string) *rbacv1.ClusterRole {
 		r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}

@@ -28,10 +28,10 @@ const (
 )
 
 // podGarbage removes pods that nothing else removes: those on nodes that are
-// gone, those deleted before they got a node, and finished ones beyond the
-// number to keep.
+// gone, those deleted before they got a node or on a node out of service, and
+// finished ones beyond the number to keep.
 type podGarbage struct {
-	nodes     *informer.Informer[string]
+	nodes     *informer.Informer[bool] // whether they are out of service
 	nodeStore registry.Resource
 	pods      *informer.Informer[informer.Pod]
 	store     registry.Resource
@@ -44,8 +44,7 @@ type podGarbage struct {
 func newPodGarbage(d *Dependencies) (Loop, error) {
 	g := &podGarbage{pods: d.Pods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
 	var err error
-	name := func(obj core.Object) string { return obj.GetName() }
-	if g.nodes, g.nodeStore, err = newInformer(d, core.Nodes, name, informer.Options[string]{}); err != nil {
+	if g.nodes, g.nodeStore, err = newInformer(d, core.Nodes, isOutOfService, informer.Options[bool]{}); err != nil {
 		return nil, err
 	}
 	if g.store, err = d.Of(core.Pods); err != nil {
@@ -76,8 +75,10 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 		switch {
 		case pod.Node != "" && gone[pod.Node]:
 			errs = append(errs, g.remove(ctx, pod, "its node is gone", "PodGC: node no longer exists"))
+		case pod.Deleted && g.isOutOfService(pod.Node):
+			errs = append(errs, g.remove(ctx, pod, "it was deleted, and its node is out of service", ""))
 		case pod.Deleted && pod.Node == "":
-			errs = append(errs, g.remove(ctx, pod, "it was deleted before it had a node", "PodGC: unscheduled and terminating"))
+			errs = append(errs, g.remove(ctx, pod, "it was deleted before it had a node", ""))
 		case pod.HasTerminated() && !pod.Deleted:
 			ended = append(ended, pod)
 		}
@@ -85,7 +86,7 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 	if extra := len(ended) - maxTerminatedPods; extra > 0 {
 		slices.SortFunc(ended, func(a, b informer.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
 		for _, pod := range ended[:extra] {
-			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", "PodGC: terminated"))
+			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", ""))
 		}
 	}
 	return errors.Join(errs...)
@@ -123,18 +124,33 @@ func (g *podGarbage) goneNodes(ctx context.Context, pods []informer.Pod) map[str
 	return gone
 }
 
-// remove deletes a pod at once; there is no kubelet to end it gracefully.
-func (g *podGarbage) remove(ctx context.Context, pod informer.Pod, because, message string) error {
+// isOutOfService reports whether a node can't end its pods, as a user has declared (Kubernetes
+// docs, "Non-graceful node shutdown").
+func (g *podGarbage) isOutOfService(node string) bool {
+	outOfService, _ := g.nodes.Get("", node)
+	return outOfService
+}
+
+func isOutOfService(obj core.Object) bool {
+	node := obj.(*core.Node)
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	return !ready && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
+// remove deletes a pod at once; there is no kubelet to end it gracefully, or to say that it
+// has ended. Those that count pods, or keep one by a finalizer, read that in its status.
+func (g *podGarbage) remove(ctx context.Context, pod informer.Pod, because, disruption string) error {
 	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
-	if pod.HasTerminated() {
-		_, _, err := g.store.Delete(ctx, pod.Namespace, pod.Name, registry.Admission{}, &metav1.DeleteOptions{
-			GracePeriodSeconds: &atOnce, Preconditions: &metav1.Preconditions{UID: &pod.UID},
-		})
-		return ignoreNotFound(err, "delete the pod")
-	}
-	return deletePod(ctx, g.store, pod, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: now,
-		Reason: "DeletionByPodGC", Message: message,
+	return deletePod(ctx, g.store, pod, func(p *core.Pod) {
+		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			return
+		}
+		p.Status.Phase, p.Status.ObservedGeneration = corev1.PodFailed, p.Generation
+		if disruption != "" {
+			setDisruptionTarget(p, "DeletionByPodGC", disruption, now)
+		}
 	}, &atOnce)
 }

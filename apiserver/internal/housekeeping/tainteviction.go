@@ -185,27 +185,37 @@ func (e *taintEviction) evict(ctx context.Context, pod informer.Pod) error {
 	e.logger.Info("evicting a pod whose node has a taint that it does not tolerate",
 		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("node", pod.Node))
 	now := metav1.NewTime(e.clock.Now())
-	return deletePod(ctx, e.store, pod, corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, LastTransitionTime: now,
-		Reason: "DeletionByTaintManager", Message: "Taint manager: deleting due to NoExecute taint",
+	return deletePod(ctx, e.store, pod, func(p *core.Pod) {
+		setDisruptionTarget(p, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", now)
 	}, nil)
 }
 
-// deletePod records in the pod's status why it has to go, and deletes this pod
-// and no other of its name.
-func deletePod(ctx context.Context, store registry.Resource, pod informer.Pod, why corev1.PodCondition, grace *int64) error {
+// setDisruptionTarget records in a pod's status why it has to go.
+func setDisruptionTarget(p *core.Pod, reason, message string, now metav1.Time) {
+	why := corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		ObservedGeneration: p.Generation, LastTransitionTime: now,
+	}
+	for i, c := range p.Status.Conditions {
+		if c.Type != why.Type {
+			continue
+		}
+		if c.Status == why.Status {
+			why.LastTransitionTime = c.LastTransitionTime
+		}
+		p.Status.Conditions[i] = why
+		return
+	}
+	p.Status.Conditions = append(p.Status.Conditions, why)
+}
+
+// deletePod changes the pod's status, and deletes this pod and no other of its
+// name.
+func deletePod(ctx context.Context, store registry.Resource, pod informer.Pod, change func(p *core.Pod), grace *int64) error {
 	err := modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-		p := current.(*core.Pod)
-		if p.UID != pod.UID {
-			return current, nil
+		if p := current.(*core.Pod); p.UID == pod.UID {
+			change(p)
 		}
-		for i := range p.Status.Conditions {
-			if p.Status.Conditions[i].Type == why.Type {
-				p.Status.Conditions[i] = why
-				return current, nil
-			}
-		}
-		p.Status.Conditions = append(p.Status.Conditions, why)
 		return current, nil
 	})
 	if err := ignoreNotFound(err, "say why the pod has to go"); err != nil {
