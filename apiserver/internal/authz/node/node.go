@@ -75,7 +75,7 @@ var rules = map[resourceKey]rule{
 	{"", "pods", "status"}:                                    allOf(allowVerbs("patch", "update"), boundPod),
 	{"", "pods", "eviction"}:                                  allOf(allowVerbs("create"), boundPod),
 	{"", "nodes", ""}:                                         nodeRule,
-	{"", "nodes", "status"}:                                   allOf(allowVerbs("patch", "update"), hasNodeName("node")),
+	{"", "nodes", "status"}:                                   allOf(allowVerbs("patch", "update"), ownNode),
 	{"", "secrets", ""}:                                       allOf(readByName, referencedSecret),
 	{"", "configmaps", ""}:                                    allOf(readByName, podReferences(configMapsOf)),
 	{"", "persistentvolumeclaims", ""}:                        allOf(onlyGet, podReferences(claimsOf)),
@@ -149,14 +149,12 @@ func allOf(first, second rule) rule {
 	}
 }
 
-// hasNodeName: the object has the node's name.
-func hasNodeName(kind string) rule {
-	return func(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
-		if at.Name == node || at.Name == "" && at.Verb == "create" {
-			return ""
-		}
-		return fmt.Sprintf("node %q: kubelets may only reach the %s of their own", node, kind)
+// ownNode: the kubelet's own Node.
+func ownNode(_ context.Context, _ *Authorizer, node string, at *authz.Attributes) string {
+	if at.Name == node {
+		return ""
 	}
+	return fmt.Sprintf("node %q: kubelets may only reach the node of their own", node)
 }
 
 // ownObject: a kubelet maintains the object with its node's name.
@@ -234,7 +232,7 @@ func nodeRule(ctx context.Context, a *Authorizer, node string, at *authz.Attribu
 		}
 		return fmt.Sprintf("node '%s' cannot read '%s', only its own Node object", node, at.Name)
 	case "patch", "update":
-		return hasNodeName("node")(ctx, a, node, at)
+		return ownNode(ctx, a, node, at)
 	}
 	return fmt.Sprintf("node %q: kubelets do not %s nodes", node, at.Verb)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -171,6 +172,11 @@ func TestAuthorize(t *testing.T) {
 		{"delete its request", kubelet, in("certificates.k8s.io", ask("delete", "shop", "podcertificaterequests", "", "n1")), false},
 		{"roles", kubelet, ask("list", "", "roles", "", ""), false},
 		{"a path", kubelet, request.Info{Verb: "get", Path: "/metrics"}, false},
+		{"a secret of the volume that its pod does not name", kubelet, ask("get", "ops", "secrets", "", ""), false},
+		{"change a node without a name", kubelet, ask("patch", "", "nodes", "", ""), false},
+		{"the group without a name", &request.User{Username: "system:node:", Groups: kubelet.Groups}, ask("get", "", "nodes", "", ""), false},
+		{"the group, with another's name", &request.User{Username: "n1", Groups: kubelet.Groups}, ask("get", "", "nodes", "", "n1"), false},
+		{"nobody", nil, ask("get", "", "nodes", "", "n1"), false},
 		{"the name without the group", impostor, ask("get", "", "nodes", "", "n1"), false},
 	}
 	for _, test := range tests {
@@ -196,6 +202,49 @@ func TestCatchesUp(t *testing.T) {
 	for range 2 { // the second time without waiting
 		if decision, reason, err := a.Authorize(t.Context(), at); decision != authz.Allow || calls != 1 {
 			t.Errorf("%v (%s) %v, after %d calls", decision, reason, err, calls)
+		}
+	}
+}
+
+// Who is no kubelet has no rules here; a kubelet's can't be listed, because they depend on pods.
+func TestRulesFor(t *testing.T) {
+	a := &Authorizer{Pods: known{}, Stored: stored}
+	kubelet := &request.User{Username: "system:node:n1", Groups: []string{"system:nodes"}}
+	if rules, err := a.RulesFor(t.Context(), kubelet, "shop"); err == nil || rules != nil {
+		t.Errorf("a kubelet has the rules %v, %v", rules, err)
+	}
+	if rules, err := a.RulesFor(t.Context(), &request.User{Username: "jane"}, "shop"); err != nil || rules != nil {
+		t.Errorf("a user has the rules %v, %v", rules, err)
+	}
+}
+
+// A node reads the secrets of each kind of volume; those without a namespace are in the claim's.
+func TestSecretsOfVolumes(t *testing.T) {
+	ref := &corev1.SecretReference{Namespace: "ops", Name: "s"}
+	bare := &corev1.SecretReference{Name: "s"}
+	there, atClaim := []corev1.SecretReference{{Namespace: "ops", Name: "s"}}, []corev1.SecretReference{{Namespace: "shop", Name: "s"}}
+	namespace := "ops"
+	for name, c := range map[string]struct {
+		source corev1.PersistentVolumeSource
+		want   []corev1.SecretReference
+	}{
+		"azure file":                 {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s"}}, atClaim},
+		"azure file, in a namespace": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: &namespace}}, there},
+		"cephfs":                     {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: ref}}, there},
+		"cephfs, without":            {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{}}, nil},
+		"cephfs, without a name":     {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: &corev1.SecretReference{Namespace: "ops"}}}, nil},
+		"cinder":                     {corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{SecretRef: bare}}, atClaim},
+		"flex":                       {corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{SecretRef: ref}}, there},
+		"rbd":                        {corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{SecretRef: bare}}, atClaim},
+		"scaleio":                    {corev1.PersistentVolumeSource{ScaleIO: &corev1.ScaleIOPersistentVolumeSource{SecretRef: ref}}, there},
+		"iscsi":                      {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{SecretRef: ref}}, there},
+		"storageos":                  {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{SecretRef: &corev1.ObjectReference{Namespace: "ops", Name: "s"}}}, there},
+		"storageos, without":         {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{}}, nil},
+		"nfs":                        {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}, nil},
+	} {
+		spec := &corev1.PersistentVolumeSpec{PersistentVolumeSource: c.source, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "claim"}}
+		if got := secretsOfVolume(spec); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
