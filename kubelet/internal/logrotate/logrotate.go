@@ -154,15 +154,33 @@ func (r *Rotator) rotate(ctx context.Context, id, path string) error {
 		}
 		older = older[1:]
 	}
-	for _, log := range older {
-		if strings.HasSuffix(log, packed) {
-			continue
-		}
-		if err := pack(log); err != nil {
-			return fmt.Errorf("packing an old log: %w", err)
-		}
+	if older, err = packAll(older); err != nil {
+		return err
 	}
 	return r.begin(ctx, id, path, r.aside(path, older))
+}
+
+// packAll packs the older logs that are not yet. If the disk is full, the oldest ones go: else
+// the one that fills it would be rotated no more, and would leave no room for ever.
+func packAll(older []string) (kept []string, err error) {
+	for i := 0; i < len(older); {
+		if strings.HasSuffix(older[i], packed) {
+			i++
+			continue
+		}
+		switch err := pack(older[i]); {
+		case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT):
+			if err := os.Remove(older[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("removing the oldest log from a full disk: %w", err)
+			}
+			older, i = older[1:], max(i-1, 0)
+		case err != nil:
+			return nil, fmt.Errorf("packing an old log: %w", err)
+		default:
+			i++
+		}
+	}
+	return older, nil
 }
 
 // aside is the name that a log is moved to: one that sorts after the older ones,

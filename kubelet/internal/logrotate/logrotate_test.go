@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -227,4 +228,52 @@ func TestPackFollowsNoLinks(t *testing.T) {
 	if text, err := os.ReadFile(secret); err != nil || string(text) != "root:secret" {
 		t.Errorf("the file elsewhere has %q, %v", text, err)
 	}
+}
+
+// A log that fills the disk is rotated all the same, and makes room: the oldest ones go, and
+// those that can't be packed.
+func TestALogThatFillsTheDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to mount a small disk")
+	}
+	const kib = 1 << 10
+	for _, c := range []struct {
+		name                   string
+		oldest, older, current int
+		want                   string
+	}{
+		{"the oldest is enough", 60 * kib, 40 * kib, 200 * kib, "1.log 1.log.20260102-030404.gz 1.log.20260102-030405"},
+		{"nothing is", 8 * kib, 100 * kib, 200 * kib, "1.log 1.log.20260102-030405"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rotator, runtime, _ := start(t)
+			rotator.MaxFiles = 5
+			dir := filepath.Dir(runtime.path)
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := unix.Unmount(dir, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			write(t, runtime.path+".20260102-030403.gz", noise(c.oldest))
+			write(t, runtime.path+".20260102-030404", noise(c.older))
+			// As much of it as there is room for: the writer may fail.
+			if err := os.WriteFile(runtime.path, []byte(noise(c.current)), 0o640); !errors.Is(err, unix.ENOSPC) {
+				t.Fatalf("the disk is not full: %v", err)
+			}
+			if err := rotator.Rotate(t.Context()); err != nil || files(t, runtime.path) != c.want || runtime.opened != 1 {
+				t.Errorf("%v: %s, want %s", err, files(t, runtime.path), c.want)
+			}
+		})
+	}
+}
+
+// noise can't be compressed.
+func noise(length int) string {
+	random := rand.NewChaCha8([32]byte{})
+	text := make([]byte, length)
+	_, _ = random.Read(text) // it does not fail
+	return string(text)
 }
