@@ -13,13 +13,14 @@ import (
 	"kctl/proto/core"
 )
 
-// OnNode reports whether the volume can be used on a node.
+// OnNode reports whether the volume can be used on a node: by the node's labels alone, as
+// upstream's scheduler and every kubelet have it. Fields are no part of a volume's affinity.
 func OnNode(volume *corev1.PersistentVolume, node *core.Node) bool {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return true
 	}
 	selector, err := nodeaffinity.NewNodeSelector(volume.Spec.NodeAffinity.Required)
-	return err == nil && selector.Match(node)
+	return err == nil && selector.Match(&core.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.Labels}})
 }
 
 // Find is the smallest volume that a claim can have on a node, leaving out
