@@ -1,12 +1,15 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
 )
 
 // If a debugging container ends before kctl can attach to it, its output is
@@ -47,4 +50,39 @@ func TestDebugByANameThatIsTaken(t *testing.T) {
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}],"ephemeralContainers":[{"name":"d","image":"i"}]}}`)
 	})
 	kctl(t, host, "", "debug", "p", "--image=i", "-c", "d", "--attach=false").want(t, 1, `pod p has an ephemeral container "d", which can't be changed`)
+}
+
+// A copy of which only images are changed keeps its labels, its probes and its processes
+// to itself; with a container to debug with, no service selects it and it shares them.
+func TestDebugACopy(t *testing.T) {
+	var made core.Pod
+	var deleted metav1.DeleteOptions
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			made = core.Pod{}
+			if err := json.NewDecoder(r.Body).Decode(&made); err != nil {
+				t.Error(err)
+			}
+		}
+		if r.Method == http.MethodDelete {
+			if err := json.NewDecoder(r.Body).Decode(&deleted); err != nil {
+				t.Error(err)
+			}
+		}
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"old","readinessProbe":{"httpGet":{"port":1}}}]}}`)
+	})
+	for args, changed := range map[string]bool{
+		"--set-image=*=new": false, "--set-image=c=new --profile=sysadmin": false, "--set-image=c=new -c debugger": false,
+		"--image=debug": true, "--set-image=c=new -c c": true, "--image=new -c c": true,
+	} {
+		kctl(t, host, "", append([]string{"debug", "p", "--copy-to=q", "--attach=false"}, strings.Fields(args)...)...).want(t, 0)
+		shared := made.Spec.ShareProcessNamespace != nil && *made.Spec.ShareProcessNamespace
+		if kept := made.Labels["app"] == "x" && made.Spec.Containers[0].ReadinessProbe != nil; kept == changed || shared != changed {
+			t.Errorf("%s: labels %v, processes shared: %v, %+v", args, made.Labels, shared, made.Spec.Containers[0])
+		}
+	}
+	kctl(t, host, "", "debug", "p", "--copy-to=p", "--replace", "--attach=false", "--image=i").want(t, 0)
+	if deleted.GracePeriodSeconds == nil || *deleted.GracePeriodSeconds != 0 {
+		t.Errorf("the replaced pod is deleted by %+v", deleted)
+	}
 }

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -267,46 +269,56 @@ func (d *debugOptions) createNodePod(ctx context.Context, node string, container
 }
 
 // createCopy makes a pod like the given one, with the container added or images changed.
-// Unless --keep-labels is given, no controller or service selects it.
 func (d *debugOptions) createCopy(ctx context.Context, from *core.Pod, container corev1.Container) error {
 	pod := &core.Pod{Spec: *from.Spec.DeepCopy()}
 	pod.Name, pod.Labels, pod.Annotations = d.copyTo, from.Labels, from.Annotations
 	pod.Spec.EphemeralContainers = nil
-	d.keep.strip(pod, d.profile == "legacy")
 	if !d.sameNode {
 		pod.Spec.NodeName = ""
 	}
-	if d.shareSaid || d.profile != "legacy" && pod.Spec.ShareProcessNamespace == nil {
+	if d.shareSaid {
 		pod.Spec.ShareProcessNamespace = &d.shareProc
 	}
 	if err := d.setImages(pod); err != nil {
 		return err
 	}
-	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
-	switch {
-	case at >= 0:
-		if err := d.changeContainer(&pod.Spec.Containers[at], container); err != nil {
-			return err
-		}
-	case d.image != "":
-		if d.container == "" {
-			d.printf("Defaulting debug container name to %s.\n", container.Name)
-		}
-		pod.Spec.Containers = append(pod.Spec.Containers, container)
-		d.warnUnprivileged(pod, &container)
-	default:
-		container.Name = pod.Spec.Containers[0].Name
+	if err := d.addToCopy(pod, &container); err != nil {
+		return err
 	}
-	if d.replace {
+	if d.replace { // at once, so that the copy finds the node's room and the name free
 		client, err := d.Server()
 		if err != nil {
 			return err
 		}
-		if err := client.Resource(core.Pods, from.Namespace).Delete(ctx, from.Name, nil, nil); err != nil {
+		if err := client.Resource(core.Pods, from.Namespace).Delete(ctx, from.Name, metav1.NewDeleteOptions(0), nil); err != nil {
 			return err
 		}
 	}
 	return d.create(ctx, pod, container.Name)
+}
+
+// addToCopy adds the container to a copy, or makes it of the one that has its name. Unless
+// --keep-labels is given, no controller or service selects the copy then. A copy of which
+// only images are changed stays as it is, labels included, as kubectl has it.
+func (d *debugOptions) addToCopy(pod *core.Pod, container *corev1.Container) error {
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
+	if at < 0 && d.image == "" {
+		container.Name = pod.Spec.Containers[0].Name
+		return nil
+	}
+	d.keep.strip(pod, d.profile == "legacy")
+	if d.profile != "legacy" && pod.Spec.ShareProcessNamespace == nil {
+		pod.Spec.ShareProcessNamespace = ptr.To(true)
+	}
+	if at >= 0 {
+		return d.changeContainer(&pod.Spec.Containers[at], *container)
+	}
+	if d.container == "" {
+		d.printf("Defaulting debug container name to %s.\n", container.Name)
+	}
+	pod.Spec.Containers = append(pod.Spec.Containers, *container)
+	d.warnUnprivileged(pod, container)
+	return nil
 }
 
 // setImages changes images as --set-image says.
