@@ -98,15 +98,10 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(loopbackUp(), l.checkAvailable(o)); err != nil {
-		return nil, err
-	}
 	// Before anything is made, so that a machine that is not ready stays as it was.
-	cniBin := ""
-	if !slices.Contains(o.Without, Containerd) {
-		if cniBin, err = checkTools(); err != nil {
-			return nil, err
-		}
+	cniBin, err := checkMachine(l, o)
+	if err != nil {
+		return nil, err
 	}
 	// Users other than root read what is made here, including users in containers.
 	// What they must not read gets its own mode.
@@ -134,6 +129,18 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		Kubeconfig: l.Kubeconfig("admin"), Server: s.server(),
 		Images: []string{images.Host + "/demo"},
 	}, nil
+}
+
+// checkMachine says what this machine lacks for a cluster, and where its CNI plugins are, if
+// they are needed.
+func checkMachine(l Layout, o UpOptions) (cniBin string, err error) {
+	if err := errors.Join(loopbackUp(), l.checkAvailable(o)); err != nil {
+		return "", err
+	}
+	if slices.Contains(o.Without, Containerd) {
+		return "", nil
+	}
+	return checkTools()
 }
 
 // renewedSummary is a word on how many certificates were.

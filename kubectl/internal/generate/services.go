@@ -64,30 +64,23 @@ type ServiceOptions struct {
 
 // Service makes a service.
 func Service(name string, o ServiceOptions) (*unstructured.Unstructured, error) {
-	spec := fields{}
-	if o.Type != "" {
-		spec["type"] = o.Type
-	}
-	if o.ClusterIP != "" {
-		spec["clusterIP"] = o.ClusterIP
-	}
-	if o.ExternalName != "" {
-		spec["externalName"] = o.ExternalName
-	} else if o.Type == "ExternalName" {
+	if o.ExternalName == "" && o.Type == "ExternalName" {
 		return nil, errors.New("an external name must be specified")
+	}
+	if o.Affinity != "" && o.Affinity != "None" && o.Affinity != "ClientIP" {
+		return nil, fmt.Errorf("unknown session affinity: %s", o.Affinity)
+	}
+	spec := fields{}
+	for field, value := range map[string]string{"type": o.Type, "clusterIP": o.ClusterIP, "externalName": o.ExternalName, "sessionAffinity": o.Affinity} {
+		if value != "" {
+			spec[field] = value
+		}
 	}
 	if o.ExternalIP != "" {
 		spec["externalIPs"] = []any{o.ExternalIP}
 	}
 	if o.BalancerIP != "" && o.Type == "LoadBalancer" {
 		spec["loadBalancerIP"] = o.BalancerIP
-	}
-	switch o.Affinity {
-	case "":
-	case "None", "ClientIP":
-		spec["sessionAffinity"] = o.Affinity
-	default:
-		return nil, fmt.Errorf("unknown session affinity: %s", o.Affinity)
 	}
 	if len(o.Selector) > 0 {
 		plain := fields{}

@@ -140,17 +140,7 @@ func (p *proxyOptions) handler() (http.Handler, error) {
 		}
 		to.Path = ""
 	}
-	forward := &httputil.ReverseProxy{
-		Transport: upgradeTransport{client.HTTP().Transport, upgraded}, FlushInterval: -1, // watches and logs are passed on as they arrive
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
-			r.Out.Host = to.Host
-			r.Out.Header.Del("Authorization") // the user's own credentials are added
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, "kctl proxy: "+err.Error(), http.StatusBadGateway)
-		},
-	}
+	forward := forwardTo(to, upgradeTransport{client.HTTP().Transport, upgraded})
 	mux := p.routes(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) }))
 	if p.disableFilter {
 		return mux, nil
@@ -162,6 +152,21 @@ func (p *proxyOptions) handler() (http.Handler, error) {
 		}
 		mux.ServeHTTP(w, r)
 	}), nil
+}
+
+// forwardTo passes requests on to the server, by a transport that adds the user's credentials.
+func forwardTo(to *url.URL, transport http.RoundTripper) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, // watches and logs are passed on as they arrive
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.Host = to.Host
+			r.Out.Header.Del("Authorization") // the user's own credentials are added
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, "kctl proxy: "+err.Error(), http.StatusBadGateway)
+		},
+	}
 }
 
 // routes serves the API, and files of this machine beside it, each below its prefix.
