@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
+	"k8s.io/apimachinery/pkg/util/remotecommand"
 
 	"kctl/proto/core"
 )
@@ -85,4 +87,47 @@ func TestDebugACopy(t *testing.T) {
 	if deleted.GracePeriodSeconds == nil || *deleted.GracePeriodSeconds != 0 {
 		t.Errorf("the replaced pod is deleted by %+v", deleted)
 	}
+}
+
+// The end of the input ends a session with a container whose input goes on, and what it
+// said before is shown; nobody waits for its end.
+func TestDebugEndsWithItsInput(t *testing.T) {
+	const pod = `"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"1"},
+		"spec":{"containers":[{"name":"c"}],"ephemeralContainers":[{"name":"d","image":"i","stdin":true}]},"status":{"ephemeralContainerStatuses":[{"name":"d","state":{"running":{}}}]}`
+	asked := false // for the log
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/attach"):
+			connection := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{remotecommand.StreamProtocolV5Name: {Binary: true, Channels: []wsstream.ChannelType{
+				wsstream.ReadChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.ReadChannel,
+			}}})
+			_, channels, err := connection.Open(w, r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer connection.Close()
+			fmt.Fprint(channels[3], `{"status":"Success"}`)
+		case strings.HasSuffix(r.URL.Path, "/log"):
+			if asked = true; r.URL.Query().Get("follow") == "true" {
+				t.Errorf("the log is followed: %s", r.URL)
+			}
+			fmt.Fprint(w, "early\n")
+		case r.URL.Query().Has("fieldSelector"):
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{`+pod+`}]}`)
+		case r.Method == http.MethodGet:
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}]}}`)
+		default:
+			fmt.Fprint(w, `{`+pod+`}`)
+		}
+	})
+	kctl(t, host, "", "debug", "p", "-i", "--image=i", "-c", "d", "--", "cat").prints(t, "early\n")
+	if !asked {
+		t.Error("nobody asked for the log")
+	}
+}
+
+// A selector that is none is refused before a node is cordoned.
+func TestDrainByASelectorThatIsNone(t *testing.T) {
+	kctl(t, "http://127.0.0.1:1", "", "drain", "n", "--pod-selector=x in (").want(t, 1, "--pod-selector=<pod_selector> must be a valid label selector")
 }

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -68,6 +69,9 @@ func (d *drainOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if len(args) > 0 && d.Labels != "" {
 		return errors.New("cannot specify both a node name and a --selector option")
+	}
+	if _, err := labels.Parse(d.podSelector); err != nil { // before a node is cordoned
+		return errors.New("--pod-selector=<pod_selector> must be a valid label selector")
 	}
 	ctx := cmd.Context()
 	targets, err := lookup.Targets(ctx, d.Sender.CLI, &d.Selection, args, core.Nodes.Name)

@@ -209,7 +209,7 @@ func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, containe
 	var code frame.ExitCode
 	switch {
 	case err == nil && !j.left && !j.heard.Load() && !startsAgain(pod, container):
-		return showLog(ctx, j.CLI, rest, pod, container, true)
+		return showLog(ctx, j.CLI, rest, pod, container, !j.stdin || hasOneInput(pod, container))
 	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
 		return err
 	}
@@ -217,6 +217,12 @@ func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, containe
 		j.Warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
 	}
 	return showLog(ctx, j.CLI, rest, pod, container, true)
+}
+
+// hasOneInput tells whether a container's input ends with that of the first who attached.
+// Otherwise the end of the input ends the session alone, and the container goes on.
+func hasOneInput(pod *core.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container && c.StdinOnce })
 }
 
 // lengthWriter counts what is written.
