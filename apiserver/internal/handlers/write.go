@@ -4,8 +4,9 @@ import (
 	"compress/gzip"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
+
+	"kctl/apiserver/internal/negotiation"
 )
 
 // minGzipSize is the length from which bodies are compressed; upstream's.
@@ -31,7 +32,7 @@ func (c *call) write(code int, contentType string, parts ...[]byte) {
 	}
 	if length >= minGzipSize {
 		header.Add("Vary", "Accept-Encoding")
-		if acceptsGzip(c.header("Accept-Encoding")) {
+		if negotiation.AcceptsGzip(c.gin.Request) {
 			c.writeGzip(code, parts)
 			return
 		}
@@ -88,14 +89,4 @@ func (c *call) writeGzip(code int, parts [][]byte) {
 		}
 	}
 	_ = z.Close() // as in writeParts
-}
-
-func acceptsGzip(header string) bool {
-	for part := range strings.SplitSeq(header, ",") {
-		coding, params, _ := strings.Cut(part, ";")
-		if strings.TrimSpace(coding) == "gzip" {
-			return strings.ReplaceAll(params, " ", "") != "q=0"
-		}
-	}
-	return false
 }

@@ -200,7 +200,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) error 
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if negotiation.AcceptsGzip(r) {
 		header.Set("Content-Encoding", "gzip")
 		w.WriteHeader(http.StatusOK)
 		if r.Method == http.MethodGet {
