@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 // includeObject is what the query's parameter of that name asks for.
@@ -36,6 +38,9 @@ func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
 		ColumnDefinitions: c.store.Info().Columns,
 		Rows:              make([]metav1.TableRow, len(items)),
 	}
+	if items, err = c.inRowOrder(items); err != nil {
+		return nil, err
+	}
 	for i, item := range items {
 		obj, err := c.store.Decode(item)
 		if err != nil {
@@ -51,6 +56,28 @@ func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
 			row.Object = runtime.RawExtension{Object: partial}
 		}
 		out.Rows[i] = row
+	}
+	return out, nil
+}
+
+// inRowOrder returns the items in the order in which the kind's tables have them.
+func (c *call) inRowOrder(items []registry.Encoded) ([]registry.Encoded, error) {
+	compare := c.store.Info().CompareRows
+	if compare == nil || len(items) < 2 {
+		return items, nil
+	}
+	objects, order := make([]core.Object, len(items)), make([]int, len(items))
+	for i, item := range items {
+		obj, err := c.store.Decode(item)
+		if err != nil {
+			return nil, err
+		}
+		objects[i], order[i] = obj, i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(objects[a], objects[b]) })
+	out := make([]registry.Encoded, len(items))
+	for i, at := range order {
+		out[i] = items[at]
 	}
 	return out, nil
 }

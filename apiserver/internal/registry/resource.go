@@ -101,6 +101,8 @@ type Info struct {
 	// object itself is ("ephemeralcontainers", "finalize").
 	Subresources []string
 	Columns      []metav1.TableColumnDefinition
+	// CompareRows is as in Strategy; it may be nil.
+	CompareRows func(a, b core.Object) int
 	// FieldTracker keeps metadata.managedFields; nil if fields have no owners.
 	FieldTracker *managedfields.Tracker
 	// ReturnDeletedObject is as in Strategy.

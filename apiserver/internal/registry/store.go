@@ -207,6 +207,10 @@ func (s *Store[T]) Info() Info {
 	if s.strategy.Row == nil {
 		columns = defaultColumns
 	}
+	var compare func(a, b core.Object) int
+	if s.strategy.CompareRows != nil {
+		compare = func(a, b core.Object) int { return s.strategy.CompareRows(a.(T), b.(T)) }
+	}
 	return Info{
 		Resource:     s.strategy.Resource,
 		Singular:     s.strategy.Singular,
@@ -217,6 +221,7 @@ func (s *Store[T]) Info() Info {
 		HasStatus:    s.strategy.Status != nil,
 		Subresources: s.subresourceNames(),
 		Columns:      columns,
+		CompareRows:  compare,
 		FieldTracker: s.tracker,
 		JSONOnly:     s.strategy.Encoding != nil,
 

@@ -136,6 +136,8 @@ type Strategy[T core.Object] struct {
 	// columns are Name and Age.
 	Columns []metav1.TableColumnDefinition
 	Row     func(obj T) []any
+	// CompareRows orders the rows of a table; nil for the order of the list.
+	CompareRows func(a, b T) int
 }
 
 // UpdateStrategy is one way to change an object: itself, its status or another

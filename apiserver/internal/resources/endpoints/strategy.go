@@ -44,7 +44,7 @@ func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { 
 			cell.Name(), cell.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(), //nolint:staticcheck
 		},
 		Row: func(e *corev1.Endpoints) []any { //nolint:staticcheck
-			return []any{e.Name, cell.OrNone(subsets(e.Subsets)), cell.Age(clock.Now(), e.CreationTimestamp)}
+			return []any{e.Name, subsets(e.Subsets), cell.Age(clock.Now(), e.CreationTimestamp)}
 		},
 	}
 }
@@ -136,6 +136,9 @@ func protocol(p corev1.Protocol, at *field.Path) field.ErrorList {
 }
 
 func subsets(all []corev1.EndpointSubset) string { //nolint:staticcheck
+	if len(all) == 0 {
+		return cell.None
+	}
 	var found []string
 	for _, subset := range all {
 		for _, port := range subset.Ports {

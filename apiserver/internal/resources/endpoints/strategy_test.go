@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
@@ -47,6 +48,22 @@ func TestEndpoints(t *testing.T) {
 			if got := fmt.Sprint(strategy.Row(e)); got != "[e 10.0.0.1:80 <unknown>]" {
 				t.Errorf("row is %s", got)
 			}
+		}
+	}
+}
+
+func TestEndpointsCell(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]": "<none>",
+		"[{notReadyAddresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}]": "",
+		"[{addresses: [{ip: 10.0.0.1}]}]":                              "10.0.0.1",
+	} {
+		var all []corev1.EndpointSubset //nolint:staticcheck // old clients still use it
+		if err := yaml.UnmarshalStrict([]byte(text), &all); err != nil {
+			t.Fatal(err)
+		}
+		if got := subsets(all); got != want {
+			t.Errorf("%s: %q", text, got)
 		}
 	}
 }

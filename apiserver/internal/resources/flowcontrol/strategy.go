@@ -1,6 +1,7 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -55,6 +56,10 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 			"PriorityLevel": flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
 			"MissingPL":     "references a broken or non-existent PriorityLevelConfiguration",
 		}),
+		// As requests are matched.
+		CompareRows: func(a, b *flowcontrolv1.FlowSchema) int {
+			return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
+		},
 		Row: func(s *flowcontrolv1.FlowSchema) []any {
 			method, missing := cell.None, "?"
 			if s.Spec.DistinguisherMethod != nil {

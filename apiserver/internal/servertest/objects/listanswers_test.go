@@ -65,6 +65,19 @@ func TestListAnswers(t *testing.T) {
 		}
 	}
 	t.Run("columns", func(t *testing.T) { sameColumns(t, c) })
+	t.Run("rows of flow schemas", func(t *testing.T) { inMatchingOrder(t, c) })
+}
+
+// inMatchingOrder: tables have flow schemas in the order in which they are matched.
+func inMatchingOrder(t *testing.T, c *cluster) {
+	_, text := c.Ask(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}, nil)
+	var table metav1.Table
+	if err := json.Unmarshal(text, &table); err != nil || len(table.Rows) < 3 {
+		t.Fatalf("%v: %.300s", err, text)
+	}
+	if first, last := table.Rows[0].Cells[0], table.Rows[len(table.Rows)-1].Cells[0]; first != "exempt" || last != "catch-all" {
+		t.Errorf("from %v to %v", first, last)
+	}
 }
 
 //go:embed testdata/columns.txt
