@@ -23,7 +23,7 @@ func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorLi
 		devicePaths.Insert(device.DevicePath)
 		deviceNames.Insert(device.Name)
 	}
-	places := sets.New[string]()
+	places, mounted := sets.New[string](), sets.New[string]()
 	for i := range c.VolumeMounts {
 		m, path := &c.VolumeMounts[i], at.Child("volumeMounts").Index(i)
 		if m.Name == "" {
@@ -39,6 +39,7 @@ func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorLi
 			errs = append(errs, field.Invalid(path.Child("mountPath"), m.MountPath, "must be unique"))
 		}
 		places.Insert(m.MountPath)
+		mounted.Insert(m.Name)
 		if deviceNames.Has(m.Name) {
 			errs = append(errs, field.Invalid(path.Child("name"), m.Name, "must not already exist in volumeDevices"))
 		}
@@ -47,7 +48,7 @@ func (s *containerScope) mounts(c *core.Container, at *field.Path) field.ErrorLi
 		}
 		errs = append(errs, validateMount(m, c, path, at.Child("volumeMounts"))...)
 	}
-	return append(errs, s.devices(c, at.Child("volumeDevices"))...)
+	return append(errs, s.devices(c, places, mounted, at.Child("volumeDevices"))...)
 }
 
 // validateMount validates one mount. As in upstream, only one message has its
@@ -94,7 +95,7 @@ func validateReadOnly(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func (s *containerScope) devices(c *core.Container, at *field.Path) field.ErrorList {
+func (s *containerScope) devices(c *core.Container, places, mounted sets.Set[string], at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	paths, names := sets.New[string](), sets.New[string]()
 	for i, device := range c.VolumeDevices {
@@ -117,6 +118,12 @@ func (s *containerScope) devices(c *core.Container, at *field.Path) field.ErrorL
 			errs = append(errs, field.Invalid(path.Child("devicePath"), device.DevicePath, "must be unique"))
 		}
 		paths.Insert(device.DevicePath)
+		if mounted.Has(device.Name) {
+			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "must not already exist in volumeMounts"))
+		}
+		if places.Has(device.DevicePath) {
+			errs = append(errs, field.Invalid(path.Child("devicePath"), device.DevicePath, "must not already exist as a path in volumeMounts"))
+		}
 	}
 	return errs
 }

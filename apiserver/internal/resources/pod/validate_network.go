@@ -91,16 +91,12 @@ func validateHostname(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		return errs
 	}
 	path := at.Child("hostnameOverride")
-	switch {
-	case *override == "":
-		errs = append(errs, field.Invalid(path, *override, "must not be empty"))
-	case len(*override) > maxHostname:
+	if len(*override) > maxHostname {
 		errs = append(errs, field.TooLong(path, *override, maxHostname))
-	default:
-		errs = append(errs, check.Subdomain(*override, path)...)
 	}
+	errs = append(errs, check.Subdomain(*override, path)...)
 	if spec.SetHostnameAsFQDN != nil && *spec.SetHostnameAsFQDN {
-		errs = append(errs, field.Forbidden(at.Child("setHostnameAsFQDN"), "may not be specified when hostnameOverride is specified"))
+		errs = append(errs, field.Forbidden(path, "may not be specified when setHostnameAsFQDN is true"))
 	}
 	if spec.HostNetwork {
 		errs = append(errs, field.Forbidden(path, "may not be specified when hostNetwork is true"))

@@ -36,11 +36,11 @@ func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) f
 	errs = append(errs, validateProbe(c.StartupProbe, at.Child("startupProbe"))...)
 
 	// Liveness and startup probes succeed at the first success; only readiness counts.
-	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "startupProbe": c.StartupProbe} {
+	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
 		if probe == nil {
 			continue
 		}
-		if probe.SuccessThreshold != 1 {
+		if probe.SuccessThreshold != 1 && probe != c.ReadinessProbe {
 			errs = append(errs, field.Invalid(at.Child(name, "successThreshold"), probe.SuccessThreshold, "must be 1"))
 		}
 		if grace := probe.TerminationGracePeriodSeconds; grace != nil && *grace <= 0 {

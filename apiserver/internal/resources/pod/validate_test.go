@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -241,8 +242,35 @@ func TestValidateScheduling(t *testing.T) {
 		{"{containers: [{name: a, image: i}], topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: Cry}]}", `spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: "Cry"`},
 		{"{containers: [{name: a, image: i}], securityContext: {sysctls: [{name: A}]}}", `spec.securityContext.sysctls[0].name: Invalid value: "A": must have at most 253 characters`},
 		{"{containers: [{name: a, image: i}], hostNetwork: true, securityContext: {sysctls: [{name: net.core.x}]}}", `spec.securityContext.sysctls[0].name: Invalid value: "net.core.x": may not be specified when 'hostNetwork' is true`},
+		{"{containers: [{name: a, image: i}], hostnameOverride: a, setHostnameAsFQDN: true}", "spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true"},
 		{"{containers: [{name: a, image: i}], hostPID: true, shareProcessNamespace: true}", "spec.securityContext.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"},
 		{"{containers: [{name: a, image: i}], hostUsers: false, hostIPC: true}", "spec.HostIPC: Forbidden: when `hostUsers` is false"},
 		{"{containers: [{name: a, image: i, volumeDevices: [{name: v, devicePath: /d}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], hostUsers: false}", "spec.containers[0].volumeDevices: Forbidden: when `hostUsers` is false"},
 	})
+}
+
+// Where one fault has several messages, all of kube-apiserver's v1.37.2 are there.
+func TestEveryMessageOfAFault(t *testing.T) {
+	for text, want := range map[string][]string{
+		"{volumeMounts: [{name: v, mountPath: /d}], volumeDevices: [{name: v, devicePath: /d}]}": {
+			`spec.containers[0].volumeMounts[0].name: Invalid value: "v": must not already exist in volumeDevices`,
+			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/d": must not already exist as a path in volumeDevices`,
+			`spec.containers[0].volumeDevices[0].name: Invalid value: "v": must not already exist in volumeMounts`,
+			`spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/d": must not already exist as a path in volumeMounts`,
+		},
+		"{readinessProbe: {exec: {command: [x]}, successThreshold: 2, terminationGracePeriodSeconds: -1}}": {
+			"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: -1: must be greater than 0",
+			"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: -1: must not be set for readinessProbes",
+		},
+	} {
+		pod := fromYAML(t, "metadata: {name: web, namespace: default}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: i, "+text[1:]+"]}")
+		setAllDefaults(pod)
+		var got []string
+		for _, err := range validateCreate(pod) {
+			got = append(got, err.Error())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\n  got: %s\n want: %s", text, strings.Join(got, "\n       "), strings.Join(want, "\n       "))
+		}
+	}
 }
