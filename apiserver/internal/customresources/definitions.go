@@ -3,7 +3,7 @@ package customresources
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"strings"
@@ -214,6 +214,10 @@ type Info struct {
 	Selectable []string
 	// Terminating: the definition is being deleted, and nothing new may be written.
 	Terminating bool
+	// Hash changes with what the definition says, and Schema reads the objects' schema in the
+	// state of the definition that the Hash is of.
+	Hash   [sha256.Size]byte
+	Schema func() *apiextensionsv1.JSONSchemaProps
 }
 
 // Infos describe what is served, ordered by group, version and name, without
@@ -223,7 +227,9 @@ func (d *Definitions) Infos() []Info {
 	var out []Info
 	for gvr, e := range s.served {
 		v := e.version(gvr.Version)
-		out = append(out, Info{e.info(gvr.Version), v.hasScale, v.selectable, e.terminating})
+		out = append(out, Info{e.info(gvr.Version), v.hasScale, v.selectable, e.terminating, e.hash, func() *apiextensionsv1.JSONSchemaProps {
+			return e.schema(gvr.Version)
+		}})
 	}
 	slices.SortFunc(out, func(a, b Info) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), compareVersions(b.Version, a.Version), strings.Compare(a.Name, b.Name))
@@ -258,27 +264,14 @@ func (d *Definitions) Resources() []registry.Resource {
 	return out
 }
 
-// DefinitionHash changes with what a definition says of a resource.
-func (d *Definitions) DefinitionHash(gvr schema.GroupVersionResource) (mark, listKind string) {
-	e := d.snapshot().served[gvr]
-	if e == nil {
-		return "", ""
-	}
-	return hex.EncodeToString(e.hash[:]), e.names.ListKind
-}
-
-// Schema reads a definition's schema of a resource, nil if it has none.
-func (d *Definitions) Schema(gvr schema.GroupVersionResource) *apiextensionsv1.JSONSchemaProps {
-	e := d.snapshot().served[gvr]
-	if e == nil {
-		return nil
-	}
+// schema reads the objects' schema of a version, nil if it has none.
+func (e *entry) schema(version string) *apiextensionsv1.JSONSchemaProps {
 	def, err := e.decodeDefinition()
 	if err != nil {
 		return nil
 	}
 	for i := range def.Spec.Versions {
-		if v := &def.Spec.Versions[i]; v.Name == gvr.Version && v.Schema != nil {
+		if v := &def.Spec.Versions[i]; v.Name == version && v.Schema != nil {
 			return v.Schema.OpenAPIV3Schema
 		}
 	}

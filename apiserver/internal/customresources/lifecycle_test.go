@@ -128,3 +128,32 @@ func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 	}
 	staysUntouched("deleted")
 }
+
+// TestSchemaIsThatOfTheHash: who has been told of a definition reads its schema as it was then,
+// also when it has changed since, or is gone: what is made of it is kept under the Hash.
+func TestSchemaIsThatOfTheHash(t *testing.T) {
+	d, definitions, def := createdKnobs(t)
+	update := func(subresource string, change func(*definition)) Info {
+		t.Helper()
+		_, err := definitions.UpdateTyped(t.Context(), "", def.Name, subresource, func(d *definition) error { change(d); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := definitions.GetTyped(t.Context(), "", def.Name, ""); err != nil { // until the cache has it
+			t.Fatal(err)
+		}
+		infos := d.Infos()
+		if len(infos) != 1 {
+			t.Fatalf("infos are %v", infos)
+		}
+		return infos[0]
+	}
+	first := update("status", func(d *definition) {
+		d.Status.AcceptedNames = d.Spec.Names
+		d.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+	})
+	second := update("", func(d *definition) { d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "another" })
+	if first.Hash == second.Hash || first.Schema().Description != "" || second.Schema().Description != "another" {
+		t.Errorf("first %x %q, second %x %q", first.Hash, first.Schema().Description, second.Hash, second.Schema().Description)
+	}
+}

@@ -1,12 +1,12 @@
 package server
 
 import (
+	"encoding/hex"
 	"errors"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -113,10 +113,9 @@ func (d described) Remotes() []openapi.Remote { return d.aggregator.Descriptions
 func (d described) Customs() []openapi.Custom {
 	var out []openapi.Custom
 	for _, info := range d.definitions.Infos() {
-		mark, listKind := d.definitions.DefinitionHash(info.GVR())
-		out = append(out, openapi.Custom{Info: info.Info, ListKind: listKind, Mark: mark, Selectable: info.Selectable, Schema: func() *apiextensionsv1.JSONSchemaProps {
-			return d.definitions.Schema(info.GVR())
-		}})
+		out = append(out, openapi.Custom{
+			Info: info.Info, ListKind: info.ListKind, Mark: hex.EncodeToString(info.Hash[:]), Selectable: info.Selectable, Schema: info.Schema,
+		})
 	}
 	return out
 }
