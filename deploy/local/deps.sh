@@ -44,6 +44,7 @@ for set in "$@"; do
 		want etcd-server etcd
 		want systemd systemd-analyze
 		want dbus-daemon dbus-daemon # a bus for the kubelet's tests of shutdowns
+		want btrfs-progs mkfs.btrfs # a file system with subvolumes
 		;;
 	runtime) # what make runtime builds runc with
 		want gcc gcc
