@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -146,7 +147,8 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	if was.VolumeName == "" {
 		was.VolumeName = now.Spec.VolumeName
 	}
-	if was.StorageClassName == nil && old.Status.Phase != corev1.ClaimBound {
+	errs := sameClass(now, old)
+	if class, annotated := old.Annotations[corev1.BetaStorageClassAnnotation]; was.StorageClassName == nil && (!annotated || class == ptr.Deref(now.Spec.StorageClassName, "")) {
 		was.StorageClassName = now.Spec.StorageClassName // the default class, set later
 	}
 	if old.Status.Phase == corev1.ClaimBound {
@@ -155,7 +157,6 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		}
 		was.VolumeAttributesClassName = now.Spec.VolumeAttributesClassName
 	}
-	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(*was, now.Spec) {
 		errs = append(errs, field.Forbidden(specPath, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 	}
@@ -165,4 +166,16 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		errs = append(errs, field.Forbidden(specPath.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
 	}
 	return append(errs, check.Unchanged(now.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+}
+
+// sameClass checks the annotation that names the class of old claims: it stays, or the field
+// takes its place.
+func sameClass(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
+	const key = corev1.BetaStorageClassAnnotation
+	class, annotated := old.Annotations[key]
+	_, still := now.Annotations[key]
+	if annotated && !still && old.Spec.StorageClassName == nil && now.Spec.StorageClassName != nil && *now.Spec.StorageClassName == class {
+		return nil
+	}
+	return check.Unchanged(now.Annotations[key], class, field.NewPath("metadata", "annotations", key))
 }
