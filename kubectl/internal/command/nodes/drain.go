@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -37,6 +40,7 @@ type drainOptions struct {
 	grace                                   int64
 	timeout                                 time.Duration
 	skipWait                                int64
+	saying                                  sync.Mutex
 }
 
 func newDrain(c *frame.CLI) *cobra.Command {
@@ -109,17 +113,30 @@ func (d *drainOptions) drain(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for i := range leaving {
-		failed = append(failed, d.evict(ctx, &leaving[i]))
+	failed := make([]error, len(leaving))
+	var all sync.WaitGroup
+	for i := range leaving { // side by side: one that a budget keeps may wait for the others to move
+		all.Go(func() { failed[i] = d.moveOut(ctx, &leaving[i]) })
 	}
-	if err := errors.Join(failed...); err != nil || d.DryRun != frame.DryRunNone {
+	all.Wait()
+	return utilerrors.NewAggregate(failed)
+}
+
+// moveOut evicts a pod and waits until it is gone.
+func (d *drainOptions) moveOut(ctx context.Context, pod *core.Pod) error {
+	err := d.evict(ctx, pod)
+	if err != nil || d.DryRun != frame.DryRunNone {
 		return err
 	}
-	for i := range leaving {
-		failed = append(failed, d.untilEvicted(ctx, &leaving[i]))
-	}
-	return errors.Join(failed...)
+	return d.untilEvicted(ctx, pod)
+}
+
+// say writes a line for one of the pods that are evicted side by side.
+func (d *drainOptions) say(to io.Writer, format string, args ...any) error {
+	d.saying.Lock()
+	defer d.saying.Unlock()
+	_, err := fmt.Fprintf(printer.VisibleTo(to), format+"\n", args...)
+	return err
 }
 
 // The reasons why a pod keeps a node from being drained, in the order in which
@@ -213,8 +230,7 @@ func (d *drainOptions) evict(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	if d.DryRun == frame.DryRunClient {
-		_, err := fmt.Fprintf(printer.VisibleTo(d.Out), "evicting pod %s/%s (dry run)\n", pod.Namespace, pod.Name)
-		return err
+		return d.say(d.Out, "evicting pod %s/%s (dry run)", pod.Namespace, pod.Name)
 	}
 	options := &metav1.DeleteOptions{}
 	if d.grace >= 0 {
@@ -224,7 +240,9 @@ func (d *drainOptions) evict(ctx context.Context, pod *core.Pod) error {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	for {
-		fmt.Fprintf(printer.VisibleTo(d.Out), "%s\n", d.DryRun.Mark("evicting pod "+pod.Namespace+"/"+pod.Name))
+		if err := d.say(d.Out, "%s", d.DryRun.Mark("evicting pod "+pod.Namespace+"/"+pod.Name)); err != nil {
+			return err
+		}
 		pods := client.Resource(core.Pods, pod.Namespace)
 		if d.disableEviction {
 			err = pods.Delete(ctx, pod.Name, options, nil)
@@ -236,14 +254,22 @@ func (d *drainOptions) evict(ctx context.Context, pod *core.Pod) error {
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return d.outOfTime(pod)
 		case !apierrors.IsTooManyRequests(err):
 			return fmt.Errorf("error when evicting pods/%q -n %q: %w", pod.Name, pod.Namespace, err)
 		}
-		fmt.Fprintf(printer.VisibleTo(d.Err), "error when evicting pods/%q -n %q (will retry after 5s): %v\n", pod.Name, pod.Namespace, err)
+		if err := d.say(d.Err, "error when evicting pods/%q -n %q (will retry after 5s): %v", pod.Name, pod.Namespace, err); err != nil {
+			return err
+		}
 		if err := backoff.Sleep(ctx, d.Clock, evictPause); err != nil {
-			return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", pod.Name, pod.Namespace, d.timeout)
+			return d.outOfTime(pod)
 		}
 	}
+}
+
+func (d *drainOptions) outOfTime(pod *core.Pod) error {
+	return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", pod.Name, pod.Namespace, d.timeout)
 }
 
 // overduePause is how long it takes until a pod is looked at again.
@@ -265,8 +291,7 @@ func (d *drainOptions) untilOverdue(ctx context.Context, pod *core.Pod) (skipped
 		case err != nil:
 			return false, err
 		case now.DeletionTimestamp != nil && d.Clock.Since(now.DeletionTimestamp.Time) > time.Duration(d.skipWait)*time.Second:
-			_, err := fmt.Fprintf(d.Out, "pod %q has DeletionTimestamp older than %v seconds, skipping\n", pod.Name, d.skipWait)
-			return true, err
+			return true, d.say(d.Out, "pod %q has DeletionTimestamp older than %v seconds, skipping", pod.Name, d.skipWait)
 		}
 		if err := backoff.Sleep(ctx, d.Clock, overduePause); err != nil {
 			return false, fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
@@ -288,6 +313,5 @@ func (d *drainOptions) untilEvicted(ctx context.Context, pod *core.Pod) error {
 	if d.disableEviction {
 		done = "deleted"
 	}
-	_, err := fmt.Fprintf(printer.VisibleTo(d.Out), "pod/%s %s\n", pod.Name, done)
-	return err
+	return d.say(d.Out, "pod/%s %s", pod.Name, done)
 }
