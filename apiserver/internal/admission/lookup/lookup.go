@@ -10,8 +10,9 @@ import (
 	"kctl/proto/core"
 )
 
-// maxDecoded bounds the decoded objects that are cached.
-const maxDecoded = 4096
+// maxDecoded bounds, in bytes as they are encoded, the decoded objects that are cached. Decoded,
+// they take several times as much.
+const maxDecoded = 2 << 20
 
 // Source is the resource to look in: a registry.Resource.
 type Source interface {
@@ -25,12 +26,14 @@ type Objects[T core.Object] struct {
 
 	mu      sync.Mutex
 	decoded map[key]decodedEntry[T]
+	size    int // of all decoded ones, as maxDecoded counts
 }
 
 type key struct{ namespace, name string }
 
 type decodedEntry[T core.Object] struct {
 	revision int64
+	size     int
 	obj      T
 }
 
@@ -70,12 +73,18 @@ func (o *Objects[T]) decode(k key, encoded registry.Encoded, err error) (T, erro
 	if err != nil {
 		return none, err
 	}
-	obj := decoded.(T)
+	entry := decodedEntry[T]{revision: encoded.Revision, size: len(encoded.JSON), obj: decoded.(T)}
+	o.keep(k, entry)
+	return entry.obj, nil
+}
+
+func (o *Objects[T]) keep(k key, entry decodedEntry[T]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.decoded) >= maxDecoded {
+	o.size += entry.size - o.decoded[k].size
+	if o.size > maxDecoded {
 		clear(o.decoded)
+		o.size = entry.size
 	}
-	o.decoded[k] = decodedEntry[T]{encoded.Revision, obj}
-	return obj, nil
+	o.decoded[k] = entry
 }
