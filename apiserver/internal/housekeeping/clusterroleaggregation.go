@@ -54,15 +54,38 @@ func (a *clusterRoleAggregation) sync(ctx context.Context, key informer.Key) (ti
 	if err != nil {
 		return 0, err
 	}
-	if equality.Semantic.DeepEqual(role.Rules, rules) {
+	done := !hasCollected(role)
+	if len(rules) > 0 {
+		done = hasCollected(role) && equality.Semantic.DeepEqual(role.Rules, rules)
+	}
+	if done {
 		return 0, nil
+	}
+	return 0, ignoreNotFound(a.collect(ctx, key.Name, rules), "write the collected rules")
+}
+
+// collect makes rules those of a role, and the loop their only owner. Without any, the loop
+// owns nothing, and those that it wrote go; what a user wrote stays, as in upstream.
+func (a *clusterRoleAggregation) collect(ctx context.Context, name string, rules []rbacv1.PolicyRule) error {
+	target := registry.Target{Name: name}
+	if len(rules) == 0 {
+		return registry.Apply(ctx, a.store, target, aggregationName, map[string]any{})
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: rules})
 	if err != nil {
-		return 0, fmt.Errorf("encode the collected rules: %w", err)
+		return fmt.Errorf("encode the collected rules: %w", err)
 	}
-	err = registry.Apply(ctx, a.store, registry.Target{Name: key.Name}, aggregationName, map[string]any{"rules": fields["rules"]})
-	return 0, ignoreNotFound(err, "write the collected rules")
+	return registry.ApplyAnew(ctx, a.store, target, aggregationName, map[string]any{"rules": fields["rules"]}, func(current core.Object) {
+		current.(*rbacv1.ClusterRole).Rules = nil
+	})
+}
+
+// hasCollected reports whether the loop owns a role's rules. It does not own those that earlier
+// builds of it wrote, which it must take over: rules that it does not own never go.
+func hasCollected(role *rbacv1.ClusterRole) bool {
+	return slices.ContainsFunc(role.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == aggregationName && e.Operation == metav1.ManagedFieldsOperationApply
+	})
 }
 
 // aggregatedRules are the rules of all other roles that the role's selectors match,

@@ -35,6 +35,12 @@ func Modify(ctx context.Context, objects updater, target Target, manager string,
 // Apply applies fields of an existing object for one of the server's own loops, without
 // admission, and whoever owned them before.
 func Apply(ctx context.Context, objects Objects, target Target, manager string, fields map[string]any) error {
+	return ApplyAnew(ctx, objects, target, manager, fields, func(core.Object) {})
+}
+
+// ApplyAnew is Apply for fields that have no other owners afterwards, also where the object
+// has the same values already: without takes them from it first.
+func ApplyAnew(ctx context.Context, objects Objects, target Target, manager string, fields map[string]any, without func(current core.Object)) error {
 	info := objects.Info()
 	applied := &unstructured.Unstructured{Object: fields}
 	applied.SetGroupVersionKind(info.GVK())
@@ -45,6 +51,7 @@ func Apply(ctx context.Context, objects Objects, target Target, manager string, 
 		if current == nil {
 			return nil, apierrors.NewNotFound(schema.GroupResource{Group: info.Group, Resource: info.Name}, target.Name)
 		}
+		without(current)
 		return info.FieldTracker.Apply(current, applied.DeepCopy(), by, true)
 	}, Admission{TrackFields: func(core.Object, core.Object, []byte) {}}, &metav1.UpdateOptions{})
 	return err
