@@ -156,3 +156,36 @@ func TestRecordsOfPodsAsAWhole(t *testing.T) {
 		t.Errorf("what it asks for now counts as granted: %+v", grown.Allocated(pod).Spec)
 	}
 }
+
+// One of the two files can be lost. What the pod's status says stands in for it: pod-level
+// resources stay granted, and a resize that was not done yet is done.
+func TestHalfARecord(t *testing.T) {
+	sized := func(cpu string) *core.Pod {
+		pod := asking("", cpu)
+		pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}
+		return pod
+	}
+	pod := sized("2")
+	pod.Status.Resources = sized("1").Spec.Resources
+	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", Resources: &sized("1").Spec.Containers[0].Resources}}
+	for name, c := range map[string]struct {
+		record          Record
+		granted, actual string
+	}{
+		"nothing":          {Record{}, "1", "1"},
+		"what was granted": {Record{Granted: requirements(pod)}, "2", "1"},
+		"what it has":      {Record{Actual: requirements(pod)}, "1", "2"},
+	} {
+		m := New()
+		m.Restore(map[types.UID]Record{pod.UID: c.record})
+		for what, is := range map[string]struct {
+			pod  *core.Pod
+			want string
+		}{"granted": {m.Allocated(pod), c.granted}, "actual": {m.AsActual(pod), c.actual}} {
+			spec := is.pod.Spec
+			if spec.Resources == nil || spec.Resources.Limits.Cpu().String() != is.want || spec.Containers[0].Resources.Requests.Cpu().String() != is.want {
+				t.Errorf("of %s: %s is %+v of %+v, want %s", name, what, spec.Containers[0].Resources, spec.Resources, is.want)
+			}
+		}
+	}
+}

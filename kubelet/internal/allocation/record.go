@@ -12,7 +12,8 @@ import (
 	"kctl/proto/core"
 )
 
-// Record is what is to be known of a pod after a restart, by container or Pod.
+// Record is what is to be known of a pod after a restart, by container or Pod. What is nil is
+// not known.
 type Record struct {
 	Granted map[string]corev1.ResourceRequirements
 	// Actual has, for containers, the limits that are in force: their own, or else the pod's.
@@ -68,9 +69,14 @@ func (m *Manager) Retain(known func(types.UID) bool) {
 }
 
 // restore replaces what a pod's status says by what was recorded, which is more exact: the
-// status may not have been sent any more.
+// status may not have been sent any more. It stands where nothing was recorded.
 func (e *entry) restore(pod *core.Pod, r Record) {
-	e.allocated = recordedOf(pod, e.allocated, r.Granted)
+	if r.Granted != nil {
+		e.allocated = recordedOf(pod, e.allocated, r.Granted)
+	}
+	if r.Actual == nil {
+		return
+	}
 	was := with(pod, e.allocated)
 	e.actual = recordedOf(pod, e.allocated, r.Actual)
 	for name, has := range r.Actual {
