@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,21 +42,30 @@ func (k *Kubelet) expectAPIPods(ctx context.Context) {
 	k.mux.Expect(core.ApiserverSource, uids)
 }
 
-// runSources runs the sources that are configured.
+// runSources runs the sources that are configured. Those of manifests wait for the runtime; it
+// may take minutes to answer, and nothing else waits for it.
 func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
-	if k.client != nil {
-		k.expectAPIPods(ctx)
-	}
+	expect := sync.OnceFunc(func() {
+		if k.client != nil {
+			k.expectAPIPods(ctx)
+		}
+	})
 	if k.config.StaticPodPath != "" {
 		file := &source.File{Path: k.config.StaticPodPath, NodeName: k.nodeName, Period: k.config.FileCheckFrequency, Clock: k.clock, Logger: k.logger}
-		run(func() error { return file.Run(ctx, k.mux) })
+		run(func() error {
+			expect()
+			return file.Run(ctx, k.mux)
+		})
 	}
 	if k.config.StaticPodURL != "" {
 		url := &source.HTTP{
 			URL: k.config.StaticPodURL, Header: k.config.StaticPodURLHeader, NodeName: k.nodeName, Period: k.config.HTTPCheckFrequency,
 			Clock: k.clock, Logger: k.logger, Client: source.NewClient(manifestTimeout),
 		}
-		run(func() error { return url.Run(ctx, k.mux) })
+		run(func() error {
+			expect()
+			return url.Run(ctx, k.mux)
+		})
 	}
 	if k.client != nil {
 		run(func() error { return k.services.Run(ctx) })

@@ -79,11 +79,14 @@ func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
 }
 
 // Expect claims the UIDs of a source's pods until the source is heard: an earlier kubelet runs
-// them, and a copy in another source, which may be heard first, would end them.
+// them, and a copy in another source, which may be heard first, would end them. A source that
+// was heard has said itself what it has.
 func (m *Mux) Expect(source string, uids []types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.claimed[source] = setOf(uids)
+	if m.sources[source] == nil {
+		m.claimed[source] = setOf(uids)
+	}
 }
 
 // claim takes the UIDs of a source's pods from the sources after it, whose pods with these
