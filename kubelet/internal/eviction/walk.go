@@ -167,9 +167,10 @@ func (w *walker) list(fd int, mounts mounted) (dirs []entry) {
 	return dirs
 }
 
+// look is stat(2) with the attributes of the file. It mounts nothing, as stat does not.
 func look(at int, name string, flags int) (*unix.Statx_t, error) {
 	var stat unix.Statx_t
-	err := unix.Statx(at, name, flags, unix.STATX_BASIC_STATS, &stat)
+	err := unix.Statx(at, name, flags|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &stat)
 	return &stat, err
 }
 
