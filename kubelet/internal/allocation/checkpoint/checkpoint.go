@@ -137,7 +137,14 @@ func (k *Keeper) write(name string, entries map[types.UID]entry) error {
 	if bytes.Equal(text, k.written[name]) {
 		return nil
 	}
-	if err := pki.WriteFile(filepath.Join(k.Dir, name), text); err != nil {
+	path := filepath.Join(k.Dir, name)
+	if err := pki.WriteFile(path, text); err != nil {
+		// What is there is not so any more, and a kubelet that starts would believe it rather than
+		// the pods' statuses.
+		delete(k.written, name)
+		if gone := os.Remove(path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+			return errors.Join(err, gone)
+		}
 		return err
 	}
 	if k.written == nil {

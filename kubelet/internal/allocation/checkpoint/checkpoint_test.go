@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,4 +150,49 @@ func TestRun(t *testing.T) {
 		}
 		go func() { <-done }() // once the test's context ends
 	})
+}
+
+// What can't be written any more leaves nothing old behind, and is written as soon as there is
+// room.
+func TestAFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root, to mount a small disk")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	k := newKeeper(dir)
+	k.Manager.Allocated(pod("p", "1"))
+	if err := k.Save(); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := files(t, dir)
+	other := filepath.Join(dir, "other")
+	if err := os.WriteFile(other, make([]byte, 64<<10), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("the disk is not full: %v", err)
+	}
+	k.Manager.Allocated(pod("q", "1"))
+	if err := k.Save(); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("error %v", err)
+	}
+	after := newKeeper(dir)
+	if err := after.Load(); err != nil || after.Manager.Records()["p"].Granted != nil {
+		t.Errorf("a kubelet that starts knows %v, %v", after.Manager.Records(), err)
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	k.Manager.Forget("q") // so that the same is to be written as at first
+	if err := k.Save(); err != nil {
+		t.Error(err)
+	}
+	if again, _ := files(t, dir); again != first {
+		t.Errorf("%s, at first %s", again, first)
+	}
 }
