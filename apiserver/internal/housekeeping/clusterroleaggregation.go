@@ -54,11 +54,8 @@ func (a *clusterRoleAggregation) sync(ctx context.Context, key informer.Key) (ti
 	if err != nil {
 		return 0, err
 	}
-	done := !hasCollected(role)
-	if len(rules) > 0 {
-		done = hasCollected(role) && equality.Semantic.DeepEqual(role.Rules, rules)
-	}
-	if done {
+	wanted := len(rules) > 0
+	if hasCollected(role) == wanted && (!wanted || equality.Semantic.DeepEqual(role.Rules, rules)) {
 		return 0, nil
 	}
 	return 0, ignoreNotFound(a.collect(ctx, key.Name, rules), "write the collected rules")

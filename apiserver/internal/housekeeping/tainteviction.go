@@ -12,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
+	pods "kctl/apiserver/internal/resources/pod"
 	"kctl/proto/core"
 )
 
@@ -192,21 +193,9 @@ func (e *taintEviction) evict(ctx context.Context, pod informer.Pod) error {
 
 // setDisruptionTarget records in a pod's status why it has to go.
 func setDisruptionTarget(p *core.Pod, reason, message string, now metav1.Time) {
-	why := corev1.PodCondition{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
-		ObservedGeneration: p.Generation, LastTransitionTime: now,
-	}
-	for i, c := range p.Status.Conditions {
-		if c.Type != why.Type {
-			continue
-		}
-		if c.Status == why.Status {
-			why.LastTransitionTime = c.LastTransitionTime
-		}
-		p.Status.Conditions[i] = why
-		return
-	}
-	p.Status.Conditions = append(p.Status.Conditions, why)
+	pods.SetCondition(&p.Status, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: p.Generation,
+	}, now)
 }
 
 // deletePod changes the pod's status, and deletes this pod and no other of its

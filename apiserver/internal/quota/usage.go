@@ -195,8 +195,8 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 	return errors.Join(errs...)
 }
 
-// updateStatus changes the status of a quota in the name of a field manager; if the quota is gone, there is nothing to
-// do.
+// updateStatus changes the status of a quota in the name of a field manager; if the
+// quota is gone, there is nothing to do.
 func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager string, dry bool, change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {

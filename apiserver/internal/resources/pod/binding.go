@@ -108,7 +108,7 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	pod.Status.NominatedNodeName = ""
 	pod.Annotations = withEntries(pod.Annotations, binding.Annotations)
 	pod.Labels = withEntries(pod.Labels, binding.Labels)
-	setCondition(&pod.Status, corev1.PodCondition{
+	SetCondition(&pod.Status, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
 	}, metav1.NewTime(b.clock.Now()))
 	return nil
@@ -123,9 +123,9 @@ func withEntries(to, more map[string]string) map[string]string {
 	return to
 }
 
-// setCondition replaces the condition of its type; the transition time stays if
+// SetCondition replaces the condition of its type; the transition time stays if
 // the status does.
-func setCondition(status *core.PodStatus, condition corev1.PodCondition, now metav1.Time) {
+func SetCondition(status *core.PodStatus, condition corev1.PodCondition, now metav1.Time) {
 	condition.LastTransitionTime = now
 	for i := range status.Conditions {
 		old := &status.Conditions[i]

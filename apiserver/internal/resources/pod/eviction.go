@@ -79,7 +79,7 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 		if err := registry.Preconditions(core.Pods, pod, options.Preconditions); err != nil {
 			return nil, err
 		}
-		setCondition(&pod.Status, corev1.PodCondition{
+		SetCondition(&pod.Status, corev1.PodCondition{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 			Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 		}, now)
