@@ -33,10 +33,10 @@ func (k *Kubelet) expectAPIPods(ctx context.Context) {
 	if err != nil {
 		k.logger.Warn("which pods an earlier kubelet ran is not known", zap.Error(err))
 	}
-	var uids []types.UID
+	uids := map[types.UID]bool{}
 	for _, pod := range all {
 		if pod.Source == core.ApiserverSource {
-			uids = append(uids, pod.UID)
+			uids[pod.UID] = true
 		}
 	}
 	k.mux.Expect(core.ApiserverSource, uids)

@@ -78,7 +78,7 @@ func TestAManifestWithAPodsUID(t *testing.T) {
 // was heard, it says which pods are its own.
 func TestAManifestWithTheUIDOfAPodThatRuns(t *testing.T) {
 	m := NewMux(clock.RealClock{}, zap.NewNop())
-	m.Expect(core.ApiserverSource, []types.UID{"a", "b"})
+	m.Expect(core.ApiserverSource, map[types.UID]bool{"a": true, "b": true})
 	manifests := []*core.Pod{apiPod("a", nil), apiPod("b", nil), apiPod("x", nil)}
 	for _, step := range []struct {
 		source string
@@ -91,7 +91,7 @@ func TestAManifestWithTheUIDOfAPodThatRuns(t *testing.T) {
 	} {
 		m.Set(t.Context(), step.source, step.pods)
 		if step.source == core.ApiserverSource { // the runtime can answer later than the API
-			m.Expect(core.ApiserverSource, []types.UID{"a", "b"})
+			m.Expect(core.ApiserverSource, map[types.UID]bool{"a": true, "b": true})
 		}
 		if got := taken(m); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %v, want %v", step.source, got, step.want)

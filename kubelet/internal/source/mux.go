@@ -81,22 +81,21 @@ func (m *Mux) Set(ctx context.Context, source string, pods []*core.Pod) {
 // Expect claims the UIDs of a source's pods until the source is heard: an earlier kubelet runs
 // them, and a copy in another source, which may be heard first, would end them. A source that
 // was heard has said itself what it has.
-func (m *Mux) Expect(source string, uids []types.UID) {
+func (m *Mux) Expect(source string, uids map[types.UID]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sources[source] == nil {
-		m.claimed[source] = setOf(uids)
+		m.claimed[source] = uids
 	}
 }
 
 // claim takes the UIDs of a source's pods from the sources after it, whose pods with these
 // are removed first.
 func (m *Mux) claim(ctx context.Context, source string, pods []*core.Pod) {
-	all := make([]types.UID, 0, len(pods))
+	uids := make(map[types.UID]bool, len(pods))
 	for _, pod := range pods {
-		all = append(all, pod.UID)
+		uids[pod.UID] = true
 	}
-	uids := setOf(all)
 	m.mu.Lock()
 	m.claimed[source] = uids
 	m.mu.Unlock()
@@ -108,14 +107,6 @@ func (m *Mux) claim(ctx context.Context, source string, pods []*core.Pod) {
 			m.yield(ctx, other, after, uids)
 		}
 	}
-}
-
-func setOf(uids []types.UID) map[types.UID]bool {
-	set := make(map[types.UID]bool, len(uids))
-	for _, uid := range uids {
-		set[uid] = true
-	}
-	return set
 }
 
 // yield removes those of a source's pods whose UIDs another source has.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/allocation"
+	"kctl/proto/backoff"
 	"kctl/proto/pki"
 )
 
@@ -61,7 +62,7 @@ type entry struct {
 type Keeper struct {
 	Dir     string
 	Manager *allocation.Manager
-	Clock   clock.WithTicker
+	Clock   clock.Clock
 	Logger  *zap.Logger
 
 	written map[string][]byte
@@ -85,7 +86,6 @@ func (k *Keeper) Load() error {
 
 // Run writes the files whenever something changes, until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	failed := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -93,18 +93,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-k.Manager.Changed():
 		}
 		for wait := together; ; wait = retry {
-			select {
-			case <-ctx.Done():
+			if backoff.Sleep(ctx, k.Clock, wait) != nil {
 				return nil
-			case <-k.Clock.After(wait):
 			}
 			err := k.Save()
 			if err == nil {
-				failed = false
 				break
 			}
-			if !failed {
-				failed = true
+			if wait == together { // once, and not at each of the next tries
 				k.Logger.Warn("what pods were granted can't be recorded, will retry", zap.Error(err))
 			}
 		}
