@@ -1,10 +1,12 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -15,6 +17,8 @@ import (
 
 // Usage is what a group uses, with all below it.
 type Usage struct {
+	// Path is the group's, below the mounts of the hierarchies; cAdvisor calls it the id.
+	Path       string
 	CPU        uint64 // nanoseconds of all cores
 	Memory     uint64 // bytes
 	WorkingSet uint64 // bytes of it that the kernel would not reclaim first
@@ -27,8 +31,8 @@ type Usage struct {
 	PageFaults, MajorPageFaults uint64
 }
 
-// unified is where the one hierarchy of cgroup v2 is.
-const unified = "/sys/fs/cgroup"
+// unifiedMount is where the one hierarchy of cgroup v2 is.
+const unifiedMount = "/sys/fs/cgroup"
 
 // unlimited is more memory than any group of cgroup v1 can be limited to.
 const unlimited = 1 << 62
@@ -52,11 +56,20 @@ func (m *Manager) usage(name string) (u Usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	cpu := "cpuacct"
+	u, _, err = m.usageAt(g.Path)
+	return u, err
+}
+
+// usageAt reads a group's usage from the directories of its controllers, and the whole of what
+// it tells about memory.
+func (m *Manager) usageAt(at func(controller string) string) (u Usage, stat map[string]uint64, err error) {
+	memory, cpu, mount := at("memory"), at("cpuacct"), cmp.Or(m.mounts["memory"], unifiedMount+"/memory")
 	if cgroups.IsCgroup2UnifiedMode() {
-		cpu = ""
+		cpu, mount = at("cpu"), unifiedMount
 	}
-	return usageIn(g.Path("memory"), g.Path(cpu))
+	u, stat, err = usageIn(memory, cpu)
+	u.Path = strings.TrimPrefix(memory, mount)
+	return u, stat, err
 }
 
 // UsageOfProcess is the usage of the group that a process is in, such as a daemon's
@@ -77,7 +90,7 @@ func UsageOfProcess(pid int) (u Usage, known bool, err error) {
 	}
 	dir := func(controller string) string {
 		if controller == "" {
-			return filepath.Join(unified, group)
+			return filepath.Join(unifiedMount, group)
 		}
 		mount, failed := cgroups.FindCgroupMountpoint("", controller)
 		err = errors.Join(err, failed)
@@ -87,14 +100,15 @@ func UsageOfProcess(pid int) (u Usage, known bool, err error) {
 	if err != nil {
 		return u, false, fmt.Errorf("asking for the control group of process %d: %w", pid, err)
 	}
-	u, err = usageIn(ofMemory, ofCPU)
+	u, _, err = usageIn(ofMemory, ofCPU)
+	u.Path = group
 	return u, err == nil, err
 }
 
 // usageIn reads the usage from a group's directories, of which there may be only one.
-func usageIn(memory, cpu string) (u Usage, err error) {
-	if u, err = memoryOf(memory); err != nil {
-		return u, err
+func usageIn(memory, cpu string) (u Usage, stat map[string]uint64, err error) {
+	if u, stat, err = memoryOf(memory); err != nil {
+		return u, stat, err
 	}
 	if cgroups.IsCgroup2UnifiedMode() {
 		u.CPU, err = fscommon.GetValueByKey(cpu, "cpu.stat", "usage_usec")
@@ -103,23 +117,23 @@ func usageIn(memory, cpu string) (u Usage, err error) {
 		u.CPU, err = fscommon.GetCgroupParamUint(cpu, "cpuacct.usage")
 	}
 	if err != nil {
-		return u, fmt.Errorf("asking how much of the processors is used: %w", err)
+		return u, stat, fmt.Errorf("asking how much of the processors is used: %w", err)
 	}
 	u.Pressure, err = pressureOf(memory)
-	return u, err
+	return u, stat, err
 }
 
 // memoryOf reads everything but CPU time from a group's directory.
-func memoryOf(dir string) (u Usage, err error) {
+func memoryOf(dir string) (u Usage, stat map[string]uint64, err error) {
 	of := filesOfV1
 	if cgroups.IsCgroup2UnifiedMode() {
 		of = filesOfV2
 	}
 	if u.Memory, err = fscommon.GetCgroupParamUint(dir, of.usage); err != nil {
-		return u, fmt.Errorf("asking how much memory is used: %w", err)
+		return u, nil, fmt.Errorf("asking how much memory is used: %w", err)
 	}
 	if u.Limit, err = fscommon.GetCgroupParamUint(dir, of.limit); err != nil { // for "max", the largest number
-		return u, fmt.Errorf("asking how much memory may be used: %w", err)
+		return u, nil, fmt.Errorf("asking how much memory may be used: %w", err)
 	}
 	if u.Limit > unlimited {
 		u.Limit = 0
@@ -127,11 +141,10 @@ func memoryOf(dir string) (u Usage, err error) {
 	if made, err := os.Stat(dir); err == nil {
 		u.Started = made.ModTime()
 	}
-	stat, err := keyed(dir, "memory.stat")
-	if err != nil {
-		return u, err
+	if stat, err = keyed(dir, "memory.stat"); err != nil {
+		return u, nil, err
 	}
 	u.RSS, u.PageFaults, u.MajorPageFaults = stat[of.rss], stat[of.faults], stat[of.major]
 	u.WorkingSet = u.Memory - min(u.Memory, stat[of.inactive])
-	return u, nil
+	return u, stat, nil
 }

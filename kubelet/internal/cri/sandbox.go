@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"encoding/json"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -58,6 +59,23 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 func (c *Client) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
 	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	return answer.GetStatus(), err
+}
+
+// SandboxImage is the image that a sandbox was made from; "" if the runtime does not report it.
+// The API has no field for it, but both containerd and CRI-O include it in their verbose
+// information.
+func (c *Client) SandboxImage(ctx context.Context, id string) (string, error) {
+	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
+	if err != nil {
+		return "", err
+	}
+	var info struct {
+		Image string `json:"image"`
+	}
+	if json.Unmarshal([]byte(answer.GetInfo()["info"]), &info) != nil {
+		return "", nil // another runtime's
+	}
+	return info.Image, nil
 }
 
 // ListPodSandbox lists the sandboxes that match filter; nil lists all.

@@ -169,12 +169,27 @@ func (k *Kubelet) podInterfaces(uid types.UID, sandbox string) []node.Interface 
 	return node.InterfacesOf(pid)
 }
 
-// containerUsage is what the group of a pod's container reports.
-func (k *Kubelet) containerUsage(uid types.UID, id string) (usage cgroup.ContainerUsage, known bool) {
+// groupDetails is what the group of a pod's container or sandbox reports; that of the whole pod
+// without an id.
+func (k *Kubelet) groupDetails(uid types.UID, id string) (details cgroup.Details, known bool) {
 	pod, known := k.pods.ByUID(uid)
 	if !known || !k.config.CgroupsPerQOS {
-		return usage, false
+		return details, false
 	}
-	usage, err := k.cgroups.ContainerUsage(pod, id)
-	return usage, err == nil // it may be gone
+	var err error
+	if id == "" {
+		details, err = k.cgroups.PodDetails(pod)
+	} else {
+		details, err = k.cgroups.ContainerDetails(pod, id)
+	}
+	return details, err == nil // it may be gone
+}
+
+// classDetails is what the groups above the pods' report.
+func (k *Kubelet) classDetails() []cgroup.Details {
+	if !k.config.CgroupsPerQOS {
+		return nil
+	}
+	all, _ := k.cgroups.ClassDetails() // what can't be read is left out
+	return all
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -15,24 +16,26 @@ import (
 	"kctl/proto/core"
 )
 
-// containerMetrics answers /metrics/cadvisor with those of cAdvisor's metrics that
-// the container runtime's measurements can provide: the ones that dashboards of
-// pods and nodes use. The label id is the container's id, not its control group;
-// "/" is the machine.
+// containerMetrics answers /metrics/cadvisor with those of cAdvisor's metrics that control
+// groups and the container runtime can provide, and with its labels: a row for each container
+// and sandbox, for each pod, for the groups above them, for the daemons and for the machine,
+// whose id is "/".
 func (s *Server) containerMetrics(c *gin.Context) {
 	all, ok := s.measure(c)
 	if !ok {
 		return
 	}
-	f := samples{}
+	f, pods := samples{}, map[types.UID]row{}
 	for _, one := range all {
-		s.addContainer(f, one)
+		s.addContainer(f, one, pods)
 	}
-	for _, one := range s.podNetworks(c.Request.Context()) {
-		one.addTo(f, func(more ...string) string {
-			return labelled(append([]string{"container", "", "id", one.id, "image", "", "name", one.id, "namespace", one.pod.GetNamespace(), "pod", one.pod.GetName()}, more...)...)
-		})
+	s.addSandboxes(c.Request.Context(), f, pods)
+	for uid, pod := range pods {
+		if details, known := s.group(uid, ""); known {
+			f.addDetails(details, s.Clock.Now(), pod.in(details.Usage.Path))
+		}
 	}
+	s.addGroupsAbove(f)
 	failed := 0
 	if s.Usage != nil {
 		usage, err := s.Usage()
@@ -43,19 +46,27 @@ func (s *Server) containerMetrics(c *gin.Context) {
 		}
 	}
 	if s.Machine != nil {
-		status := s.Machine()
-		of := labelled("boot_id", status.NodeInfo.BootID, "machine_id", status.NodeInfo.MachineID, "system_uuid", status.NodeInfo.SystemUUID)
-		f.plain("machine_cpu_cores", of, fmt.Sprint(status.Capacity.Cpu().Value()))
-		f.plain("machine_memory_bytes", of, fmt.Sprint(status.Capacity.Memory().Value()))
-		swap := int64(0)
-		if known := status.NodeInfo.Swap; known != nil && known.Capacity != nil {
-			swap = *known.Capacity
-		}
-		f.plain("machine_swap_bytes", of, fmt.Sprint(swap))
+		addMachineInfo(f, s.Machine())
 	}
 	f.plain("container_scrape_error", "", fmt.Sprint(failed))
 	f.plain("machine_scrape_error", "", "0") // it is asked for nothing here
 	f.answer(c)
+}
+
+// row has the labels that all of one container's metrics have; those that don't apply are empty.
+type row struct{ container, id, image, name, namespace, pod string }
+
+// in is the row of the group that is there.
+func (r row) in(path string) row {
+	if path != "" {
+		r.id = path
+	}
+	return r
+}
+
+// of writes the labels, with more of them, given as pairs of name and value.
+func (r row) of(more ...string) string {
+	return labelled(append([]string{"container", r.container, "id", r.id, "image", r.image, "name", r.name, "namespace", r.namespace, "pod", r.pod}, more...)...)
 }
 
 // labelled writes labels, given as pairs of name and value.
@@ -71,73 +82,90 @@ func labelled(pairs ...string) string {
 // the answer.
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// addContainer adds one container's usage and limits.
-func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats) {
-	known := one.GetAttributes().GetLabels()
-	uid := known[kubelettypes.KubernetesPodUIDLabel]
+// addContainer adds one container's usage and limits, and the pod that it is of to pods.
+func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats, pods map[types.UID]row) {
+	labels := one.GetAttributes().GetLabels()
+	uid := types.UID(labels[kubelettypes.KubernetesPodUIDLabel])
 	if uid == "" {
 		return
 	}
-	namespace, pod, name := known[kubelettypes.KubernetesPodNamespaceLabel], known[kubelettypes.KubernetesPodNameLabel], known[kubelettypes.KubernetesContainerNameLabel]
-	status, _ := s.Status(types.UID(uid))
-	id := one.GetAttributes().GetId()
-	of := func(more ...string) string {
-		return labelled(append([]string{"container", name, "id", id, "image", imageOf(&status, name), "name", id, "namespace", namespace, "pod", pod}, more...)...)
-	}
-	tell := func(metric, labels string, v *runtimeapi.UInt64Value, nanoseconds int64) {
-		if v != nil {
-			f.add(metric, labels, fmt.Sprint(v.GetValue()), nanoseconds/1e6)
+	pod := row{namespace: labels[kubelettypes.KubernetesPodNamespaceLabel], pod: labels[kubelettypes.KubernetesPodNameLabel]}
+	pods[uid] = pod
+	status, _ := s.Status(uid)
+	r, id := pod, one.GetAttributes().GetId()
+	r.container, r.id, r.name = labels[kubelettypes.KubernetesContainerNameLabel], id, id
+	r.image = imageOf(&status, r.container)
+	at := started(&status, r.container)
+	if details, known := s.containerGroup(one); known {
+		r = r.in(details.Usage.Path)
+		f.addStart(at.Time, r.of()) // before that of the group, which the runtime makes earlier
+		f.addDetails(details, s.Clock.Now(), r)
+	} else {
+		f.addStart(at.Time, r.of())
+		f.addMeasured(one, r)
+		if owner, ok := s.Pods.ByName(r.namespace, r.pod); ok && owner.UID == uid {
+			addLimits(f, owner, r.container, r.of())
 		}
 	}
-	cpu, memory, layer := one.GetCpu(), one.GetMemory(), one.GetWritableLayer()
-	if used := cpu.GetUsageCoreNanoSeconds(); used != nil {
-		f.add("container_cpu_usage_seconds_total", of("cpu", "total"), seconds(used.GetValue()), cpu.GetTimestamp()/1e6)
-		f.add("container_last_seen", of(), fmt.Sprint(cpu.GetTimestamp()/1e9), cpu.GetTimestamp()/1e6)
-	}
-	tell("container_memory_usage_bytes", of(), memory.GetUsageBytes(), memory.GetTimestamp())
-	tell("container_memory_working_set_bytes", of(), memory.GetWorkingSetBytes(), memory.GetTimestamp())
-	tell("container_memory_rss", of(), memory.GetRssBytes(), memory.GetTimestamp())
-	tell("container_memory_failures_total", of("failure_type", "pgfault", "scope", "container"), memory.GetPageFaults(), memory.GetTimestamp())
-	tell("container_memory_failures_total", of("failure_type", "pgmajfault", "scope", "container"), memory.GetMajorPageFaults(), memory.GetTimestamp())
-	tell("container_memory_swap", of(), one.GetSwap().GetSwapUsageBytes(), one.GetSwap().GetTimestamp())
-	tell("container_fs_usage_bytes", of("device", ""), layer.GetUsedBytes(), layer.GetTimestamp())
-	if usage, known := s.containerGroup(one); known {
-		f.addGroup(usage, s.Clock.Now().UnixMilli(), of)
-		if one.GetSwap().GetSwapUsageBytes() == nil {
-			f.add("container_memory_swap", of(), fmt.Sprint(usage.Swap), s.Clock.Now().UnixMilli())
-		}
-	}
-	if at := started(&status, name); !at.IsZero() {
-		f.plain("container_start_time_seconds", of(), fmt.Sprint(at.Unix()))
-	}
-	if owner, ok := s.Pods.ByName(namespace, pod); ok && string(owner.UID) == uid {
-		addLimits(f, owner, name, of())
+	if layer := one.GetWritableLayer(); layer != nil {
+		f.tell("container_fs_usage_bytes", r.of("device", ""), layer.GetUsedBytes(), layer.GetTimestamp())
 	}
 }
 
-// addGroup adds what a container's group reports.
-func (f samples) addGroup(u cgroup.ContainerUsage, ms int64, of func(more ...string) string) {
-	f.add("container_cpu_user_seconds_total", of(), seconds(u.User), ms)
-	f.add("container_cpu_system_seconds_total", of(), seconds(u.System), ms)
-	if u.Periods > 0 { // it has a limit
-		f.add("container_cpu_cfs_periods_total", of(), fmt.Sprint(u.Periods), ms)
-		f.add("container_cpu_cfs_throttled_periods_total", of(), fmt.Sprint(u.Throttled), ms)
-		f.add("container_cpu_cfs_throttled_seconds_total", of(), seconds(u.ThrottledTime), ms)
+// addSandboxes adds what sandboxes use, whose network is that of their pods.
+func (s *Server) addSandboxes(ctx context.Context, f samples, pods map[types.UID]row) {
+	networks := s.podNetworks(ctx)
+	s.images.keep(networks)
+	for _, one := range networks {
+		uid := types.UID(one.pod.GetUid())
+		pod := row{namespace: one.pod.GetNamespace(), pod: one.pod.GetName()}
+		pods[uid] = pod
+		r := pod
+		r.id, r.name, r.image = one.id, one.id, s.images.of(ctx, s.Runtime, one.id)
+		if details, known := s.group(uid, one.id); known {
+			r = r.in(details.Usage.Path)
+			f.addDetails(details, s.Clock.Now(), r)
+		}
+		one.addTo(f, r.of)
 	}
-	f.add("container_memory_cache", of(), fmt.Sprint(u.Cache), ms)
-	f.add("container_memory_mapped_file", of(), fmt.Sprint(u.Mapped), ms)
-	f.add("container_memory_max_usage_bytes", of(), fmt.Sprint(u.Peak), ms)
-	f.add("container_threads", of(), fmt.Sprint(u.Tasks), ms)
-	f.add("container_processes", of(), fmt.Sprint(u.Processes), ms)
-	f.add("container_memory_failcnt", of(), fmt.Sprint(u.AtLimit), ms)
-	f.add("container_oom_events_total", of(), fmt.Sprint(u.Killed), ms)
-	for device, used := range u.IO {
-		f.add("container_fs_reads_total", of("device", device), fmt.Sprint(used.Reads), ms)
-		f.add("container_fs_reads_bytes_total", of("device", device), fmt.Sprint(used.ReadBytes), ms)
-		f.add("container_fs_writes_total", of("device", device), fmt.Sprint(used.Writes), ms)
-		f.add("container_fs_writes_bytes_total", of("device", device), fmt.Sprint(used.WriteBytes), ms)
+}
+
+// addGroupsAbove adds the groups that pods are in, and those of the daemons.
+func (s *Server) addGroupsAbove(f samples) {
+	if s.ClassGroups != nil {
+		for _, details := range s.ClassGroups() {
+			f.addDetails(details, s.Clock.Now(), row{id: details.Usage.Path})
+		}
 	}
-	f.addPressure(u.Pressure, ms, of)
+	if s.Daemons != nil {
+		for _, usage := range s.Daemons() {
+			f.addUsage(usage, s.Clock.Now(), row{id: usage.Path})
+		}
+	}
+}
+
+// addMeasured adds what the runtime measures.
+func (f samples) addMeasured(one *runtimeapi.ContainerStats, r row) {
+	cpu, memory := one.GetCpu(), one.GetMemory()
+	if used := cpu.GetUsageCoreNanoSeconds(); used != nil {
+		f.add("container_cpu_usage_seconds_total", r.of("cpu", "total"), seconds(used.GetValue()), cpu.GetTimestamp()/1e6)
+		f.add("container_last_seen", r.of(), fmt.Sprint(cpu.GetTimestamp()/1e9), cpu.GetTimestamp()/1e6)
+	}
+	f.tell("container_memory_usage_bytes", r.of(), memory.GetUsageBytes(), memory.GetTimestamp())
+	f.tell("container_memory_working_set_bytes", r.of(), memory.GetWorkingSetBytes(), memory.GetTimestamp())
+	f.tell("container_memory_rss", r.of(), memory.GetRssBytes(), memory.GetTimestamp())
+	f.tell("container_memory_swap", r.of(), one.GetSwap().GetSwapUsageBytes(), one.GetSwap().GetTimestamp())
+	for _, scope := range []string{"container", "hierarchy"} {
+		f.tell("container_memory_failures_total", r.of("failure_type", "pgfault", "scope", scope), memory.GetPageFaults(), memory.GetTimestamp())
+		f.tell("container_memory_failures_total", r.of("failure_type", "pgmajfault", "scope", scope), memory.GetMajorPageFaults(), memory.GetTimestamp())
+	}
+}
+
+// tell adds a figure that may not have been measured.
+func (f samples) tell(metric, labels string, v *runtimeapi.UInt64Value, nanoseconds int64) {
+	if v != nil {
+		f.add(metric, labels, fmt.Sprint(v.GetValue()), nanoseconds/1e6)
+	}
 }
 
 // addLimits adds what the container may use, as its spec has it.
@@ -173,19 +201,28 @@ func imageOf(status *core.PodStatus, name string) string {
 
 // addMachine adds the usage of the whole machine.
 func addMachine(f samples, u node.Usage) {
-	ms := u.At.UnixMilli()
-	of := func(more ...string) string {
-		return labelled(append([]string{"container", "", "id", "/", "image", "", "name", "", "namespace", "", "pod", ""}, more...)...)
-	}
-	f.add("container_cpu_usage_seconds_total", of("cpu", "total"), seconds(u.CPU), ms)
-	f.add("container_memory_usage_bytes", of(), fmt.Sprint(u.Memory), ms)
-	f.add("container_memory_working_set_bytes", of(), fmt.Sprint(u.WorkingSet), ms)
-	f.add("container_memory_rss", of(), fmt.Sprint(u.RSS), ms)
-	disk := of("device", u.Disk)
+	r := row{id: "/"}
+	f.addUsage(cgroup.Usage{
+		CPU: u.CPU, Memory: u.Memory, WorkingSet: u.WorkingSet, RSS: u.RSS,
+		PageFaults: u.PageFaults, MajorPageFaults: u.MajorPageFaults, Pressure: u.Pressure, Started: u.Booted,
+	}, u.At, r)
+	ms, disk := u.At.UnixMilli(), r.of("device", u.Disk)
 	f.add("container_fs_usage_bytes", disk, fmt.Sprint(u.DiskUsed), ms)
 	f.add("container_fs_limit_bytes", disk, fmt.Sprint(u.DiskCapacity), ms)
 	f.add("container_fs_inodes_free", disk, fmt.Sprint(u.InodesFree), ms)
 	f.add("container_fs_inodes_total", disk, fmt.Sprint(u.Inodes), ms)
-	f.addPressure(u.Pressure, ms, of)
-	network{at: u.At, interfaces: trafficOf(u.Interfaces)}.addTo(f, of)
+	f.add("container_processes", r.of(), fmt.Sprint(u.Processes), ms)
+	network{at: u.At, interfaces: trafficOf(u.Interfaces)}.addTo(f, r.of)
+}
+
+// addMachineInfo adds what the machine is.
+func addMachineInfo(f samples, status corev1.NodeStatus) {
+	of := labelled("boot_id", status.NodeInfo.BootID, "machine_id", status.NodeInfo.MachineID, "system_uuid", status.NodeInfo.SystemUUID)
+	f.plain("machine_cpu_cores", of, fmt.Sprint(status.Capacity.Cpu().Value()))
+	f.plain("machine_memory_bytes", of, fmt.Sprint(status.Capacity.Memory().Value()))
+	swap := int64(0)
+	if known := status.NodeInfo.Swap; known != nil && known.Capacity != nil {
+		swap = *known.Capacity
+	}
+	f.plain("machine_swap_bytes", of, fmt.Sprint(swap))
 }

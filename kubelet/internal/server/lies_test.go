@@ -67,6 +67,8 @@ func (l liar) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSan
 	return all, err
 }
 
+func (l liar) SandboxImage(context.Context, string) (string, error) { return oddNames[9], nil }
+
 func (l liar) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: oddNames[9]}, UsedBytes: oddNumbers[4]}, nil}}, nil
 }
@@ -89,7 +91,7 @@ func TestStatsOfALyingRuntime(t *testing.T) {
 			}
 			return nil
 		})
-		for path, truth := range map[string]string{"/metrics/cadvisor": `container="c",id="id-1"`, "/metrics/resource": `container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 2.5 1000`} {
+		for path, truth := range map[string]string{"/metrics/cadvisor": `container="c",id="/kubepods/poduid-1/id-1"`, "/metrics/resource": `container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 2.5 1000`} {
 			group.Go(func() error {
 				code, text := get(t, server, path)
 				if code != http.StatusOK || len(text) > 1<<20 || !strings.Contains(text, truth) {

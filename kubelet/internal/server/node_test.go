@@ -49,6 +49,8 @@ type oneNode struct {
 	// execBegins is called while the runtime is asked, if not nil.
 	execBegins func()
 	ports      []int32
+	// imagesAsked is how often a sandbox's image was.
+	imagesAsked int
 }
 
 func (n *oneNode) Pods() []*core.Pod { return []*core.Pod{n.pod} }
@@ -117,6 +119,13 @@ func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStats
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
 		Swap:       &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512}, SwapAvailableBytes: &runtimeapi.UInt64Value{Value: 88}},
 	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
+}
+
+func (n *oneNode) SandboxImage(_ context.Context, id string) (string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.imagesAsked++
+	return "pause-of-" + id, nil
 }
 
 func (n *oneNode) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
@@ -235,11 +244,25 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100, Pressure: waited}, uid == "" || uid == "uid-1"
 		},
 		Daemons: func() map[string]cgroup.Usage {
-			return map[string]cgroup.Usage{"kubelet": {CPU: 4e9, Memory: 9, WorkingSet: 8, RSS: 7, PageFaults: 6, MajorPageFaults: 5, Started: time.Unix(1, 0)}}
+			return map[string]cgroup.Usage{"kubelet": {Path: "/system.slice/kubelet.service", CPU: 4e9, Memory: 9, WorkingSet: 8, RSS: 7, PageFaults: 6, MajorPageFaults: 5, Started: time.Unix(1, 0)}}
 		},
-		ContainerGroup: func(_ types.UID, id string) (cgroup.ContainerUsage, bool) {
-			return cgroup.ContainerUsage{User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Cache: 11, Mapped: 12, Peak: 13, Tasks: 14, Processes: 15,
-				Swap: 16, AtLimit: 17, Killed: 18, IO: map[string]cgroup.DeviceIO{"/dev/vda": {Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}}, Pressure: waited}, id == "id-1"
+		ContainerGroup: func(_ types.UID, id string) (cgroup.Details, bool) {
+			of := map[string]string{"id-1": "/kubepods/poduid-1/id-1", "box-1": "/kubepods/poduid-1/box-1", "": "/kubepods/poduid-1"}
+			return cgroup.Details{
+				Usage: cgroup.Usage{Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Limit: 8192, PageFaults: 23, MajorPageFaults: 24, Pressure: waited, Started: time.Unix(2, 0)},
+				CPU: cgroup.CPUDetails{
+					User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Bursts: 3, BurstTime: 25e8, Shares: 102, Quota: 25000, Period: 100000,
+				},
+				Memory: cgroup.MemoryDetails{
+					Cache: 11, Mapped: 12, Peak: 13, Swap: 16, AtLimit: 17, Killed: 18, ActiveFile: 25, InactiveFile: 26, Kernel: 27, Reservation: 28, SwapLimit: 29,
+					Dirty: 30, Writeback: 31, AtHigh: 32, PagesScanned: 33, PagesFreed: 34, RefaultsFile: 35, RefaultsAnonymous: 36,
+				},
+				Tasks: 14, MaxTasks: 15, Processes: []int{os.Getpid()},
+				IO: map[string]cgroup.DeviceIO{"/dev/vda": {Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}},
+			}, of[id] != ""
+		},
+		ClassGroups: func() []cgroup.Details {
+			return []cgroup.Details{{Usage: cgroup.Usage{Path: "/kubepods", CPU: 65e8}}}
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
 			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Claim: "data", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}

@@ -44,6 +44,7 @@ type Runtime interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error)
 	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
+	SandboxImage(ctx context.Context, id string) (string, error)
 	ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error)
 	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 	ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
@@ -91,9 +92,12 @@ type Config struct {
 	// Daemons is the usage of the groups of the kubelet and of the container runtime,
 	// by their names in the summary. May be nil.
 	Daemons func() map[string]cgroup.Usage
-	// ContainerGroup is what the group of a pod's container reports, by the
-	// container's id; false if there is none. May be nil.
-	ContainerGroup func(pod types.UID, id string) (cgroup.ContainerUsage, bool)
+	// ContainerGroup is what the group of a pod's container reports, by the id of the
+	// container or of the sandbox; of the pod itself without an id. It is false if there is none.
+	// May be nil.
+	ContainerGroup func(pod types.UID, id string) (cgroup.Details, bool)
+	// ClassGroups is what the groups above the pods' report; may be nil.
+	ClassGroups func() []cgroup.Details
 	// Interfaces is the traffic of a pod's interfaces, by its sandbox's id; nil if the
 	// kernel does not report it. May be nil.
 	Interfaces func(pod types.UID, sandbox string) []node.Interface
@@ -117,6 +121,7 @@ type Server struct {
 	// logWatches are those of all who follow logs.
 	logWatches logs.Watches
 	rates      rates
+	images     sandboxImages
 	measured   func(serverType string) gin.HandlerFunc
 }
 

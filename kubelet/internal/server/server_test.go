@@ -95,12 +95,12 @@ func TestNetworksOfPods(t *testing.T) {
 		"receive_bytes": "1", "receive_packets": "2", "receive_errors": "3", "receive_packets_dropped": "4",
 		"transmit_bytes": "5", "transmit_packets": "6", "transmit_errors": "7", "transmit_packets_dropped": "8",
 	} {
-		line := "container_network_" + figure + `_total{container="",id="sandbox-1",image="",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} ` + want + " "
+		line := "container_network_" + figure + `_total{container="",id="sandbox-1",image="pause-of-sandbox-1",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} ` + want + " "
 		if !strings.Contains(metrics, line) {
 			t.Errorf("%s is not among\n%s", line, metrics)
 		}
 	}
-	if !strings.Contains(metrics, `container_network_receive_bytes_total{container="",id="box-1"`) {
+	if !strings.Contains(metrics, `container_network_receive_bytes_total{container="",id="/kubepods/poduid-1/box-1"`) {
 		t.Error("the figures from the runtime alone are missing")
 	}
 	of["box-1"] = []machine.Interface{} // it has no interface of its own
@@ -149,18 +149,18 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/resource", 200, "resource_scrape_error 0\n"},
 		{"GET", "/metrics/resource", 200, `container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 600 1000`},
 		{"GET", "/metrics/probes", 200, "of_probes 0"},
-		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 2.5 1000`},
-		{"GET", "/metrics/cadvisor", 200, `container_memory_working_set_bytes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4096 1000`},
-		{"GET", "/metrics/cadvisor", 200, `container_spec_memory_limit_bytes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 8192` + "\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_quota{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 25000` + "\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_network_receive_bytes_total{container="",id="box-1",image="",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`},
+		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 3.5 `},
+		{"GET", "/metrics/cadvisor", 200, `container_memory_working_set_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 61 `},
+		{"GET", "/metrics/cadvisor", 200, `container_spec_memory_limit_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 8192` + "\n"},
+		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_quota{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 25000` + "\n"},
+		{"GET", "/metrics/cadvisor", 200, `container_network_receive_bytes_total{container="",id="/kubepods/poduid-1/box-1",image="pause-of-box-1",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`},
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="",id="/",image="",name="",namespace="",pod="",cpu="total"} 1.5 7000`},
 		{"GET", "/metrics/cadvisor", 200, `machine_memory_bytes{boot_id="boot",machine_id="machine",system_uuid="system"} 1024` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, `machine_swap_bytes{boot_id="boot",machine_id="machine",system_uuid="system"} 6` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, "machine_scrape_error 0\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_cpu_cfs_throttled_periods_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2 `},
-		{"GET", "/metrics/cadvisor", 200, `container_cpu_user_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4 `},
-		{"GET", "/metrics/cadvisor", 200, `container_threads{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 14 `},
+		{"GET", "/metrics/cadvisor", 200, `container_cpu_cfs_throttled_periods_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2 `},
+		{"GET", "/metrics/cadvisor", 200, `container_cpu_user_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4 `},
+		{"GET", "/metrics/cadvisor", 200, `container_threads{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 14 `},
 		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`},
 		{"GET", "/stats/summary", 200, `"workingSetBytes":4096`},
 		{"GET", "/stats/summary", 200, `"availableBytes":40,"usageBytes":70,"workingSetBytes":60,"rssBytes":50,"pageFaults":0,"majorPageFaults":0,"psi":{`},
@@ -169,18 +169,18 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/stats/summary", 200, `"logs":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":8,"inodesFree":0,"inodes":0,"inodesUsed":1}`},
 		{"GET", "/stats/summary?only_cpu_and_memory=true", 200, `"pods":[{"podRef":{"name":"p","namespace":"ns","uid":"uid-1"},"startTime":null,"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`},
 		{"GET", "/stats/summary", 200, `}}}],"startTime":"1970-01-01T00:00:01Z","cpu":{"time":"1970-01-01T00:00:07Z","usageCoreNanoSeconds":1500000000,`},
-		{"GET", "/metrics/cadvisor", 200, `container_processes{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 15`},
-		{"GET", "/metrics/cadvisor", 200, `container_memory_failcnt{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 17`},
-		{"GET", "/metrics/cadvisor", 200, `container_oom_events_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 18`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 19`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_bytes_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 20`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 21`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_bytes_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 22`},
-		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_shares{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2`},
-		{"GET", "/metrics/cadvisor", 200, `container_pressure_cpu_waiting_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4`},
-		{"GET", "/metrics/cadvisor", 200, `container_pressure_memory_stalled_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
+		{"GET", "/metrics/cadvisor", 200, `container_processes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 1 `},
+		{"GET", "/metrics/cadvisor", 200, `container_memory_failcnt{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 17`},
+		{"GET", "/metrics/cadvisor", 200, `container_oom_events_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 18`},
+		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 19`},
+		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 20`},
+		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 21`},
+		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 22`},
+		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_shares{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 102`},
+		{"GET", "/metrics/cadvisor", 200, `container_pressure_cpu_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4`},
+		{"GET", "/metrics/cadvisor", 200, `container_pressure_memory_stalled_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
 		{"GET", "/metrics/cadvisor", 200, `container_fs_limit_bytes{container="",id="/",image="",name="",namespace="",pod="",device="/dev/sda1"} 100 7000`},
-		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 6`},
+		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 6`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 6 7000`},
 		{"GET", "/stats/summary", 200, `"node":{"nodeName":"node-1","systemContainers":[{"name":"kubelet","startTime":"1970-01-01T00:00:01Z","cpu":{`},
 		{"GET", "/stats/summary", 200, `"usageCoreNanoSeconds":1500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},

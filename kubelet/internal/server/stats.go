@@ -145,14 +145,23 @@ func addNode(n *stats.NodeStats, u node.Usage) {
 }
 
 // containerGroup is what the group of a measured container reports, if it has one.
-func (s *Server) containerGroup(of *runtimeapi.ContainerStats) (cgroup.ContainerUsage, bool) {
-	if s.ContainerGroup == nil || ended(of) {
-		return cgroup.ContainerUsage{}, false
+func (s *Server) containerGroup(of *runtimeapi.ContainerStats) (cgroup.Details, bool) {
+	if ended(of) {
+		return cgroup.Details{}, false
 	}
-	return s.ContainerGroup(types.UID(of.GetAttributes().GetLabels()[kubelettypes.KubernetesPodUIDLabel]), of.GetAttributes().GetId())
+	return s.group(types.UID(of.GetAttributes().GetLabels()[kubelettypes.KubernetesPodUIDLabel]), of.GetAttributes().GetId())
 }
 
-func summaryOf(node string, all []*runtimeapi.ContainerStats, group func(*runtimeapi.ContainerStats) (cgroup.ContainerUsage, bool)) *stats.Summary {
+// group is what the group of a pod's container or sandbox reports, or without an id that of the
+// pod.
+func (s *Server) group(pod types.UID, id string) (cgroup.Details, bool) {
+	if s.ContainerGroup == nil {
+		return cgroup.Details{}, false
+	}
+	return s.ContainerGroup(pod, id)
+}
+
+func summaryOf(node string, all []*runtimeapi.ContainerStats, group func(*runtimeapi.ContainerStats) (cgroup.Details, bool)) *stats.Summary {
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: node}, Pods: []stats.PodStats{}}
 	index := map[string]int{}
 	for _, one := range all {
@@ -217,14 +226,14 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 }
 
 // addContainerGroup adds what runtimes need not report.
-func addContainerGroup(c *stats.ContainerStats, u cgroup.ContainerUsage) {
+func addContainerGroup(c *stats.ContainerStats, u cgroup.Details) {
 	now := metav1.Time{}
 	if c.Memory != nil {
 		now = c.Memory.Time
 	}
-	c.IO = addPressure(now, u.Pressure, c.CPU, c.Memory)
+	c.IO = addPressure(now, u.Usage.Pressure, c.CPU, c.Memory)
 	if c.Swap == nil {
-		c.Swap = &stats.SwapStats{Time: now, SwapUsageBytes: &u.Swap}
+		c.Swap = &stats.SwapStats{Time: now, SwapUsageBytes: &u.Memory.Swap}
 	}
 }
 

@@ -2,6 +2,8 @@ package cgroup
 
 import (
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/cgroups"
@@ -39,21 +41,35 @@ func TestWhatAContainersGroupTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	for t.Context().Err() == nil {
-		u, err := m.ContainerUsage(pod, "0123abcd")
+		u, err := m.ContainerDetails(pod, "0123abcd")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u.Tasks != 1 || u.Throttled > u.Periods {
+		if u.Tasks != 1 || !slices.Equal(u.Processes, []int{process.Process.Pid}) || u.CPU.Throttled > u.CPU.Periods || u.CPU.Quota != 1000 || u.CPU.Period != Period || u.CPU.Shares == 0 {
 			t.Fatalf("%+v", u)
 		}
-		if u.Throttled > 1 && u.ThrottledTime > 0 && u.User+u.System > 0 && u.Peak > 0 {
+		if u.CPU.Throttled > 1 && u.CPU.ThrottledTime > 0 && u.CPU.User+u.CPU.System > 0 && u.Usage.CPU > 0 && u.Usage.Memory > 0 {
+			if want := m.Parent(pod) + "/crio-0123abcd"; u.Usage.Path != want {
+				t.Errorf("it is at %q, want %q", u.Usage.Path, want)
+			}
 			break
 		}
 	}
 	if pid, err := m.Process(pod, "0123abcd"); pid != process.Process.Pid || err != nil {
 		t.Errorf("process %d, %v; want %d", pid, err, process.Process.Pid)
 	}
-	if u, err := m.ContainerUsage(pod, "4567"); err == nil {
+	if of, err := m.PodDetails(pod); err != nil || of.Usage.Path != m.Parent(pod) || of.Usage.CPU == 0 || of.Tasks != 1 || len(of.Processes) != 0 {
+		t.Errorf("of the pod: %+v, %v", of, err)
+	}
+	all, err := m.ClassDetails()
+	var paths []string
+	for _, of := range all {
+		paths = append(paths, strings.TrimPrefix(of.Usage.Path, m.naming.name("")))
+	}
+	if want := []string{"/kubepods", "/kubepods/burstable", "/kubepods/besteffort"}; err != nil || !slices.Equal(paths, want) {
+		t.Errorf("groups at %q, want %q: %v", paths, want, err)
+	}
+	if u, err := m.ContainerDetails(pod, "4567"); err == nil {
 		t.Errorf("of a container that is not there: %+v", u)
 	}
 }

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kctl/kubelet/internal/server/auth"
+)
+
+// Monitors find pods, and the groups above them, by the labels that cAdvisor gives them.
+func TestRowsOfGroups(t *testing.T) {
+	n, _ := newNode(t)
+	server := httptest.NewServer(newServer(t, n, auth.Authentication{Anonymous: true}))
+	defer server.Close()
+	_, text := get(t, server, "/metrics/cadvisor")
+	const (
+		container = `{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"`
+		sandbox   = `{container="",id="/kubepods/poduid-1/box-1",image="pause-of-box-1",name="box-1",namespace="ns",pod="p"`
+		pod       = `{container="",id="/kubepods/poduid-1",image="",name="",namespace="ns",pod="p"`
+		all       = `{container="",id="/kubepods",image="",name="",namespace="",pod=""`
+		daemon    = `{container="",id="/system.slice/kubelet.service",image="",name="",namespace="",pod=""`
+	)
+	for _, line := range []string{
+		"container_cpu_usage_seconds_total" + container + `,cpu="total"} 3.5 `,
+		"container_cpu_usage_seconds_total" + sandbox + `,cpu="total"} 3.5 `,
+		"container_cpu_usage_seconds_total" + pod + `,cpu="total"} 3.5 `,
+		"container_cpu_usage_seconds_total" + all + `,cpu="total"} 6.5 `,
+		"container_cpu_usage_seconds_total" + daemon + `,cpu="total"} 4 `,
+		"container_memory_working_set_bytes" + pod + "} 61 ",
+		"container_memory_working_set_bytes" + daemon + "} 8 ",
+		"container_memory_rss" + pod + "} 51 ",
+		"container_memory_usage_bytes" + pod + "} 71 ",
+		"container_memory_failures_total" + container + `,failure_type="pgfault",scope="hierarchy"} 23 `,
+		"container_memory_failures_total" + container + `,failure_type="pgmajfault",scope="container"} 24 `,
+		"container_start_time_seconds" + container + "} 1.7e+09\n",
+		"container_start_time_seconds" + pod + "} 2\n",
+		"container_creation_time_seconds" + container + "} 2\n",
+		"container_cpu_cfs_burst_periods_total" + container + "} 3 ",
+		"container_cpu_cfs_burst_seconds_total" + container + "} 2.5 ",
+		"container_cpu_cfs_throttled_seconds_total" + container + "} 1.5 ",
+		"container_spec_cpu_period" + container + "} 100000\n",
+		"container_spec_memory_reservation_limit_bytes" + container + "} 28\n",
+		"container_spec_memory_swap_limit_bytes" + container + "} 29\n",
+		"container_memory_total_active_file_bytes" + container + "} 25 ",
+		"container_memory_total_inactive_file_bytes" + container + "} 26 ",
+		"container_memory_kernel_usage" + container + "} 27 ",
+		"container_memory_swap" + container + "} 16 ",
+		"container_memory_file_dirty_bytes" + container + "} 30 ",
+		"container_memory_file_writeback_bytes" + container + "} 31 ",
+		"container_memory_events_max_total" + container + "} 17 ",
+		"container_memory_events_high_total" + container + "} 32 ",
+		"container_memory_pgscan_total" + container + "} 33 ",
+		"container_memory_pgsteal_total" + container + "} 34 ",
+		"container_memory_workingset_refault_file_total" + container + "} 35 ",
+		"container_memory_workingset_refault_anon_total" + container + "} 36 ",
+		"container_threads_max" + container + "} 15 ",
+		"container_ulimits_soft" + container + `,ulimit="max_open_files"} `,
+		"container_last_seen" + pod + "} ",
+		"container_processes" + strings.Replace(all, "/kubepods", "/", 1) + "} 3 7000\n",
+	} {
+		if !strings.Contains(text, strings.Replace(line, "1.7e+09", "1700000000", 1)) {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	if strings.Contains(text, "container_spec_cpu_quota"+all) {
+		t.Error("a quota of a group that has none")
+	}
+	if err := readable(text); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(text, "container_sockets"+container+"} 0 ") || strings.Contains(text, "container_file_descriptors"+container+"} 0 ") {
+		t.Error("this process, which serves HTTP, has no sockets")
+	}
+	before := n.imagesAsked
+	if _, again := get(t, server, "/metrics/cadvisor"); !strings.Contains(again, `image="pause-of-box-1"`) || n.imagesAsked != before || before == 0 {
+		t.Errorf("images of sandboxes were asked for %d times, then %d", before, n.imagesAsked)
+	}
+}
+
+// Where there are no groups of its own, the runtime's measurements are told.
+func TestRowsWithoutGroups(t *testing.T) {
+	n, _ := newNode(t)
+	s := newServer(t, n, auth.Authentication{Anonymous: true})
+	s.ContainerGroup, s.ClassGroups, s.Daemons = nil, nil, nil
+	server := httptest.NewServer(s)
+	defer server.Close()
+	_, text := get(t, server, "/metrics/cadvisor")
+	const container = `{container="c",id="id-1",image="img:1",name="id-1",namespace="ns",pod="p"`
+	for _, line := range []string{
+		"container_cpu_usage_seconds_total" + container + `,cpu="total"} 2.5 1000`,
+		"container_last_seen" + container + "} 1 1000",
+		"container_memory_working_set_bytes" + container + "} 4096 1000",
+		"container_memory_swap" + container + "} 512 1000",
+		"container_start_time_seconds" + container + "} 1700000000\n",
+		"container_spec_memory_limit_bytes" + container + "} 8192\n",
+		"container_spec_cpu_quota" + container + "} 25000\n",
+		"container_spec_cpu_shares" + container + "} 2\n",
+		`container_network_receive_bytes_total{container="",id="box-1",image="pause-of-box-1",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`,
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%s is missing", line)
+		}
+	}
+	if strings.Contains(text, "/kubepods") {
+		t.Error("rows of groups that nobody told of")
+	}
+}

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"sync"
+)
+
+// sandboxImages remembers from which images sandboxes were made, which never changes.
+type sandboxImages struct {
+	mu    sync.Mutex
+	known map[string]string // by the sandbox's id
+}
+
+// of is a sandbox's image; "" as long as the runtime does not tell it.
+func (s *sandboxImages) of(ctx context.Context, runtime Runtime, id string) string {
+	s.mu.Lock()
+	image, known := s.known[id]
+	s.mu.Unlock()
+	if known {
+		return image
+	}
+	image, err := runtime.SandboxImage(ctx, id)
+	if err != nil || !areNames(image) {
+		return "" // it may be gone
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[string]string{}
+	}
+	s.known[id] = image
+	return image
+}
+
+// keep forgets all others than these.
+func (s *sandboxImages) keep(networks []network) {
+	there := map[string]bool{}
+	for _, one := range networks {
+		there[one.id] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.known {
+		if !there[id] {
+			delete(s.known, id)
+		}
+	}
+}
