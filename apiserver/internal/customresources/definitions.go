@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
@@ -184,11 +185,10 @@ func (d *Definitions) Measure(gvr schema.GroupVersionResource, namespace string,
 	return e.store.measure(namespace, mostObjects, mostBytes)
 }
 
-// Counts yields the resources that somebody has asked for, with the number of their
-// objects; -1 while it is unknown.
-func (d *Definitions) Counts(yield func(core.Resource, int) bool) {
+// CacheStats yields the resources that somebody has asked for, with what their caches tell.
+func (d *Definitions) CacheStats(yield func(core.Resource, cache.Stats) bool) {
 	for _, e := range d.snapshot().entries {
-		if e.store.built.Load() && !yield(e.resource(e.storageVersion()), e.store.count()) {
+		if e.store.built.Load() && !yield(e.resource(e.storageVersion()), e.store.base.CacheStats()) {
 			return
 		}
 	}

@@ -115,14 +115,6 @@ func (s *instanceStore) measure(namespace string, mostObjects, mostBytes int) (o
 	return s.base.Measure(namespace, mostObjects, mostBytes)
 }
 
-// count is the number of stored objects; -1 while it is unknown.
-func (s *instanceStore) count() int {
-	if s.base.Ready() != nil {
-		return -1
-	}
-	return s.base.Count()
-}
-
 // runCache keeps the cache in step until the definition ends.
 func (s *instanceStore) runCache() {
 	s.definitions.start(func() { _ = s.base.Run(s.ctx) }) // ends with its context, and with nothing else

@@ -314,8 +314,8 @@ func (s *Store[T]) Names() iter.Seq[string] {
 	}
 }
 
-// Count returns how many objects there are.
-func (s *Store[T]) Count() int { return s.cache.Count() }
+// CacheStats returns what the cache holds and has done.
+func (s *Store[T]) CacheStats() cache.Stats { return s.cache.Stats() }
 
 // Measure returns how many objects there are in a namespace, or in all ("") of
 // them, and how many bytes they have, up to the bounds.

@@ -4,55 +4,73 @@ import (
 	"iter"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
 )
 
-var (
-	objects = prometheus.NewDesc("apiserver_resource_objects", "Number of stored objects.", []string{"group", "resource"}, nil)
-	// The name that dashboards from before 1.34 use.
-	storageObjects = prometheus.NewDesc("apiserver_storage_objects", "Number of stored objects.", []string{"resource"}, nil)
-)
+// The name that dashboards from before 1.34 use has one label.
+var storageObjects = prometheus.NewDesc("apiserver_storage_objects", "Number of stored objects.", []string{"resource"}, nil)
 
-// Counts are the metrics of how many objects are stored.
-type Counts struct {
+// cacheMetrics are upstream's metrics of watch caches.
+var cacheMetrics = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(cache.Stats) int64
+}{
+	{cacheDesc("apiserver_resource_objects", "Number of stored objects."), prometheus.GaugeValue, func(s cache.Stats) int64 { return int64(s.Objects) }},
+	{cacheDesc("apiserver_watch_cache_events_received_total", "Changes that watch caches have got from etcd."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Changes }},
+	{cacheDesc("apiserver_watch_cache_events_dispatched_total", "Changes that watch caches have given to watches."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Changes }},
+	{cacheDesc("apiserver_watch_cache_initializations_total", "How often watch caches have read everything."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Initializations }},
+	{cacheDesc("apiserver_watch_cache_resource_version", "Resource version of the last change in watch caches."), prometheus.GaugeValue, func(s cache.Stats) int64 { return s.Revision }},
+	{cacheDesc("watch_cache_capacity", "Room for changes in watch caches."), prometheus.GaugeValue, func(s cache.Stats) int64 { return int64(s.Capacity) }},
+	{cacheDesc("apiserver_cache_list_total", "Lists that watch caches have answered."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Lists }},
+	{cacheDesc("apiserver_cache_list_fetched_objects_total", "Objects that were read from watch caches for lists."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Fetched }},
+	{cacheDesc("apiserver_cache_list_returned_objects_total", "Objects in lists from watch caches."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Returned }},
+}
+
+func cacheDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"group", "resource"}, nil)
+}
+
+// CacheMetrics are the metrics of what is stored, and of the caches that hold it.
+type CacheMetrics struct {
 	Builtin *Set
-	// Custom yields custom resources with the number of their objects.
-	Custom iter.Seq2[core.Resource, int]
+	// Custom yields custom resources with what their caches tell.
+	Custom iter.Seq2[core.Resource, cache.Stats]
 }
 
 // Describe implements prometheus.Collector.
-func (Counts) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- objects
+func (CacheMetrics) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, m := range cacheMetrics {
+		descriptions <- m.desc
+	}
 	descriptions <- storageObjects
 }
 
-// counted is a store whose objects can be counted.
+// counted is a store whose cache tells what it holds.
 type counted interface {
 	runner
 	Info() registry.Info
-	Count() int
+	CacheStats() cache.Stats
 }
 
-// Collect implements prometheus.Collector: -1, as in upstream, is an unknown number.
-func (c Counts) Collect(out chan<- prometheus.Metric) {
-	collect := func(r core.Resource, n int) {
-		out <- prometheus.MustNewConstMetric(objects, prometheus.GaugeValue, float64(n), r.Group, r.Name)
-		out <- prometheus.MustNewConstMetric(storageObjects, prometheus.GaugeValue, float64(n), r.GVR().GroupResource().String())
+// Collect implements prometheus.Collector: -1 objects, as in upstream, is an unknown number.
+func (c CacheMetrics) Collect(out chan<- prometheus.Metric) {
+	collect := func(r schema.GroupResource, s cache.Stats) {
+		for _, m := range cacheMetrics {
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.of(s)), r.Group, r.Resource)
+		}
+		out <- prometheus.MustNewConstMetric(storageObjects, prometheus.GaugeValue, float64(s.Objects), r.String())
 	}
 	for _, store := range c.Builtin.runners() {
-		store, ok := store.(counted)
-		if !ok {
-			continue
+		if store, ok := store.(counted); ok {
+			collect(store.Info().Resource.GVR().GroupResource(), store.CacheStats())
 		}
-		n := -1
-		if store.Ready() == nil {
-			n = store.Count()
-		}
-		collect(store.Info().Resource, n)
 	}
-	for r, n := range c.Custom {
-		collect(r, n)
+	for r, s := range c.Custom {
+		collect(r.GVR().GroupResource(), s)
 	}
 }

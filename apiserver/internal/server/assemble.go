@@ -30,7 +30,7 @@ func (s *Server) assemble(certificate string) error {
 	s.resources = resources.New(s.registryOptions(),
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	s.definitions = s.newDefinitions()
-	s.metrics.MustRegister(s.heldBack(), resources.Counts{Builtin: s.resources, Custom: s.definitions.Counts}, s.resources.Services)
+	s.metrics.MustRegister(s.heldBack(), resources.CacheMetrics{Builtin: s.resources, Custom: s.definitions.CacheStats}, s.resources.Services)
 	s.metrics.MustRegister(rules.Metrics()...)
 	s.metrics.MustRegister(daemon.Features(nil)...)
 	s.watches = handlers.NewWatchMeter(s.metrics)

@@ -257,7 +257,7 @@ func (c *Config) Validate() error {
 	for _, err := range tracingv1.ValidateTracingConfiguration(c.Tracing, nil, nil) {
 		add("tracing: %w", err)
 	}
-	if err := release.CheckGates(c.FeatureGates, gates); err != nil {
+	if err := release.CheckGates(c.FeatureGates, Gates); err != nil {
 		add("%w", err)
 	}
 	c.validateServing(add)

@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/cpuset"
 )
 
-// gates are those of upstream's feature gates whose features this kubelet
+// Gates are those of upstream's feature gates whose features this kubelet
 // always has, or never, unlike upstream's defaults.
-var gates = map[string]bool{
+var Gates = map[string]bool{
 	"EventedPLEG": true, "PodAndContainerStatsFromCRI": true,
 
 	"MemoryQoS": false, "PodsAPI": false,

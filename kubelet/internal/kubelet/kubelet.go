@@ -122,6 +122,7 @@ type Kubelet struct {
 // New makes a kubelet. It looks at the machine and reads files. It waits for its
 // certificate, if it has to get one, and for the container runtime to answer.
 func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+	registry.MustRegister(daemon.Features(config.Gates)...)
 	return build(ctx, c, nil, logger, registry)
 }
 

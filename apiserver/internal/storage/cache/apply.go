@@ -34,6 +34,7 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	}
 	c.recent.reset(revision)
 	c.lastChangeRevision = revision
+	c.initializations++
 	c.endWatchers()
 	// A store restored from a backup may be at an older revision.
 	c.appliedRevision.Store(revision)

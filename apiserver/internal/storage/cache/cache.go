@@ -56,6 +56,7 @@ type Cache struct {
 	entries            *btree.BTree[*Entry]
 	recent             *ring
 	lastChangeRevision int64 // revision of the last change of an entry, or of the list
+	initializations    int64
 	watchers           watcherSet
 
 	readiness atomic.Pointer[readiness] // written under mu
@@ -65,6 +66,7 @@ type Cache struct {
 	toWake []*Watcher
 
 	expected expectations
+	counters counters
 
 	// appliedRevision is the revision of the last change that was applied, or of the
 	// list. It is written under mu and read without.

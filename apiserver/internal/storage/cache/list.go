@@ -30,13 +30,6 @@ func (c *Cache) Get(key string) (*Entry, bool) {
 	return c.entries.Get(&Entry{Key: key})
 }
 
-// Count returns how many keys there are.
-func (c *Cache) Count() int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.entries.Len()
-}
-
 // Measure returns how many keys begin with prefix and how many bytes their values
 // have, reading no further than to the key at which either reaches its bound.
 func (c *Cache) Measure(prefix string, mostKeys, mostBytes int) (keys, bytes int) {
@@ -89,8 +82,9 @@ func (c *Cache) collect(p Page) []*Entry {
 }
 
 // page selects from candidates up to the limit.
-func (c *Cache) page(p Page, candidates []*Entry, revision int64) List {
-	list := List{Entries: candidates, Revision: revision}
+func (c *Cache) page(p Page, candidates []*Entry, revision int64) (list List) {
+	defer func() { c.counters.listed(len(candidates), len(list.Entries)) }()
+	list = List{Entries: candidates, Revision: revision}
 	if p.everything() {
 		if left := int64(len(candidates)) - p.Limit; p.Limit > 0 && left > 0 {
 			list.Entries, list.More, list.Remaining = candidates[:p.Limit], true, left
