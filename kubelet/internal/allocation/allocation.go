@@ -16,8 +16,8 @@ import (
 // no container can have this name.
 const Pod = ""
 
-// Manager is safe for concurrent use. It holds an entry for each pod until
-// Forget.
+// Manager is safe for concurrent use. It holds an entry for each pod that was
+// admitted, until Forget.
 type Manager struct {
 	mu       sync.Mutex
 	pods     map[types.UID]*entry
@@ -41,6 +41,14 @@ func New() *Manager {
 	return &Manager{pods: map[types.UID]*entry{}, restored: map[types.UID]Record{}, changed: make(chan struct{}, 1)}
 }
 
+// Admit notes that the pod was admitted with what Allocated returns. Only admitted pods are
+// recorded: upstream's kubelet takes a pod that is recorded for one that was admitted.
+func (m *Manager) Admit(pod *core.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(pod)
+}
+
 // Fits tells whether the given pod may have its requests: nil, or the condition
 // that says why not. granted returns other pods as Allocated does, and is valid
 // only during the call.
@@ -57,7 +65,7 @@ func (m *Manager) Allocate(pod *core.Pod, fits Fits) *core.Pod {
 	e := m.entry(pod)
 	e.pending = nil
 	if asked := requirements(pod); !same(asked, e.allocated) {
-		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.entry(other).allocated) }); e.pending == nil {
+		if e.pending = fits(pod, func(other *core.Pod) *core.Pod { return apply(other, m.known(other).allocated) }); e.pending == nil {
 			e.allocated = asked
 			m.changes++
 			m.note()
@@ -78,7 +86,7 @@ func (m *Manager) Changes() int {
 func (m *Manager) AsActual(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return apply(pod, m.entry(pod).actual)
+	return apply(pod, m.known(pod).actual)
 }
 
 // Pods returns the pod as granted and as it runs, if known.
@@ -91,11 +99,11 @@ func (m *Manager) Pods(pod *core.Pod) (granted, actual *core.Pod, known bool) {
 	return nil, nil, false
 }
 
-// Allocated returns the pod with what it was granted last.
+// Allocated returns the pod with what it was granted last, or would have if it were admitted now.
 func (m *Manager) Allocated(pod *core.Pod) *core.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return apply(pod, m.entry(pod).allocated)
+	return apply(pod, m.known(pod).allocated)
 }
 
 // Pending is why the pod's request has not been granted; nil if it has.
@@ -153,15 +161,21 @@ func (m *Manager) Container(uid types.UID, container string) (granted, actual co
 }
 
 // SetActual notes that a container of the pod, as it was granted, runs with these
-// resources now.
-func (m *Manager) SetActual(pod *core.Pod, container string, r corev1.ResourceRequirements) {
+// resources now, and tells whether they are others than before.
+func (m *Manager) SetActual(pod *core.Pod, container string, r corev1.ResourceRequirements) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.pods[pod.UID]; e != nil {
-		e.actual[container] = *r.DeepCopy()
-		e.limits[container] = fieldpath.Limits(pod, r.Limits)
-		m.note()
+	e := m.pods[pod.UID]
+	if e == nil {
+		return false
 	}
+	limits := fieldpath.Limits(pod, r.Limits)
+	if equality.Semantic.DeepEqual(e.actual[container], r) && equality.Semantic.DeepEqual(e.limits[container], limits) {
+		return false
+	}
+	e.actual[container], e.limits[container] = *r.DeepCopy(), limits
+	m.note()
+	return true
 }
 
 // SetPodActual notes that the pod as a whole now has what it was granted.
@@ -186,21 +200,30 @@ func (m *Manager) Forget(uid types.UID) {
 	m.note()
 }
 
+// entry is the pod's entry, which is made if there is none.
 func (m *Manager) entry(pod *core.Pod) *entry {
-	e := m.pods[pod.UID]
-	if e == nil {
-		e = &entry{allocated: recorded(pod), actual: byContainer{}, limits: map[string]corev1.ResourceList{}}
-		maps.Copy(e.actual, e.allocated)
-		was := with(pod, e.allocated)
-		for name, r := range e.actual {
-			e.limits[name] = fieldpath.Limits(was, r.Limits)
-		}
-		if r, ok := m.restored[pod.UID]; ok {
-			e.restore(pod, r)
-			delete(m.restored, pod.UID)
-		}
+	e := m.known(pod)
+	if m.pods[pod.UID] == nil {
 		m.pods[pod.UID] = e
+		delete(m.restored, pod.UID)
 		m.note()
+	}
+	return e
+}
+
+// known is the pod's entry, or what it would be if it were made now.
+func (m *Manager) known(pod *core.Pod) *entry {
+	if e := m.pods[pod.UID]; e != nil {
+		return e
+	}
+	e := &entry{allocated: recorded(pod), actual: byContainer{}, limits: map[string]corev1.ResourceList{}}
+	maps.Copy(e.actual, e.allocated)
+	was := with(pod, e.allocated)
+	for name, r := range e.actual {
+		e.limits[name] = fieldpath.Limits(was, r.Limits)
+	}
+	if r, ok := m.restored[pod.UID]; ok {
+		e.restore(pod, r)
 	}
 	return e
 }

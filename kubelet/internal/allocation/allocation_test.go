@@ -131,7 +131,7 @@ func TestRecordsOfPodsAsAWhole(t *testing.T) {
 	pod := asking("", "1")
 	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	before := New()
-	before.Allocated(pod)
+	before.Admit(pod)
 	records := before.Records()
 	if limits := records[pod.UID].Actual["c"].Limits; limits.Cpu().String() != "2" {
 		t.Errorf("its container is recorded with the limits %v", limits)
@@ -141,6 +141,7 @@ func TestRecordsOfPodsAsAWhole(t *testing.T) {
 	after := New()
 	after.Restore(records)
 	for name, m := range map[string]*Manager{"ours": after, "upstream's": upstreams} {
+		m.Admit(pod)
 		_, own, _ := m.Container(pod.UID, "c")
 		if inForce, _ := m.Actual(pod.UID, "c"); m.Allocated(pod) != pod || m.AsActual(pod) != pod || len(own.Limits) > 0 {
 			t.Errorf("%s: granted %+v, actual %+v, in force %+v", name, m.Allocated(pod).Spec, m.AsActual(pod).Spec, inForce)
@@ -187,5 +188,29 @@ func TestHalfARecord(t *testing.T) {
 				t.Errorf("of %s: %s is %+v of %+v, want %s", name, what, spec.Containers[0].Resources, spec.Resources, is.want)
 			}
 		}
+	}
+}
+
+// Only pods that were admitted are recorded, whoever asks what the others would have; those that
+// an earlier kubelet admitted are, until they are forgotten.
+func TestOnlyAdmittedPodsAreRecorded(t *testing.T) {
+	m := New()
+	pod, other := asking("", "1"), asking("other", "1")
+	m.Restore(map[types.UID]Record{other.UID: {Granted: requirements(asking("other", "3"))}})
+	m.AsActual(pod)
+	if cpuOf(m.Allocated(pod)) != "1" || cpuOf(m.Allocated(other)) != "3" {
+		t.Errorf("they would have %s and %s", cpuOf(m.Allocated(pod)), cpuOf(m.Allocated(other)))
+	}
+	if all := m.Records(); len(all) != 1 || all[other.UID].Granted == nil {
+		t.Errorf("recorded, before they are admitted: %v", all)
+	}
+	m.Admit(pod)
+	m.Forget(other.UID)
+	if all := m.Records(); len(all) != 1 || all[pod.UID].Granted == nil {
+		t.Errorf("recorded, when one was admitted and the other refused: %v", all)
+	}
+	later := asking("", "2")
+	if cpuOf(m.Allocated(later)) != "1" {
+		t.Errorf("it was admitted with 1, and has %s", cpuOf(m.Allocated(later)))
 	}
 }

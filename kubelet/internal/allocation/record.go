@@ -28,7 +28,7 @@ func (m *Manager) Restore(records map[types.UID]Record) {
 	maps.Copy(m.restored, records)
 }
 
-// Records is what is to be recorded now, of pods that were not seen yet too.
+// Records is what is to be recorded now, of pods that were not admitted again yet, too.
 func (m *Manager) Records() map[types.UID]Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()

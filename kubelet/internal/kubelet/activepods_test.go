@@ -94,6 +94,7 @@ func TestActivePodsAfterAGrant(t *testing.T) {
 	}
 	small := sized("1")
 	b.kubelet.pods.Set(small)
+	b.kubelet.allocations.Admit(small)
 	defer b.kubelet.pods.Remove(small)
 	a := &activePods{kubelet: b.kubelet}
 	expect := func(when, want string) {

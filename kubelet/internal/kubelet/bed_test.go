@@ -69,8 +69,8 @@ func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	return b
 }
 
-// start runs a kubelet until b.stop.
-func (b *bed) start() {
+// start runs a kubelet until b.stop; prepare may change it before it runs.
+func (b *bed) start(prepare ...func(*Kubelet)) {
 	b.t.Helper()
 	logger := zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -78,6 +78,9 @@ func (b *bed) start() {
 	if err != nil {
 		cancel()
 		b.t.Fatal(err)
+	}
+	for _, change := range prepare {
+		change(k)
 	}
 	b.run(k, ctx, cancel)
 }

@@ -18,7 +18,7 @@ func (k *Kubelet) restoreGrants() {
 	}
 }
 
-// recordGrants records what the workers granted last.
+// recordGrants records what pods were granted, and what they have, at once.
 func (k *Kubelet) recordGrants() {
 	if k.grants == nil {
 		return

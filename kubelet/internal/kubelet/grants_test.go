@@ -1,13 +1,18 @@
 package kubelet
 
 import (
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/proto/core"
 )
@@ -35,7 +40,32 @@ func TestAKubeletThatComesBackToADeferredResize(t *testing.T) {
 // It knows that a resize was done, even if the API was never told. Otherwise it would do it once
 // more, which restarts the container of a pod that asks for that.
 func TestAKubeletThatComesBackAfterAResize(t *testing.T) {
-	b := newBed(t)
+	t.Run("stopped", func(t *testing.T) { comesBackAfterAResize(t, newBed(t), func(b *bed) { b.stop() }) })
+	t.Run("killed", func(t *testing.T) {
+		b := newBed(t)
+		b.stop()
+		b.start(func(k *Kubelet) { k.grants.Clock = clocktesting.NewFakeClock(time.Now()) }) // it has no time to record anything later
+		comesBackAfterAResize(t, b, func(b *bed) {
+			left := os.DirFS(b.config.RootDir)
+			then := map[string][]byte{}
+			for _, name := range []string{"allocated_pods_state", "actuated_pods_state"} {
+				text, err := fs.ReadFile(left, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				then[name] = text
+			}
+			b.stop() // which records what it still can
+			for name, text := range then {
+				if err := os.WriteFile(filepath.Join(b.config.RootDir, name), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
+}
+
+func comesBackAfterAResize(t *testing.T, b *bed, end func(*bed)) {
 	sized := shellPod("sized", forever)
 	sized.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	sized.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
@@ -59,7 +89,7 @@ func TestAKubeletThatComesBackAfterAResize(t *testing.T) {
 		actual, _ := b.kubelet.allocations.Actual(uid, "main")
 		return actual.Requests.Cpu().String() == "200m" && restarts() == 1
 	})
-	b.stop()
+	end(b)
 	b.start()
 	refuse(nil)
 	b.create(shellPod("comes", forever))
@@ -70,6 +100,40 @@ func TestAKubeletThatComesBackAfterAResize(t *testing.T) {
 	if status := b.api.pod("sized").Status.ContainerStatuses[0]; status.RestartCount != 1 {
 		t.Errorf("%+v", status)
 	}
+}
+
+// A pod that is refused is not recorded, because upstream's kubelet would take it for one that was
+// admitted; nor any more if an earlier kubelet admitted it, as before the node was tainted.
+func TestPodsThatAreRefusedAreNotRecorded(t *testing.T) {
+	b := newBed(t)
+	recorded := func(pod *core.Pod) bool {
+		b.kubelet.recordGrants()
+		text, err := os.ReadFile(filepath.Join(b.config.RootDir, "allocated_pods_state"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), string(pod.UID))
+	}
+	large := shellPod("large", forever)
+	large.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000")}
+	b.create(large)
+	b.create(shellPod("small", forever))
+	small := b.waitPhase("small", corev1.PodRunning)
+	if large := b.waitPhase("large", corev1.PodFailed); recorded(large) || !recorded(small) {
+		t.Errorf("the refused one is recorded: %v, the other one: %v", recorded(large), recorded(small))
+	}
+	b.kubelet.allocations.Admit(b.api.pod("large"))
+	b.kubelet.HandlePodAdditions([]*core.Pod{unstarted(b.api.pod("large"))})
+	if recorded(b.api.pod("large")) {
+		t.Error("what an earlier kubelet admitted is recorded after it was refused")
+	}
+}
+
+// unstarted is the pod as the API has it if it was never told about it.
+func unstarted(pod *core.Pod) *core.Pod {
+	pod = pod.DeepCopy()
+	pod.Status = core.PodStatus{Phase: corev1.PodPending}
+	return pod
 }
 
 // resize changes the cpu that a pod requests.

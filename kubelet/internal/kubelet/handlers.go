@@ -45,6 +45,7 @@ func (k *Kubelet) addPod(pod *core.Pod, active *activePods, start time.Time) {
 			k.reject(pod, decision)
 			return
 		}
+		k.allocations.Admit(pod)
 	}
 	recorder.Stamp(relay.KubeletAdmitted, k.clock.Now())
 	k.update(podworker.Create, pod, start)
@@ -116,6 +117,7 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 		k.terminatePod(pod, termination{reason: failed.Reason, message: failed.Message})
 		return
 	}
+	k.allocations.Forget(pod.UID) // an earlier kubelet may have admitted it
 	k.statuses.Set(pod, failed)
 }
 

@@ -13,7 +13,7 @@ import (
 func (k *Kubelet) makeLifecycle() {
 	o := lifecycle.Options{
 		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
-		Pods: k.pods, Cache: k.cache, State: k.state, Allocations: k.allocations,
+		Pods: k.pods, Cache: k.cache, State: k.state, Allocations: k.allocations, RecordGrants: k.recordGrants,
 		Runtime: k.runtime, Cgroups: k.cgroups, Objects: k.objects, Volumes: k.volumes, ReadFile: k.volumes.ReadFile, UserIDs: k.userIDs,
 		Probes: k.probes, PLEG: k.pleg, Statuses: k.statuses, Events: k.events, Mirrors: k.mirrors, Tracer: k.tracer,
 		NetworkError: k.health.NetworkError, Ending: func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },

@@ -63,6 +63,8 @@ type Options struct {
 	Cache       *podcache.Cache
 	State       *runtimestate.Reader
 	Allocations *allocation.Manager
+	// RecordGrants has what the Allocations know outlive the kubelet from now on.
+	RecordGrants func()
 	// Rooms that act on pods.
 	Runtime *podruntime.Manager
 	Cgroups *cgroup.Manager

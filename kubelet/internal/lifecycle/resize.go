@@ -42,6 +42,7 @@ func (l *Lifecycle) allocate(pod *core.Pod) *core.Pod {
 	})
 	switch {
 	case changed:
+		l.RecordGrants() // before anything is done about it
 		l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with, ""))
 	case now != nil && (before == nil || before.Reason != now.Reason):
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", why, sizes(pod, now.Message))
@@ -171,7 +172,9 @@ func (r podResources) Actual(container string) (corev1.ResourceRequirements, boo
 }
 
 func (r podResources) Applied(container string, resources corev1.ResourceRequirements) {
-	r.Allocations.SetActual(r.pod, container, resources)
+	if r.Allocations.SetActual(r.pod, container, resources) {
+		r.RecordGrants()
+	}
 }
 
 func (r podResources) PodMemoryInUse() error {

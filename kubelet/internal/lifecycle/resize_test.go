@@ -20,7 +20,7 @@ import (
 func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 	pods, allocations := podmanager.New(), allocation.New()
 	l := New(Options{
-		Pods: pods, Allocations: allocations, Events: &eventLog{},
+		Pods: pods, Allocations: allocations, RecordGrants: func() {}, Events: &eventLog{},
 		OtherPods: func(pod *core.Pod) []*core.Pod {
 			return slices.DeleteFunc(pods.Pods(), func(other *core.Pod) bool { return other.UID == pod.UID })
 		},
@@ -45,6 +45,35 @@ func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 		pending := allocations.Pending(types.UID(name))
 		if granted := pending == nil; granted != (name == "first") {
 			t.Errorf("%s: %+v", name, pending)
+		}
+	}
+}
+
+// A grant is recorded before anything is done about it, and so is each container's new state;
+// where nothing changed, nothing is written.
+func TestGrantsAreRecordedAtOnce(t *testing.T) {
+	allocations, records := allocation.New(), 0
+	l := New(Options{
+		Pods: podmanager.New(), Allocations: allocations, RecordGrants: func() { records++ }, Events: &eventLog{},
+		OtherPods: func(*core.Pod) []*core.Pod { return nil },
+		Allocatable: func() corev1.ResourceList {
+			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("10")}
+		},
+	})
+	sized := func(cpu string) *core.Pod {
+		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+		return pod
+	}
+	for i, step := range []struct {
+		cpu  string
+		want int
+	}{{"1", 0}, {"9", 0}, {"2", 2}, {"2", 0}} {
+		records = 0
+		pod := l.allocate(sized(step.cpu))
+		podResources{l, pod}.Applied("c", pod.Spec.Containers[0].Resources)
+		if records != step.want {
+			t.Errorf("step %d, with %s: recorded %d times, want %d", i, step.cpu, records, step.want)
 		}
 	}
 }

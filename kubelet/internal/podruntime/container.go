@@ -142,6 +142,7 @@ func (s *podSync) startCreated(c *containerStart) error {
 	if c.last != nil {
 		s.crashes.Fail(s.key(c.spec))
 	}
+	s.applied(c.spec) // before, so that it is not restarted for it again by a kubelet that follows this one's sudden end
 	if err := s.runtime.StartContainer(ctx, c.id); err != nil {
 		s.refresh(c.id) // it was created, and its name is in use
 		return &startError{runtimestate.ReasonRunContainer, err}
@@ -150,7 +151,6 @@ func (s *podSync) startCreated(c *containerStart) error {
 	if err := loglinks.Add(loglinks.Path(s.PodLogsDir, s.pod.Namespace, s.pod.Name, c.Name, c.id), log); err != nil {
 		s.Logger.Warn("log of a container not linked", daemon.PodFields(s.pod), zap.String("container", c.Name), zap.Error(err))
 	}
-	s.applied(c.spec)
 	now := &runtimestate.ContainerStatus{
 		ID: s.state.ContainerID(c.id), SandboxID: s.sandboxID, Name: c.Name, State: runtimestate.StateRunning,
 		CreatedAt: c.created, StartedAt: s.Clock.Now(), Image: c.image.Name, ImageID: c.image.Digest,

@@ -133,6 +133,30 @@ func TestContainersThatCantBeStartedBackOff(t *testing.T) {
 	}
 }
 
+// What a container is to run with is noted before it starts: after a kubelet's sudden end in
+// between, it must not be restarted for a resize that it was started with.
+func TestResourcesAreNotedBeforeTheStart(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("unstartable", shell("main", ""))
+	pod.Spec.Containers[0].Command = []string{"/no/such"}
+	noted := &notedResources{}
+	if r := b.sync(t, pod, SyncOptions{Resources: noted}); r.Waiting["main"].Reason != runtimestate.ReasonRunContainer || noted.applied["main"] != 1 {
+		t.Errorf("%+v; noted: %v", r, noted.applied)
+	}
+}
+
+// notedResources counts how often the resources of each container were noted.
+type notedResources struct{ applied map[string]int }
+
+func (n *notedResources) Actual(string) (r corev1.ResourceRequirements, known bool) { return r, false }
+func (n *notedResources) PodMemoryInUse() error                                     { return nil }
+func (n *notedResources) Applied(container string, _ corev1.ResourceRequirements) {
+	if n.applied == nil {
+		n.applied = map[string]int{}
+	}
+	n.applied[container]++
+}
+
 func TestInitContainersAndSidecars(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	b := newBed(t)

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -58,19 +59,26 @@ type entry struct {
 	EmptyDirVolumeLimits map[string]any
 }
 
-// Keeper keeps the files of one kubelet. Save must not be called while Run runs.
+// Keeper keeps the files of one kubelet. It is safe for concurrent use.
 type Keeper struct {
 	Dir     string
 	Manager *allocation.Manager
 	Clock   clock.Clock
 	Logger  *zap.Logger
 
+	mu      sync.Mutex
 	written map[string][]byte
 }
 
 // Load restores what the files have. A file that can't be read does not keep the other
-// from being restored.
+// from being restored. What a kubelet was writing when it was killed is removed.
 func (k *Keeper) Load() error {
+	unfinished, _ := filepath.Glob(filepath.Join(k.Dir, ".*_pods_state.*")) // the pattern is a good one
+	for _, path := range unfinished {
+		if err := os.Remove(path); err != nil {
+			k.Logger.Warn("what is left of an earlier kubelet's records can't be removed", zap.Error(err))
+		}
+	}
 	granted, err := read(filepath.Join(k.Dir, grantedFile))
 	actual, alsoErr := read(filepath.Join(k.Dir, actualFile))
 	records := map[types.UID]allocation.Record{}
@@ -107,8 +115,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Save writes what is to be recorded now.
+// Save writes what is to be recorded now. What must not be done twice, or undone, by a kubelet
+// that starts after this one was killed does not wait for Run.
 func (k *Keeper) Save() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	granted, actual := map[types.UID]entry{}, map[types.UID]entry{}
 	for uid, record := range k.Manager.Records() {
 		if record.Granted != nil {

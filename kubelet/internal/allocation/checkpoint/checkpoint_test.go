@@ -76,6 +76,15 @@ func TestUpstreamsFiles(t *testing.T) {
 	if granted, actual := files(t, dir); granted != upstreams || actual != upstreams {
 		t.Errorf("granted %s\nactual %s\nwant %s", granted, actual, upstreams)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "."+grantedFile+".1259235458"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newKeeper(dir).Load(); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("after a kubelet was killed while it wrote, there are %v, %v", entries, err)
+	}
 	k.Manager.Retain(func(types.UID) bool { return false })
 	if err := k.Save(); err != nil {
 		t.Fatal(err)
@@ -135,7 +144,7 @@ func TestRun(t *testing.T) {
 		k := newKeeper(dir)
 		done := make(chan error)
 		go func() { done <- k.Run(t.Context()) }()
-		k.Manager.Allocated(pod("p", "1"))
+		k.Manager.Admit(pod("p", "1"))
 		synctest.Wait()
 		<-k.Clock.After(together + retry/2)
 		if err := os.Mkdir(dir, 0o700); err != nil { // until then it fails
@@ -168,7 +177,7 @@ func TestAFullDisk(t *testing.T) {
 		}
 	})
 	k := newKeeper(dir)
-	k.Manager.Allocated(pod("p", "1"))
+	k.Manager.Admit(pod("p", "1"))
 	if err := k.Save(); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +186,7 @@ func TestAFullDisk(t *testing.T) {
 	if err := os.WriteFile(other, make([]byte, 64<<10), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
 	}
-	k.Manager.Allocated(pod("q", "1"))
+	k.Manager.Admit(pod("q", "1"))
 	if err := k.Save(); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("error %v", err)
 	}
