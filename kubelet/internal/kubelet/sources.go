@@ -8,7 +8,9 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/source"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -26,12 +28,21 @@ func (k *Kubelet) sources() []string {
 	return names
 }
 
-// expectAPIPods keeps those pods of the API that the runtime has from manifests with their UIDs,
-// until the API is heard.
-func (k *Kubelet) expectAPIPods(ctx context.Context) {
-	all, err := k.state.Pods(ctx)
-	if err != nil {
-		k.logger.Warn("which pods an earlier kubelet ran is not known", zap.Error(err))
+// listRetry is how often to ask a runtime that can't list its pods.
+var listRetry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 2 * time.Second, Jitter: 0.2}
+
+// apiPods are the UIDs of those pods that an earlier kubelet ran for the API. A runtime that
+// answers with an error is asked again until ctx ends: without it no manifest's pod could run.
+func (k *Kubelet) apiPods(ctx context.Context, list func(context.Context) ([]*runtimestate.RunningPod, error)) (map[types.UID]bool, error) {
+	all, err := list(ctx)
+	for failures := 1; err != nil; failures++ {
+		if failures == 1 {
+			k.logger.Warn("which pods an earlier kubelet ran is not known; manifests wait for it", zap.Error(err))
+		}
+		if err := backoff.Sleep(ctx, k.clock, listRetry.Delay(failures)); err != nil {
+			return nil, err
+		}
+		all, err = list(ctx)
 	}
 	uids := map[types.UID]bool{}
 	for _, pod := range all {
@@ -39,33 +50,41 @@ func (k *Kubelet) expectAPIPods(ctx context.Context) {
 			uids[pod.UID] = true
 		}
 	}
-	k.mux.Expect(core.ApiserverSource, uids)
+	return uids, nil
 }
 
-// runSources runs the sources that are configured. Those of manifests wait for the runtime; it
-// may take minutes to answer, and nothing else waits for it.
+// runSources runs the sources that are configured. Those of manifests wait for the runtime, so that
+// none of them takes a pod of the API that it has; it may take minutes to answer, and nothing else
+// waits for it.
 func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
-	expect := sync.OnceFunc(func() {
-		if k.client != nil {
-			k.expectAPIPods(ctx)
+	expect := sync.OnceValue(func() error {
+		if k.client == nil {
+			return nil
 		}
+		uids, err := k.apiPods(ctx, k.state.Pods)
+		if err == nil {
+			k.mux.Expect(core.ApiserverSource, uids)
+		}
+		return err
 	})
+	manifests := func(from func(context.Context, *source.Mux) error) {
+		run(func() error {
+			if err := expect(); err != nil {
+				return err
+			}
+			return from(ctx, k.mux)
+		})
+	}
 	if k.config.StaticPodPath != "" {
 		file := &source.File{Path: k.config.StaticPodPath, NodeName: k.nodeName, Period: k.config.FileCheckFrequency, Clock: k.clock, Logger: k.logger}
-		run(func() error {
-			expect()
-			return file.Run(ctx, k.mux)
-		})
+		manifests(file.Run)
 	}
 	if k.config.StaticPodURL != "" {
 		url := &source.HTTP{
 			URL: k.config.StaticPodURL, Header: k.config.StaticPodURLHeader, NodeName: k.nodeName, Period: k.config.HTTPCheckFrequency,
 			Clock: k.clock, Logger: k.logger, Client: source.NewClient(manifestTimeout),
 		}
-		run(func() error {
-			expect()
-			return url.Run(ctx, k.mux)
-		})
+		manifests(url.Run)
 	}
 	if k.client != nil {
 		run(func() error { return k.services.Run(ctx) })
