@@ -73,9 +73,15 @@ func (s *podSync) createContainer(c *containerStart) (err error) {
 	if c.config, err = s.containerConfig(c); err != nil {
 		return &startError{runtimestate.ReasonCreateContainerConfig, err}
 	}
-	if c.id, err = s.runtime.CreateContainer(context.WithoutCancel(s.ctx), s.sandboxID, c.config, s.config); err != nil {
-		s.count(ImageVolumesFailed, len(c.volumes))
-		return &startError{runtimestate.ReasonCreateContainer, err}
+	err = s.pace.do(s.ctx, func() (err error) {
+		if c.id, err = s.runtime.CreateContainer(context.WithoutCancel(s.ctx), s.sandboxID, c.config, s.config); err != nil {
+			s.count(ImageVolumesFailed, len(c.volumes))
+			return &startError{runtimestate.ReasonCreateContainer, err}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	s.count(ImageVolumesMounted, len(c.volumes))
 	c.created = s.Clock.Now()
@@ -143,7 +149,7 @@ func (s *podSync) startCreated(c *containerStart) error {
 		s.crashes.Fail(s.key(c.spec))
 	}
 	s.applied(c.spec) // before, so that it is not restarted for it again by a kubelet that follows this one's sudden end
-	if err := s.runtime.StartContainer(ctx, c.id); err != nil {
+	if err := s.pace.do(ctx, func() error { return s.runtime.StartContainer(ctx, c.id) }); err != nil {
 		s.refresh(c.id) // it was created, and its name is in use
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
@@ -202,7 +208,7 @@ func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) erro
 	}
 	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
 	kill := podactions.Kill{ID: id, Name: c.Name, Message: "FailedPostStartHook"}
-	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, nil, nil); err != nil {
+	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, ending{pace: newPace()}, nil); err != nil {
 		s.fail(err)
 	}
 	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}

@@ -114,12 +114,19 @@ func isSidecarName(pod *core.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && core.IsSidecar(&c) })
 }
 
+// ending is what containers that end together share.
+type ending struct {
+	pace pace
+	turn func() error // waits until they may be stopped; nil if they may at once
+}
+
 func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*runtimestate.RunningContainer, turn func() error, grace *int64) error {
+	together := ending{newPace(), turn}
 	errs := make([]error, len(containers))
 	var g errgroup.Group
 	for i, c := range containers {
 		g.Go(func() error {
-			errs[i] = m.killContainer(ctx, pod, podactions.Kill{ID: c.ID, Name: c.Name}, turn, grace)
+			errs[i] = m.killContainer(ctx, pod, podactions.Kill{ID: c.ID, Name: c.Name}, together, grace)
 			return nil
 		})
 	}
@@ -132,7 +139,7 @@ func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers 
 
 // killContainer runs the container's preStop hook and ends it, all within its
 // grace period. It is no error if the container has ended or is gone.
-func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podactions.Kill, turn func() error, override *int64) error {
+func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podactions.Kill, together ending, override *int64) error {
 	var spec *core.Container
 	if pod != nil {
 		spec = podactions.FindContainer(pod, kill.Name)
@@ -163,15 +170,15 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 	if hook {
 		m.preStop(ctx, pod, spec, kill.ID, grace)
 	}
-	if turn != nil {
-		if err := turn(); err != nil {
+	if together.turn != nil {
+		if err := together.turn(); err != nil {
 			return fmt.Errorf("ending container %s: %w", spec.Name, err)
 		}
 	}
-	if hook || turn != nil {
+	if hook || together.turn != nil {
 		grace = remaining(grace, m.Clock.Since(began))
 	}
-	if err := m.stop(ctx, kill.ID, grace); err != nil {
+	if err := together.pace.stop(ctx, m.Clock, func() error { return m.stop(ctx, kill.ID, grace) }); err != nil {
 		return fmt.Errorf("ending container %s: %w", spec.Name, err)
 	}
 	return nil

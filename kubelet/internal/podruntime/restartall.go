@@ -16,10 +16,10 @@ import (
 // more to do.
 func (s *podSync) restartAll(a podactions.Actions) bool {
 	var g errgroup.Group
-	atOnce := int64(0)
+	atOnce, together := int64(0), ending{pace: newPace()}
 	for _, kill := range a.Kill {
 		g.Go(func() error {
-			err := s.killContainer(s.ctx, s.pod, kill, nil, &atOnce)
+			err := s.killContainer(s.ctx, s.pod, kill, together, &atOnce)
 			if err == nil {
 				s.refresh(kill.ID.ID)
 			}

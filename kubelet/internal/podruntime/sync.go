@@ -27,7 +27,7 @@ import (
 // call: otherwise a half-made sandbox would be left behind.
 func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *runtimestate.PodStatus, o SyncOptions) SyncResult {
 	s := &podSync{
-		Manager: m, ctx: ctx, pod: pod, options: o, status: status,
+		Manager: m, ctx: ctx, pod: pod, options: o, status: status, pace: newPace(),
 		images: map[string]*future[image.Present]{}, volumes: map[string]*future[image.Present]{}, waiting: map[string]runtimestate.Waiting{},
 	}
 	var cancel context.CancelFunc
@@ -46,6 +46,7 @@ type podSync struct {
 	pod     *core.Pod
 	options SyncOptions
 
+	pace       pace            // of containers' creation and start
 	background sync.WaitGroup  // pulls, preparation, sandbox status
 	beside     context.Context // of pulls and preparation
 
@@ -178,10 +179,10 @@ func (s *podSync) isInit(name string) bool {
 // endContainers ends single containers in parallel, and reads how they ended.
 func (s *podSync) endContainers(a podactions.Actions) bool {
 	var g errgroup.Group
-	restarts := s.due(a.Start)
+	restarts, together := s.due(a.Start), ending{pace: newPace()}
 	for _, kill := range a.Kill {
 		g.Go(func() error {
-			if err := s.killContainer(s.ctx, s.pod, kill, nil, nil); err != nil {
+			if err := s.killContainer(s.ctx, s.pod, kill, together, nil); err != nil {
 				s.wait(kill.Name, runtimestate.ReasonKillContainer, err.Error(), 0)
 				return err
 			}
