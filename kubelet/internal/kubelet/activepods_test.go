@@ -110,3 +110,31 @@ func TestActivePodsAfterAGrant(t *testing.T) {
 	b.kubelet.allocations.Allocate(sized("3"), func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return nil })
 	expect("after", "3")
 }
+
+// Pods that ended before a kubelet started leave their room to those that run, though all of them
+// are new to it.
+func TestEndedPodsTakeNoRoomFromARestartedKubelet(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("first", nil))
+	b.waitPhase("first", corev1.PodRunning) // the kubelet has started
+	var all []*core.Pod
+	for i := range 50 {
+		ended := hollowPod(fmt.Sprint("ended-", i), nil)
+		ended.UID, ended.Status.Phase = types.UID(ended.Name), corev1.PodSucceeded
+		ended.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		all = append(all, ended)
+	}
+	runs := hollowPod("runs", nil)
+	runs.UID, runs.Status.Phase = "runs", corev1.PodRunning
+	runs.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	b.kubelet.HandlePodAdditions(append(all, runs))
+	if status, known := b.kubelet.statuses.Get(runs.UID); known && status.Phase == corev1.PodFailed {
+		t.Errorf("%s: %s", status.Reason, status.Message)
+	}
+	if !b.kubelet.workers.CouldHaveRunningContainers(runs.UID) {
+		t.Error("it has no worker")
+	}
+	for _, pod := range append(all, runs) {
+		b.kubelet.HandlePodRemoves([]*core.Pod{pod})
+	}
+}

@@ -90,10 +90,20 @@ func (k *Kubelet) active(pod *core.Pod) bool {
 		return false
 	}
 	if k.workers.CouldHaveRunningContainers(pod.UID) {
-		return true
+		return !k.endedBefore(pod)
 	}
 	current, ok := k.statuses.Get(pod.UID)
 	return !status.Ended(pod.Status.Phase) && !(ok && status.Ended(current.Phase))
+}
+
+// endedBefore says that the pod ended under an earlier kubelet: its worker has only begun, and only
+// cleans up after it.
+func (k *Kubelet) endedBefore(pod *core.Pod) bool {
+	if !status.Ended(pod.Status.Phase) {
+		return false
+	}
+	known, err := k.cache.Get(pod.UID)
+	return err == nil && !known.RunningPod("").Lasts()
 }
 
 // otherPods are the pods that hold resources of the node beside this one.
