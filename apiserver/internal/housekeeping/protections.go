@@ -17,13 +17,14 @@ import (
 )
 
 // protection releases deleted objects of one kind that a finalizer keeps, once
-// they are not in use (Kubernetes docs, "Storage Object in Use Protection").
+// they are not in use (Kubernetes docs, "Storage Object in Use Protection"). Admission gives
+// objects the finalizer; those that lack it nevertheless get it here.
 type protection struct {
 	finalizer string
 	store     registry.Resource
-	// waiting are the objects that only the finalizer keeps.
-	waiting *informer.Informer[bool]
-	// isUsed reports whether a waiting object is in use; it is called in the write that
+	// unsettled are the objects for which needsFinalizerChange is true.
+	unsettled *informer.Informer[bool]
+	// isUsed reports whether a deleted object is in use; it is called in the write that
 	// releases it.
 	isUsed func(ctx context.Context, obj core.Object) (bool, error)
 	// recheckInterval is when to look again at those in use, if nothing reports that they no
@@ -35,11 +36,11 @@ type protection struct {
 func newProtection(d *Dependencies, name string, resource core.Resource, finalizer string) (*protection, error) {
 	p := &protection{finalizer: finalizer}
 	var err error
-	if p.waiting, p.store, err = newInformer(d, resource, p.awaitsFinalizer, informer.Options[bool]{}); err != nil {
+	if p.unsettled, p.store, err = newInformer(d, resource, p.needsFinalizerChange, informer.Options[bool]{}); err != nil {
 		return nil, err
 	}
 	p.worker = newWorker(name, d, p.sync)
-	p.waiting.OnChange(func(key informer.Key, _, now *bool) {
+	p.unsettled.OnChange(func(key informer.Key, _, now *bool) {
 		if now != nil && *now {
 			p.worker.add(key)
 		}
@@ -47,18 +48,23 @@ func newProtection(d *Dependencies, name string, resource core.Resource, finaliz
 	return p, nil
 }
 
-func (p *protection) awaitsFinalizer(obj core.Object) bool {
-	return obj.GetDeletionTimestamp() != nil && slices.Contains(obj.GetFinalizers(), p.finalizer)
+// needsFinalizerChange is true for a deleted object with the finalizer, and for another without.
+func (p *protection) needsFinalizerChange(obj core.Object) bool {
+	return (obj.GetDeletionTimestamp() != nil) == slices.Contains(obj.GetFinalizers(), p.finalizer)
 }
 
 func (p *protection) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
-	if waits, ok := p.waiting.Get(key.Namespace, key.Name); !ok || !waits {
+	if unsettled, ok := p.unsettled.Get(key.Namespace, key.Name); !ok || !unsettled {
 		return 0, nil
 	}
 	var again time.Duration
-	release := func(current core.Object) (core.Object, error) {
+	settle := func(current core.Object) (core.Object, error) {
 		again = 0
-		if !p.awaitsFinalizer(current) {
+		if !p.needsFinalizerChange(current) {
+			return current, nil
+		}
+		if current.GetDeletionTimestamp() == nil {
+			current.SetFinalizers(append(current.GetFinalizers(), p.finalizer))
 			return current, nil
 		}
 		used, err := p.isUsed(ctx, current)
@@ -69,12 +75,12 @@ func (p *protection) sync(ctx context.Context, key informer.Key) (time.Duration,
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == p.finalizer }))
 		return current, err
 	}
-	err := modify(ctx, p.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, release)
-	return again, ignoreNotFound(err, "let go of what nobody uses")
+	err := modify(ctx, p.store, registry.Target{Namespace: key.Namespace, Name: key.Name}, settle)
+	return again, ignoreNotFound(err, "protect what is in use, and let go of what nobody uses")
 }
 
 func (p *protection) loop() Loop {
-	return runTogether(p.waiting.Run, afterSync(p.worker.run, p.waiting.Synced()))
+	return runTogether(p.unsettled.Run, afterSync(p.worker.run, p.unsettled.Synced()))
 }
 
 // anyMatches decodes a store's objects, or those of one namespace, as stored now,
@@ -96,10 +102,12 @@ func anyMatches[T core.Object](ctx context.Context, store registry.Resource, nam
 	return false, nil
 }
 
+const claimProtectionName = "persistentvolumeclaim-protection-controller"
+
 // newClaimProtection protects claims, which are in use by pods that have a
 // node. A pod without a node does not get one once its claim is being deleted.
 func newClaimProtection(d *Dependencies) (Loop, error) {
-	p, err := newProtection(d, "persistentvolumeclaim-protection-controller", volume.Claims, storageprotection.ClaimFinalizer)
+	p, err := newProtection(d, claimProtectionName, volume.Claims, storageprotection.ClaimFinalizer)
 	if err != nil {
 		return nil, err
 	}
@@ -107,20 +115,32 @@ func newClaimProtection(d *Dependencies) (Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.isUsed = func(ctx context.Context, claim core.Object) (bool, error) {
-		return anyMatches(ctx, pods, claim.GetNamespace(), func(pod *core.Pod) bool {
-			return pod.Spec.NodeName != "" && slices.Contains(informer.PodOf(pod).Claims, claim.GetName())
-		})
+	p.isUsed = func(ctx context.Context, obj core.Object) (bool, error) {
+		claim := obj.(*corev1.PersistentVolumeClaim)
+		return anyMatches(ctx, pods, claim.Namespace, func(pod *core.Pod) bool { return keepsClaim(pod, claim) })
 	}
 	d.Pods.OnChange(func(_ informer.Key, old, now *informer.Pod) {
-		if old == nil || now != nil {
+		if old == nil || now != nil && !now.Deleted {
 			return
 		}
 		for _, claim := range old.Claims {
 			p.worker.add(informer.Key{Namespace: old.Namespace, Name: claim})
 		}
 	})
-	return p.loop(), nil
+	usage, err := newClaimUsage(d)
+	if err != nil {
+		return nil, err
+	}
+	return runTogether(p.loop(), usage.claims.Run, afterSync(usage.worker.run, usage.claims.Synced(), d.Pods.Synced())), nil
+}
+
+// keepsClaim reports whether a claim must stay for a pod. One that was generated for the pod
+// need not once its node is done with the pod: a finalizer of the pod may wait for the claim.
+func keepsClaim(pod *core.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	isDone := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+	return pod.Spec.NodeName != "" && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return names(&v, claim) || !isDone && isGenerated(pod, &v, claim)
+	})
 }
 
 // newVolumeProtection protects volumes, which are in use by the claim they are bound to.

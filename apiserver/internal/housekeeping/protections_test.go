@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/storageprotection"
@@ -69,16 +70,30 @@ func TestClaimsInUse(t *testing.T) {
 			return p
 		}
 		own := pod("own", "n1")
+		own.UID = "uid-own"
 		own.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
+		done := own.DeepCopy() // but for a finalizer
+		done.Name, done.UID = "done", "uid-done"
+		done.Finalizers, done.DeletionTimestamp, done.DeletionGracePeriodSeconds = []string{"example.com/x"}, ptr.To(metav1.Now()), ptr.To(int64(0))
+		foreign := own.DeepCopy()
+		foreign.Name, foreign.UID = "foreign", "uid-foreign"
+		generated := func(name, pod string) *corev1.PersistentVolumeClaim {
+			c := claim(name, true)
+			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", UID: types.UID(pod), Controller: ptr.To(true)}}
+			return c
+		}
 		s := protect(t, newClaimProtection, func(s *stores) {
-			for _, p := range []*core.Pod{uses("one", "n1", "used"), uses("two", "n1", "used"), uses("unplaced", "", "planned"), own} {
+			for _, p := range []*core.Pod{uses("one", "n1", "used"), uses("two", "n1", "used"), uses("unplaced", "", "planned"), own, done, foreign} {
 				s.pods.Put(p)
 			}
-			for _, c := range []*corev1.PersistentVolumeClaim{claim("used", true), claim("planned", true), claim("free", true), claim("kept", false), claim("own-v", true)} {
+			for _, c := range []*corev1.PersistentVolumeClaim{claim("used", true), claim("planned", true), claim("free", true), claim("kept", false), generated("own-v", "uid-own"), generated("done-v", "uid-done"), generated("foreign-v", "another")} {
 				s.claims.Put(c)
 			}
+			bare := claim("bare", false)
+			bare.Finalizers = bare.Finalizers[:1]
+			s.claims.Put(bare)
 		})
-		for name, protected := range map[string]bool{"used": true, "planned": false, "free": false, "kept": true, "own-v": true} {
+		for name, protected := range map[string]bool{"used": true, "planned": false, "free": false, "kept": true, "own-v": true, "done-v": false, "foreign-v": false, "bare": true} {
 			wants(t, name, s.claims, "shop", name, protected)
 		}
 		s.claims.Put(claim("kept", true))
@@ -90,6 +105,51 @@ func TestClaimsInUse(t *testing.T) {
 			}
 		}
 		wants(t, "no pod is left", s.claims, "shop", "used", false)
+	})
+}
+
+// A bound claim says whether a pod that has not ended uses it, and since when.
+func TestUnusedClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bound := func(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
+			c := &corev1.PersistentVolumeClaim{ObjectMeta: kept(name, storageprotection.ClaimFinalizer, false)}
+			c.Status.Phase = phase
+			return c
+		}
+		s := protect(t, newClaimProtection, func(s *stores) {
+			s.claims.Put(bound("disk", corev1.ClaimBound))
+			s.claims.Put(bound("pending", corev1.ClaimPending))
+		})
+		var since metav1.Time
+		is := func(what, name string, status corev1.ConditionStatus, reason string) {
+			t.Helper()
+			pass(settled)
+			var got corev1.PersistentVolumeClaimCondition
+			if c := unusedCondition(s.claims.Peek("shop", name).(*corev1.PersistentVolumeClaim)); c != nil {
+				got = *c
+			}
+			if got.Status != status || got.Reason != reason {
+				t.Errorf("%s: %s has %+v", what, name, got)
+			}
+			since = got.LastTransitionTime
+		}
+		is("not bound", "pending", "", "")
+		is("no pod", "disk", corev1.ConditionTrue, "NoPodsUsingPVC")
+		begin := since
+		user := pod("user", "")
+		user.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "disk"},
+		}}}
+		s.pods.Put(user)
+		is("a pod without a node", "disk", corev1.ConditionFalse, "PodUsingPVC")
+		if !since.After(begin.Time) {
+			t.Errorf("used since %v, unused since %v", since, begin)
+		}
+		user.Status.Phase = corev1.PodSucceeded
+		s.pods.Put(user)
+		is("the pod has ended", "disk", corev1.ConditionTrue, "NoPodsUsingPVC")
+		s.claims.Put(bound("pending", corev1.ClaimBound))
+		is("bound later", "pending", corev1.ConditionTrue, "NoPodsUsingPVC")
 	})
 }
 

@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/volume"
 	"kctl/proto/core"
@@ -22,6 +24,14 @@ var errTaken = errors.New("the volume has been bound to another claim meanwhile"
 // bind binds a volume and a claim to each other, the volume first: any binder that
 // finds an unfinished binding completes it.
 func (b *volumeBinder) bind(ctx context.Context, v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) error {
+	if ref := v.Spec.ClaimRef; ref == nil || ref.UID == "" {
+		// The reference names the claim's version, which what an informer has may lack.
+		stored, err := b.getClaim(ctx, informer.Key{Namespace: c.Namespace, Name: c.Name}, c.UID)
+		if err != nil {
+			return ignoreNotFound(err, "read the claim that a volume is bound to")
+		}
+		c = stored
+	}
 	v, err := b.changeVolume(ctx, v, "", func(v *corev1.PersistentVolume) error {
 		ref := v.Spec.ClaimRef
 		switch {
@@ -66,7 +76,7 @@ func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolum
 		return b.setVolumePhase(ctx, v, corev1.VolumeAvailable, "")
 	}
 	key := claimOf(v)
-	c, err := b.getBoundClaim(ctx, v)
+	c, err := b.getClaim(ctx, key, v.Spec.ClaimRef.UID)
 	switch {
 	case apierrors.IsNotFound(err):
 		return b.releaseVolume(ctx, v)
@@ -98,15 +108,13 @@ func (b *volumeBinder) syncVolume(ctx context.Context, v *corev1.PersistentVolum
 	return b.setVolumePhase(ctx, v, corev1.VolumeAvailable, "")
 }
 
-// getBoundClaim reads the claim that a volume is bound to, as stored now, before the
-// volume is given up.
-func (b *volumeBinder) getBoundClaim(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
-	key := claimOf(v)
+// getClaim reads a claim as stored now: a volume is given up without one.
+func (b *volumeBinder) getClaim(ctx context.Context, key informer.Key, uid types.UID) (*corev1.PersistentVolumeClaim, error) {
 	claim, err := registry.GetStored[*corev1.PersistentVolumeClaim](ctx, b.claimStore, key.Namespace, key.Name)
 	if err != nil {
 		return nil, err
 	}
-	if claim.GetUID() != v.Spec.ClaimRef.UID {
+	if claim.GetUID() != uid {
 		return nil, apierrors.NewNotFound(volume.Claims.GVR().GroupResource(), key.Name) // another of its name
 	}
 	return claim, nil

@@ -1,0 +1,158 @@
+package housekeeping
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/informer"
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/volume"
+	"kctl/proto/core"
+)
+
+// claimUsage records in bound claims whether a pod uses them, and since when, in
+// the condition Unused (KEP-5541). It is a part of the loop that protects claims.
+type claimUsage struct {
+	claims      *informer.Informer[claimUse]
+	claimStore  registry.Resource
+	currentPods *informer.Informer[informer.Pod]
+	pods        registry.Resource
+	clock       clock.Clock
+	worker      *worker
+}
+
+// claimUse is what a claim says of its use. Unused is empty for nothing.
+type claimUse struct {
+	Recorded bool // in its state, it is recorded
+	Unused   corev1.ConditionStatus
+}
+
+func claimUseOf(obj core.Object) claimUse {
+	claim := obj.(*corev1.PersistentVolumeClaim)
+	use := claimUse{Recorded: claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimBound}
+	if c := unusedCondition(claim); c != nil {
+		use.Unused = c.Status
+	}
+	return use
+}
+
+func unusedCondition(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaimCondition {
+	i := slices.IndexFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == corev1.PersistentVolumeClaimUnused
+	})
+	if i < 0 {
+		return nil
+	}
+	return &claim.Status.Conditions[i]
+}
+
+func newClaimUsage(d *Dependencies) (*claimUsage, error) {
+	u := &claimUsage{currentPods: d.Pods, clock: d.Clock}
+	var err error
+	if u.claims, u.claimStore, err = newInformer(d, volume.Claims, claimUseOf, informer.Options[claimUse]{}); err != nil {
+		return nil, err
+	}
+	if u.pods, err = d.Of(core.Pods); err != nil {
+		return nil, err
+	}
+	u.worker = newWorker(claimProtectionName, d, u.sync)
+	u.claims.OnChange(func(key informer.Key, old, now *claimUse) {
+		if now != nil && now.Recorded && (old == nil || now.Unused == "") {
+			u.worker.add(key)
+		}
+	})
+	d.Pods.OnChange(func(_ informer.Key, old, now *informer.Pod) {
+		if old != nil && now != nil && old.UID == now.UID && old.HasTerminated() == now.HasTerminated() {
+			return // a pod's claims don't change
+		}
+		for _, pod := range []*informer.Pod{old, now} {
+			if pod != nil {
+				u.enqueueClaims(pod)
+			}
+		}
+	})
+	return u, nil
+}
+
+func (u *claimUsage) enqueueClaims(pod *informer.Pod) {
+	for _, name := range pod.Claims {
+		key := informer.Key{Namespace: pod.Namespace, Name: name}
+		if use, known := u.claims.Get(key.Namespace, key.Name); known && use.Recorded {
+			u.worker.add(key)
+		}
+	}
+}
+
+func (u *claimUsage) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
+	use, ok := u.claims.Get(key.Namespace, key.Name)
+	if !ok || !use.Recorded || use.Unused == unusedStatus(u.seemsUsed(key)) {
+		return 0, nil
+	}
+	err := modify(ctx, u.claimStore, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
+		claim := current.(*corev1.PersistentVolumeClaim)
+		if !claimUseOf(claim).Recorded {
+			return claim, nil
+		}
+		used, err := anyMatches(ctx, u.pods, claim.Namespace, func(pod *core.Pod) bool { return usesClaim(pod, claim) })
+		if err == nil {
+			setUnused(claim, used, metav1.NewTime(u.clock.Now()))
+		}
+		return claim, err
+	})
+	return 0, ignoreNotFound(err, "record whether a claim is in use")
+}
+
+// seemsUsed reports whether a pod names a claim, so that most changes of pods need no reading.
+func (u *claimUsage) seemsUsed(key informer.Key) bool {
+	used := false
+	u.currentPods.Each(func(_ informer.Key, pod informer.Pod) {
+		used = used || pod.Namespace == key.Namespace && !pod.HasTerminated() && slices.Contains(pod.Claims, key.Name)
+	})
+	return used
+}
+
+// usesClaim reports whether a claim counts as used by a pod, on a node or not yet.
+func usesClaim(pod *core.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
+		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return names(&v, claim) || isGenerated(pod, &v, claim) })
+}
+
+// names reports whether a volume is a claim, by its name.
+func names(v *corev1.Volume, claim *corev1.PersistentVolumeClaim) bool {
+	return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim.Name
+}
+
+// isGenerated reports whether a claim was generated for a volume of this pod, and not for
+// another pod of its name.
+func isGenerated(pod *core.Pod, v *corev1.Volume, claim *corev1.PersistentVolumeClaim) bool {
+	return v.Ephemeral != nil && pod.Name+"-"+v.Name == claim.Name && metav1.IsControlledBy(claim, pod)
+}
+
+func unusedStatus(used bool) corev1.ConditionStatus {
+	if used {
+		return corev1.ConditionFalse
+	}
+	return corev1.ConditionTrue
+}
+
+// setUnused writes the condition if it has changed, with the time of the change.
+func setUnused(claim *corev1.PersistentVolumeClaim, used bool, now metav1.Time) {
+	condition := corev1.PersistentVolumeClaimCondition{
+		Type: corev1.PersistentVolumeClaimUnused, Status: unusedStatus(used), LastTransitionTime: now,
+		Reason: "NoPodsUsingPVC", Message: "No pods are currently referencing this PVC",
+	}
+	if used {
+		condition.Reason, condition.Message = "PodUsingPVC", "A pod is currently referencing this PVC"
+	}
+	switch has := unusedCondition(claim); {
+	case has == nil:
+		claim.Status.Conditions = append(claim.Status.Conditions, condition)
+	case has.Status != condition.Status:
+		*has = condition
+	}
+}
