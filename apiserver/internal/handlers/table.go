@@ -38,9 +38,8 @@ func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
 		ColumnDefinitions: c.store.Info().Columns,
 		Rows:              make([]metav1.TableRow, len(items)),
 	}
-	if items, err = c.inRowOrder(items); err != nil {
-		return nil, err
-	}
+	compare := c.store.Info().CompareRows
+	var objects []core.Object // of the rows, if their order depends on them
 	for i, item := range items {
 		obj, err := c.store.Decode(item)
 		if err != nil {
@@ -56,28 +55,26 @@ func (c *call) table(f form, items []registry.Encoded) (*metav1.Table, error) {
 			row.Object = runtime.RawExtension{Object: partial}
 		}
 		out.Rows[i] = row
+		if compare != nil {
+			objects = append(objects, obj)
+		}
+	}
+	if compare != nil {
+		out.Rows = sortRows(out.Rows, objects, compare)
 	}
 	return out, nil
 }
 
-// inRowOrder returns the items in the order in which the kind's tables have them.
-func (c *call) inRowOrder(items []registry.Encoded) ([]registry.Encoded, error) {
-	compare := c.store.Info().CompareRows
-	if compare == nil || len(items) < 2 {
-		return items, nil
-	}
-	objects, order := make([]core.Object, len(items)), make([]int, len(items))
-	for i, item := range items {
-		obj, err := c.store.Decode(item)
-		if err != nil {
-			return nil, err
-		}
-		objects[i], order[i] = obj, i
+// sortRows returns the rows in the order of the objects that they are of.
+func sortRows(rows []metav1.TableRow, objects []core.Object, compare func(a, b core.Object) int) []metav1.TableRow {
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return compare(objects[a], objects[b]) })
-	out := make([]registry.Encoded, len(items))
+	sorted := make([]metav1.TableRow, len(rows))
 	for i, at := range order {
-		out[i] = items[at]
+		sorted[i] = rows[at]
 	}
-	return out, nil
+	return sorted
 }

@@ -2,6 +2,7 @@ package housekeeping
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/informer"
@@ -157,11 +159,13 @@ func (s *serviceCIDRs) setReady(ctx context.Context, c *networkingv1.ServiceCIDR
 	if has != nil && has.Status == ready.Status && has.Reason == ready.Reason && has.Message == ready.Message {
 		return nil
 	}
-	fields := map[string]any{"metadata": map[string]any{"uid": string(c.UID)}, "status": map[string]any{"conditions": []any{map[string]any{
-		"type": networkingv1.ServiceCIDRConditionReady, "status": string(ready.Status), "reason": ready.Reason, "message": ready.Message,
-		"lastTransitionTime": s.clock.Now().UTC().Format(time.RFC3339),
-	}}}}
-	err := registry.Apply(ctx, s.store, registry.Target{Name: c.Name, Subresource: "status"}, serviceCIDRsName, fields)
+	ready.Type, ready.LastTransitionTime = networkingv1.ServiceCIDRConditionReady, metav1.NewTime(s.clock.Now())
+	condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ready)
+	if err != nil {
+		return fmt.Errorf("encode whether the range is ready: %w", err)
+	}
+	fields := map[string]any{"metadata": map[string]any{"uid": string(c.UID)}, "status": map[string]any{"conditions": []any{condition}}}
+	err = registry.Apply(ctx, s.store, registry.Target{Name: c.Name, Subresource: "status"}, serviceCIDRsName, fields)
 	return ignoreNotFound(err, "record whether the range is ready")
 }
 

@@ -28,7 +28,8 @@ type updater interface {
 // Modify changes an object for one of the server's own loops, without admission.
 // The manager owns the changed fields from then on.
 func Modify(ctx context.Context, objects updater, target Target, manager string, change Transform) error {
-	_, _, err := objects.Update(ctx, target, change, Admission{FieldManager: manager}, &metav1.UpdateOptions{})
+	admit := Admission{FieldManager: manager, MayDropManagedFields: true}
+	_, _, err := objects.Update(ctx, target, change, admit, &metav1.UpdateOptions{})
 	return err
 }
 
