@@ -114,6 +114,7 @@ func (a Admission) mayDropManagedFields(err error, obj core.Object) bool {
 }
 
 func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admission, dry bool) (Encoded, error) {
+	asked := obj.GetResourceVersion()
 	value, err := s.encode(obj)
 	if err != nil {
 		return Encoded{}, err
@@ -125,6 +126,9 @@ func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admission, dry boo
 				err = storage.ErrExists
 			}
 			return Encoded{}, err
+		}
+		if revision, err := strconv.ParseInt(asked, 10, 64); err == nil && revision > 0 {
+			return withRevision(value, revision) // upstream answers with what it was sent
 		}
 		return Encoded{JSON: value}, nil
 	}

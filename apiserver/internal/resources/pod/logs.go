@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -167,13 +168,11 @@ func readLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 	if o.LimitBytes, err = request.Number(query, "limitBytes"); err != nil {
 		return nil, err
 	}
-	if stream := query.Get("stream"); stream != "" {
-		o.Stream = &stream
+	if query.Has("stream") {
+		o.Stream = ptr.To(query.Get("stream"))
 	}
 	return o, nil
 }
-
-var logStreams = []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}
 
 func validateLogOptions(o *corev1.PodLogOptions) (errs field.ErrorList) {
 	if n := o.TailLines; n != nil && *n < 0 {
@@ -182,19 +181,14 @@ func validateLogOptions(o *corev1.PodLogOptions) (errs field.ErrorList) {
 	if n := o.LimitBytes; n != nil && *n < 1 {
 		errs = append(errs, field.Invalid(field.NewPath("limitBytes"), *n, "must be greater than 0"))
 	}
-	if n := o.SinceSeconds; n != nil && *n < 1 {
+	switch n := o.SinceSeconds; {
+	case n != nil && o.SinceTime != nil:
+		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+	case n != nil && *n < 1:
 		errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *n, "must be greater than 0"))
 	}
-	if o.Stream != nil {
-		if !slices.Contains(logStreams, *o.Stream) {
-			errs = append(errs, field.NotSupported(field.NewPath("stream"), *o.Stream, logStreams))
-		}
-		if *o.Stream != corev1.LogStreamAll && o.TailLines != nil {
-			errs = append(errs, field.Forbidden(field.NewPath(""), "`tailLines` and specific `stream` are mutually exclusive for now"))
-		}
-	}
-	if o.SinceSeconds != nil && o.SinceTime != nil {
-		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+	if o.Stream != nil { // as upstream without PodLogsQuerySplitStreams, an alpha gate
+		errs = append(errs, field.Forbidden(field.NewPath("stream"), "may not be specified"))
 	}
 	return errs
 }
@@ -214,9 +208,6 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	}
 	if o.SinceTime != nil {
 		query.Set("sinceTime", o.SinceTime.UTC().Format(time.RFC3339))
-	}
-	if o.Stream != nil && *o.Stream != corev1.LogStreamAll {
-		query.Set("stream", *o.Stream)
 	}
 	return query
 }
