@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/admission/typecheck"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/podcidr"
@@ -50,6 +51,9 @@ type Dependencies struct {
 	// if others assign them. No pod gets an address in ServiceRanges.
 	PodCIDRs      []*podcidr.Range
 	ServiceRanges []netip.Prefix
+
+	// Documents describe the types that policies select; nil if nothing does.
+	Documents typecheck.Documents
 
 	// Metrics gets the loops' metrics, and Queues measures their queues; nil for none.
 	Metrics prometheus.Registerer
@@ -122,6 +126,7 @@ var loops = []struct {
 	{"persistentvolume-protection-controller", newVolumeProtection},
 	{"volumeattributesclass-protection-controller", newClassProtection},
 	{serviceCIDRsName, newServiceCIDRs},
+	{policyStatusName + "-controller", newPolicyStatus},
 }
 
 // Names are the names of all loops, as --controllers takes them: those of

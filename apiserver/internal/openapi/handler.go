@@ -117,6 +117,25 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	return h.serveGroup(w, r, name, group)
 }
 
+// Document returns the v3 document of a group's version in JSON; false if this server itself
+// serves none.
+func (h *Handler) Document(gv runtimeschema.GroupVersion) (document []byte, ok bool, err error) {
+	_, groups, err := h.documentsV3()
+	if err != nil {
+		return nil, false, err
+	}
+	group, ok := groups(documentName(gv))
+	if !ok {
+		return nil, false, nil
+	}
+	unzipped, err := group.unzip()
+	if err != nil {
+		return nil, false, err
+	}
+	document, err = io.ReadAll(unzipped)
+	return document, err == nil, err
+}
+
 func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request) error {
 	all, err := h.documentV2()
 	if err != nil {

@@ -168,12 +168,12 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 			created = append(created, r.Resource)
 		}
 	}
-	documents := openapi.New(s.served, created, openAPIRelease(), s.clock.Now()).Follow(described{s.more()})
+	s.documents = openapi.New(s.served, created, openAPIRelease(), s.clock.Now()).Follow(described{s.more()})
 	serve := func(c *gin.Context) {
 		if s.aggregator.ServeDocument(c.Writer, c.Request) {
 			return
 		}
-		if err := documents.Serve(c.Writer, c.Request); err != nil {
+		if err := s.documents.Serve(c.Writer, c.Request); err != nil {
 			status.Write(c.Writer, c.Request, err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/server/housekeeper"
 	"kctl/apiserver/internal/signing"
@@ -47,7 +49,8 @@ func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, er
 	d := housekeeping.Dependencies{
 		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage,
 		RootCA: rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
-		Authorizer: s.authorizer, Metrics: s.metrics, Queues: housekeeping.NewQueues(s.metrics, s.clock),
+		Authorizer: s.authorizer, Documents: func(gv schema.GroupVersion) ([]byte, bool, error) { return s.documents.Document(gv) },
+		Metrics: s.metrics, Queues: housekeeping.NewQueues(s.metrics, s.clock),
 		Clock: s.clock, Logger: s.logger,
 	}
 	if s.identities.Issuer != nil { // not an interface that holds nil

@@ -25,6 +25,7 @@ import (
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/informer"
+	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/server/admissioncontrol"
@@ -77,6 +78,7 @@ type Server struct {
 	pods       *informer.Informer[informer.Pod] // used by the Node authorizer and the loops of the first term
 
 	housekeeper *housekeeper.Housekeeper
+	documents   *openapi.Handler // the description of the API, from before any loop runs
 
 	port  int // the port, once the server listens
 	drain *filters.Drain

@@ -31,6 +31,9 @@ type Options struct {
 	Variables bool
 	// Mutations: CompileMutation may be called.
 	Mutations bool
+	// Object is the type of object and oldObject, and ParamsType that of params, as far as
+	// they are known; nil for any.
+	Object, ParamsType *apiservercel.DeclType
 }
 
 // Compiler compiles the expressions of one object. It is not safe for
@@ -48,13 +51,18 @@ func NewCompiler(o Options) (*Compiler, error) {
 	request, namespace := declareRequest(), declareNamespace()
 	types := []*apiservercel.DeclType{request, namespace}
 	options := []cel.EnvOption{
-		cel.Variable(objectVar, cel.DynType),
-		cel.Variable(oldObjectVar, cel.DynType),
+		cel.Variable(objectVar, celType(o.Object)),
+		cel.Variable(oldObjectVar, celType(o.Object)),
 		cel.Variable(requestVar, request.CelType()),
 		cel.Variable(namespaceVar, namespace.CelType()),
 	}
 	if o.Params {
-		options = append(options, cel.Variable(paramsVar, cel.DynType))
+		options = append(options, cel.Variable(paramsVar, celType(o.ParamsType)))
+	}
+	for _, t := range []*apiservercel.DeclType{o.Object, o.ParamsType} {
+		if t != nil {
+			types = append(types, t)
+		}
 	}
 	if o.Variables {
 		c.variables = apiservercel.NewObjectType(variablesType, map[string]*apiservercel.DeclField{})
@@ -82,6 +90,13 @@ func NewCompiler(o Options) (*Compiler, error) {
 	}
 	c.mutations, err = set.Env(o.Origin)
 	return c, err
+}
+
+func celType(t *apiservercel.DeclType) *cel.Type {
+	if t == nil {
+		return cel.DynType
+	}
+	return t.CelType()
 }
 
 // Compile compiles an expression whose value is of one of the types.
@@ -118,4 +133,9 @@ func (c *Compiler) Declare(name, text string) (*expression.Program, *apiserverce
 	}
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, declareVariable(t), true, nil, nil)
 	return program, err
+}
+
+// DeclareDynamic declares a variable of any type, as upstream does where it checks types.
+func (c *Compiler) DeclareDynamic(name string) {
+	c.variables.Fields[name] = apiservercel.NewDeclField(name, apiservercel.DynType, true, nil, nil)
 }

@@ -104,11 +104,14 @@ func MutatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionregi
 	})
 }
 
+// ValidatingPolicyResource is the resource of the policies whose types a loop checks.
+var ValidatingPolicyResource = resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+
 // ValidatingPolicies is the strategy of validatingadmissionpolicies.
 func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionregistrationv1.ValidatingAdmissionPolicy] {
 	type object = *admissionregistrationv1.ValidatingAdmissionPolicy
 	s := strategy(clock, particulars[object]{
-		resource: resource("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+		resource: ValidatingPolicyResource,
 		defaults: func(o object) {
 			defaultFailurePolicy(&o.Spec.FailurePolicy)
 			defaultMatch(o.Spec.MatchConstraints)
