@@ -142,7 +142,7 @@ func (e *NoKindError) Error() string {
 // group may be abbreviated to its beginning, as in kubectl.
 func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 	base, rest, dotted := strings.Cut(strings.ToLower(name), ".")
-	version, group, _ := strings.Cut(rest, ".")
+	version, group, versioned := strings.Cut(rest, ".")
 	var matches []func(Resource) bool
 	either := func(in func(Resource) bool) {
 		matches = append(matches,
@@ -151,7 +151,9 @@ func (d *Discovery) Named(ctx context.Context, name string) (Resource, error) {
 	}
 	if dotted {
 		either(func(r Resource) bool { return r.Group == rest && r.Preferred })
-		either(func(r Resource) bool { return r.Version == version && r.Group == group })
+		if versioned { // what has one dot is never a version: pods.v1 is in a group v1
+			either(func(r Resource) bool { return r.Version == version && r.Group == group })
+		}
 		if rest != "" {
 			either(func(r Resource) bool { return strings.HasPrefix(r.Group, rest) && r.Preferred })
 		}

@@ -79,7 +79,7 @@ func TestNamed(t *testing.T) {
 		"things": "example.org/v2/things", "things.example.org": "example.org/v2/things", "things.v1.example.org": "example.org/v1/things",
 		"thing.v2.example.org": "example.org/v2/things", "pods.v1.": "/v1/pods",
 		"Thing.example.org": "example.org/v2/things", "things.exam": "example.org/v2/things",
-		"nothing": "", "pods.example.org": "", "things.v3.example.org": "",
+		"nothing": "", "pods.v1": "", "pods.example.org": "", "things.v3.example.org": "",
 	}
 	for way, answers := range map[string]map[string]string{"aggregated": {"/api": aggregatedAPI, "/apis": aggregatedAPIs}, "legacy": legacy} {
 		s := &server{answers: answers}

@@ -50,13 +50,13 @@ func EventsAbout(ctx context.Context, c *frame.CLI, object *unstructured.Unstruc
 	return TypedList[core.Event](ctx, client.Resource(core.Events, namespace), ChunkSize, rest.FieldSelector(selector))
 }
 
-// PodName reads NAME, pod/NAME, pods/NAME or po/NAME.
+// PodName reads NAME, pod/NAME, pods/NAME or po/NAME, the type in any case.
 func PodName(arg string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
 	if !ok {
 		return arg, nil
 	}
-	switch kind {
+	switch strings.ToLower(kind) {
 	case "pod", "pods", "po":
 		if name != "" {
 			return name, nil

@@ -130,8 +130,16 @@ func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructur
 	return nil, err
 }
 
-// podsOf are the pods of an object that runs some, the most useful first.
+// podsOf are the pods of an object that runs some, the most useful first. A pod, as
+// pods.v1./NAME finds it, is its own.
 func podsOf(ctx context.Context, c *frame.CLI, object *unstructured.Unstructured) ([]core.Pod, error) {
+	if object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Pod") {
+		pod := core.Pod{}
+		if err := lookup.Typed(object, &pod); err != nil {
+			return nil, err
+		}
+		return []core.Pod{pod}, nil
+	}
 	selector, err := lookup.SelectorOf(object)
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the pods of %s: %w", strings.ToLower(object.GetKind()), err)

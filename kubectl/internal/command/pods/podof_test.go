@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/command/lookup"
 )
 
 func event(kind, name, version string) string {
@@ -79,5 +80,26 @@ func TestAwaitPod(t *testing.T) {
 				t.Errorf("%v %v, want %s", pod, err, c.pod)
 			}
 		})
+	}
+}
+
+// A pod may be named by its type's full name, too: it is its own then.
+func TestPodOfAPod(t *testing.T) {
+	pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "web", "namespace": "default"},
+	}}
+	pods, err := podsOf(t.Context(), nil, pod)
+	if err != nil || len(pods) != 1 || pods[0].Name != "web" {
+		t.Errorf("%v, %v", pods, err)
+	}
+	other := pod.DeepCopy()
+	other.SetAPIVersion("example.org/v1")
+	if _, err := podsOf(t.Context(), nil, other); err == nil {
+		t.Error("a pod of another group has pods")
+	}
+	for _, arg := range []string{"web", "Pod/web", "PODS/web", "po/web"} {
+		if name, err := lookup.PodName(arg); err != nil || name != "web" {
+			t.Errorf("%s: %q, %v", arg, name, err)
+		}
 	}
 }
