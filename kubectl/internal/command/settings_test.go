@@ -94,7 +94,7 @@ func TestSetCluster(t *testing.T) {
 		{"a --server=https://a --tls-server-name=b --certificate-authority=" + ca + " --embed-certs", `{"certificate-authority-data":"eA==","server":"https://a","tls-server-name":"b"}`},
 		{"a --insecure-skip-tls-verify", `{"insecure-skip-tls-verify":true,"server":"https://a","tls-server-name":"b"}`},
 		{"a --certificate-authority=" + ca, `{"certificate-authority":"` + ca + `","server":"https://a","tls-server-name":"b"}`},
-		{"a --server=https://c", `{"certificate-authority":"` + ca + `","server":"https://c"}`},
+		{"a --server=https://c/d/", `{"certificate-authority":"` + ca + `","server":"https://c/d/"}`},
 	} {
 		config(append([]string{"set-cluster"}, strings.Fields(step.args)...)...).want(t, 0)
 		config("view", "--raw", "-o", "jsonpath={.clusters[0].cluster}").prints(t, step.want)

@@ -218,6 +218,16 @@ func (r Rules) parseObject(document []byte, source string, line int) ([]Object, 
 	return r.split(content, source, line)
 }
 
+// inferType gives an item of a list of one kind (ConfigMapList, as a server answers it) the
+// type that its list implies.
+func inferType(item map[string]any, listKind, version string) {
+	kind := strings.TrimSuffix(listKind, "List")
+	if itemKind, _ := item["kind"].(string); itemKind != "" && item["apiVersion"] != nil || kind == "" {
+		return
+	}
+	item["kind"], item["apiVersion"] = kind, version
+}
+
 func (r Rules) split(content map[string]any, source string, line int) ([]Object, error) {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
@@ -238,6 +248,7 @@ func (r Rules) split(content map[string]any, source string, line int) ([]Object,
 		if !ok {
 			return nil, parseError(source, line, fmt.Errorf("item %d of the list is not an object", i))
 		}
+		inferType(member, kind, version)
 		objects, err := r.split(member, source, line)
 		if err != nil {
 			return nil, fmt.Errorf("item %d of the list: %w", i, err)

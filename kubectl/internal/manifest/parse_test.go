@@ -20,6 +20,9 @@ func TestParse(t *testing.T) {
 		{"YAML in flow form", "f.yaml", "{apiVersion: v1, kind: Pod, metadata: {name: a}}", "Pod/a@1"},
 		{"list", "f.yaml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- {apiVersion: v1, kind: Pod, metadata: {name: b}}\n",
 			"Pod/a@1 Pod/b@1"},
+		{"list of one kind, as a server answers it", "f.json", `{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"}},{"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}}]}`,
+			"Pod/a@1 Node/b@1"},
+		{"list of any kind", "f.yaml", "apiVersion: v1\nkind: List\nitems:\n- metadata: {name: a}\n", "item 0 of the list: error parsing f.yaml: line 1: Object 'Kind' is missing"},
 		{"empty list", "f.yaml", "apiVersion: v1\nkind: PodList\nitems: []\n", ""},
 		{"nothing", "f.yaml", "\n# nothing\n", ""},
 

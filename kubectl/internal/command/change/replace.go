@@ -162,16 +162,22 @@ func (r *replaceOptions) replaceObject(ctx context.Context, t lookup.Target) (*u
 	if err != nil {
 		return nil, err
 	}
+	var sub []rest.Option
+	if r.subresource != "" {
+		sub = append(sub, rest.Sub(r.subresource))
+	}
+	if t.Object.GetResourceVersion() == "" { // many types, custom ones too, are only updated from a version
+		current := unstructured.Unstructured{}
+		if err := t.In(client).Get(ctx, t.ObjectName, &current, sub...); err == nil { // or else the PUT tells why not
+			t.Object.SetResourceVersion(current.GetResourceVersion())
+		}
+	}
 	body, err := t.Object.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	options := []rest.Option{
-		rest.Query("fieldManager", r.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", r.DryRun.Query()),
-	}
-	if r.subresource != "" {
-		options = append(options, rest.Sub(r.subresource))
-	}
+	options := append(sub,
+		rest.Query("fieldManager", r.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", r.DryRun.Query()))
 	var answer []byte
 	if err := t.In(client).Update(ctx, t.ObjectName, body, &answer, options...); err != nil {
 		return nil, err

@@ -26,6 +26,9 @@ func UntilGone(ctx context.Context, c *frame.CLI, t Target, uid types.UID) error
 	if apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) {
 		return nil // may delete, but not read: nothing to wait with
 	}
+	if apierrors.IsNotFound(err) {
+		return nil // gone with its type, a definition that is deleted, too
+	}
 	if err != nil {
 		return err
 	}
@@ -42,7 +45,7 @@ func UntilGone(ctx context.Context, c *frame.CLI, t Target, uid types.UID) error
 		}
 		return nil
 	})
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -174,7 +173,6 @@ func (s *cluster) set(cmd *cobra.Command, cluster *clientcmdapi.Cluster) error {
 		cluster.TLSServerName = ""
 	}
 	changed(cmd, "server", &cluster.Server)
-	cluster.Server = strings.TrimRight(cluster.Server, "/")
 	changed(cmd, "tls-server-name", &cluster.TLSServerName)
 	changed(cmd, "proxy-url", &cluster.ProxyURL)
 	if insecure := cmd.Flag("insecure-skip-tls-verify"); insecure.Changed {
