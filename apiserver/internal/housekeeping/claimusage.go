@@ -3,6 +3,7 @@ package housekeeping
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,12 +19,14 @@ import (
 // claimUsage records in bound claims whether a pod uses them, and since when, in
 // the condition Unused (KEP-5541). It is a part of the loop that protects claims.
 type claimUsage struct {
-	claims      *informer.Informer[claimUse]
-	claimStore  registry.Resource
-	currentPods *informer.Informer[informer.Pod]
-	pods        registry.Resource
-	clock       clock.Clock
-	worker      *worker
+	claims     *informer.Informer[claimUse]
+	claimStore registry.Resource
+	clock      clock.Clock
+	worker     *worker
+
+	mu sync.Mutex
+	// users counts the pods that use a claim, on a node or not yet.
+	users map[informer.Key]int
 }
 
 // claimUse is what a claim says of its use. Unused is empty for nothing.
@@ -52,12 +55,9 @@ func unusedCondition(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolu
 }
 
 func newClaimUsage(d *Dependencies) (*claimUsage, error) {
-	u := &claimUsage{currentPods: d.Pods, clock: d.Clock}
+	u := &claimUsage{clock: d.Clock, users: map[informer.Key]int{}}
 	var err error
 	if u.claims, u.claimStore, err = newInformer(d, volume.Claims, claimUseOf, informer.Options[claimUse]{}); err != nil {
-		return nil, err
-	}
-	if u.pods, err = d.Of(core.Pods); err != nil {
 		return nil, err
 	}
 	u.worker = newWorker(claimProtectionName, d, u.sync)
@@ -70,56 +70,47 @@ func newClaimUsage(d *Dependencies) (*claimUsage, error) {
 		if old != nil && now != nil && old.UID == now.UID && old.HasTerminated() == now.HasTerminated() {
 			return // a pod's claims don't change
 		}
-		for _, pod := range []*informer.Pod{old, now} {
-			if pod != nil {
-				u.enqueueClaims(pod)
-			}
-		}
+		u.count(old, -1)
+		u.count(now, 1)
 	})
 	return u, nil
 }
 
-func (u *claimUsage) enqueueClaims(pod *informer.Pod) {
+// count adds a pod to the users of its claims, or takes it away.
+func (u *claimUsage) count(pod *informer.Pod, more int) {
+	if pod == nil || pod.HasTerminated() {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	for _, name := range pod.Claims {
 		key := informer.Key{Namespace: pod.Namespace, Name: name}
-		if use, known := u.claims.Get(key.Namespace, key.Name); known && use.Recorded {
-			u.worker.add(key)
+		if u.users[key] += more; u.users[key] == 0 {
+			delete(u.users, key)
 		}
+		u.worker.add(key)
 	}
+}
+
+func (u *claimUsage) isUsed(key informer.Key) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.users[key] > 0
 }
 
 func (u *claimUsage) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	use, ok := u.claims.Get(key.Namespace, key.Name)
-	if !ok || !use.Recorded || use.Unused == unusedStatus(u.seemsUsed(key)) {
+	if !ok || !use.Recorded || use.Unused == unusedStatus(u.isUsed(key)) {
 		return 0, nil
 	}
 	err := modify(ctx, u.claimStore, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		claim := current.(*corev1.PersistentVolumeClaim)
-		if !claimUseOf(claim).Recorded {
-			return claim, nil
+		if claimUseOf(claim).Recorded {
+			setUnused(claim, u.isUsed(key), metav1.NewTime(u.clock.Now()))
 		}
-		used, err := anyMatches(ctx, u.pods, claim.Namespace, func(pod *core.Pod) bool { return usesClaim(pod, claim) })
-		if err == nil {
-			setUnused(claim, used, metav1.NewTime(u.clock.Now()))
-		}
-		return claim, err
+		return claim, nil
 	})
 	return 0, ignoreNotFound(err, "record whether a claim is in use")
-}
-
-// seemsUsed reports whether a pod names a claim, so that most changes of pods need no reading.
-func (u *claimUsage) seemsUsed(key informer.Key) bool {
-	used := false
-	u.currentPods.Each(func(_ informer.Key, pod informer.Pod) {
-		used = used || pod.Namespace == key.Namespace && !pod.HasTerminated() && slices.Contains(pod.Claims, key.Name)
-	})
-	return used
-}
-
-// usesClaim reports whether a claim counts as used by a pod, on a node or not yet.
-func usesClaim(pod *core.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed &&
-		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return names(&v, claim) || isGenerated(pod, &v, claim) })
 }
 
 // names reports whether a volume is a claim, by its name.
