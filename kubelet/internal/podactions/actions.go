@@ -304,11 +304,20 @@ func (d *decision) restart(kind Kind, index int, name string) {
 // EverInitialized tells whether a regular container was ever made, so that all
 // init containers must have ended well once; their own records may be gone.
 func EverInitialized(spec *core.PodSpec, status *runtimestate.PodStatus) bool {
-	for i := range spec.Containers {
-		last := status.Container(spec.Containers[i].Name)
-		if last != nil && last.State != runtimestate.StateUnknown {
-			return true
-		}
-	}
-	return false
+	return anyMade(spec, status, func(*runtimestate.ContainerStatus) bool { return true })
+}
+
+// Initialized tells whether a regular container was made in the newest sandbox: in
+// a new one, as after a reboot, all init containers run again first.
+func Initialized(spec *core.PodSpec, status *runtimestate.PodStatus) bool {
+	return anyMade(spec, status, func(c *runtimestate.ContainerStatus) bool {
+		return len(status.Sandboxes) > 0 && c.SandboxID == status.Sandboxes[0].ID
+	})
+}
+
+func anyMade(spec *core.PodSpec, status *runtimestate.PodStatus, counts func(*runtimestate.ContainerStatus) bool) bool {
+	return slices.ContainsFunc(spec.Containers, func(c core.Container) bool {
+		last := status.Container(c.Name)
+		return last != nil && last.State != runtimestate.StateUnknown && counts(last)
+	})
 }

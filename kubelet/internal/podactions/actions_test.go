@@ -130,21 +130,22 @@ func deleted(pod *core.Pod) { now := metav1.NewTime(epoch); pod.DeletionTimestam
 
 // has makes a status from words: a sandbox is "box", "box!" if not ready;
 // containers are "name=running", created, unknown or an exit code; later words
-// are newer.
+// are newer, and containers are in the sandbox before them.
 func has(words string) *runtimestate.PodStatus {
-	s := &runtimestate.PodStatus{UID: "u", Name: "p", Namespace: "default"}
+	s, box := &runtimestate.PodStatus{UID: "u", Name: "p", Namespace: "default"}, ""
 	for i, word := range strings.Fields(words) {
 		at := epoch.Add(time.Duration(i) * time.Minute)
 		if strings.HasPrefix(word, "box") {
+			box = fmt.Sprintf("box%d", i)
 			s.Sandboxes = append(s.Sandboxes, &runtimestate.SandboxStatus{
-				ID: fmt.Sprintf("box%d", i), Attempt: uint32(len(s.Sandboxes)), Ready: word == "box" || word == "box-host" || word == "box-noip",
+				ID: box, Attempt: uint32(len(s.Sandboxes)), Ready: word == "box" || word == "box-host" || word == "box-noip",
 				HostNetwork: word == "box-host", CreatedAt: at, IPs: map[bool][]string{true: {"10.0.0.1"}}[word == "box" || word == "box!"],
 			})
 			continue
 		}
 		name, state, _ := strings.Cut(word, "=")
 		c := &runtimestate.ContainerStatus{
-			ID: runtimestate.ContainerID{Type: "test", ID: fmt.Sprintf("%s%d", name, i)}, Name: name, CreatedAt: at, StartedAt: at,
+			ID: runtimestate.ContainerID{Type: "test", ID: fmt.Sprintf("%s%d", name, i)}, SandboxID: box, Name: name, CreatedAt: at, StartedAt: at,
 			Hash: runtimestate.HashContainer(&core.Container{Name: name, Image: "image"}), State: runtimestate.ContainerState(state),
 		}
 		if n, err := fmt.Sscanf(state, "%d", &c.ExitCode); err == nil && n == 1 {
@@ -284,6 +285,13 @@ func initCases() []actionCase {
 		{name: "init done", pod: podWith("-i -j a b"), status: has("box i=0 j=0"), want: "start(a) start(b)"},
 		{name: "early records gone", pod: podWith("-i -j a"), status: has("box j=0"), want: "start(a)"},
 		{name: "all records gone", pod: podWith("-i -j a"), status: has("box a=1"), want: "start(a)"},
+		{name: "in a new sandbox, init first", pod: podWith("-i -j a"), status: has("box! i=0 j=0 a=1 box"), want: "start(i)"},
+		{name: "in a new sandbox, init runs", pod: podWith("-i a"), status: has("box! i=0 a=1 box i=running"), want: ""},
+		{name: "in a new sandbox, next init", pod: podWith("-i -j a"), status: has("box! i=0 j=0 a=1 box i=0"), want: "start(j)"},
+		{name: "in a new sandbox, init done", pod: podWith("-i a"), status: has("box! a=1 box i=0"), want: "start(a)"},
+		{name: "in a new sandbox, all runs", pod: podWith("-i a"), status: has("box! a=1 box a=running"), want: ""},
+		{name: "in a new sandbox, sidecar first", pod: podWith("~s -i a"), status: has("box! s=137 a=1 box"), want: "start(s)"},
+		{name: "in a new sandbox, sidecar runs", pod: podWith("~s -i a"), status: has("box! s=137 i=0 a=1 box s=running"), want: "start(i)"},
 		{name: "init to end", pod: podWith("-i a", deleted), status: has("box i=1"), want: ""},
 	}
 }

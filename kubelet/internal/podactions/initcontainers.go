@@ -11,18 +11,19 @@ import (
 // are done: succeeded or, for sidecars, started.
 //
 // The runtime's records of init containers that ended may be gone, so the last
-// one that has a record says how far the pod has come.
+// one that has a record says how far the pod has come. Only those of the present
+// sandbox count: in a new one, as after a reboot, all init containers run again.
 func (d *decision) initContainers() (initialized bool) {
 	specs := d.pod.Spec.InitContainers
 	if len(specs) == 0 {
 		return true
 	}
-	if EverInitialized(&d.pod.Spec, d.status) {
+	if Initialized(&d.pod.Spec, d.status) {
 		d.keepSidecars(len(specs))
 		return true
 	}
 	at := len(specs) - 1
-	for at >= 0 && d.status.Container(specs[at].Name) == nil {
+	for at >= 0 && d.here(specs[at].Name) == nil {
 		at--
 	}
 	if at < 0 {
@@ -38,6 +39,14 @@ func (d *decision) initContainers() (initialized bool) {
 		return false
 	}
 	return true
+}
+
+// here is what the pod's present sandbox has of a container; nil if it has nothing.
+func (d *decision) here(name string) *runtimestate.ContainerStatus {
+	if last := d.status.Container(name); last != nil && last.SandboxID == d.actions.SandboxID {
+		return last
+	}
+	return nil
 }
 
 func (d *decision) startInit(index int) {
@@ -59,7 +68,7 @@ func (d *decision) keepSidecars(n int) {
 // sidecar keeps one sidecar running, and tells whether it has started.
 func (d *decision) sidecar(index int) (started bool) {
 	c := &d.pod.Spec.InitContainers[index]
-	last := d.status.Container(c.Name)
+	last := d.here(c.Name)
 	if last == nil || last.State != runtimestate.StateRunning {
 		d.clear(last)
 		d.startInit(index)
@@ -83,7 +92,7 @@ func (d *decision) initContainer(index int) (through bool) {
 	if core.IsSidecar(c) {
 		return d.sidecar(index)
 	}
-	last := d.status.Container(c.Name)
+	last := d.here(c.Name)
 	switch {
 	case last.State == runtimestate.StateRunning:
 		d.resize(c, last)

@@ -208,6 +208,30 @@ func TestLostSandboxIsMadeAnew(t *testing.T) {
 	}
 }
 
+// In a new sandbox all init containers run again before the others, whatever ran in the old one.
+func TestInitContainersRunFirstInANewSandbox(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("lost", shell("main", forever))
+	pod.Spec.InitContainers = []core.Container{shell("init", "sleep 1")}
+	b.sync(t, pod, SyncOptions{})
+	b.until(t, pod, "initialized", exited("init", 0))
+	first := b.sync(t, pod, SyncOptions{})
+	if first.Err != nil || len(first.Status.Running()) != 1 {
+		t.Fatalf("%s %v", show(first.Status), first.Err)
+	}
+	if err := b.containerd.Client().StopPodSandbox(t.Context(), first.Status.Sandboxes[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	second := b.sync(t, pod, SyncOptions{})
+	if main := second.Status.Container("main"); second.Err != nil || second.Status.Container("init") == nil || main.RestartCount != 0 || main.State != runtimestate.StateExited {
+		t.Fatalf("the init container runs again, and %s %v", show(second.Status), second.Err)
+	}
+	b.until(t, pod, "initialized again", exited("init", 1))
+	if third := b.sync(t, pod, SyncOptions{}); third.Status.Container("main").RestartCount != 1 {
+		t.Errorf("then %s", show(third.Status))
+	}
+}
+
 func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 	b := newBed(t)
 	b.objects.configMaps = map[string]*core.ConfigMap{"default/settings": {Data: map[string]string{"color": "blue", "size": "9"}}}

@@ -235,7 +235,7 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 // outlive the kubelet, and the runtime's records may be gone.
 func through(in Input, c *core.Container) bool {
 	isInit := slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
-	return isInit && !core.IsSidecar(c) && podactions.EverInitialized(&in.Pod.Spec, in.Runtime)
+	return isInit && !core.IsSidecar(c) && podactions.Initialized(&in.Pod.Spec, in.Runtime)
 }
 
 // notStarted is why a container waits if nothing went wrong. A pod with init

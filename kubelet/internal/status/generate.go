@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -62,7 +63,7 @@ func Generate(in Input) core.PodStatus {
 
 	// A pod that has ended stays so, whatever else is found out.
 	if !Ended(in.Previous.Phase) {
-		status.Phase = phase(spec, &status, in.Terminal, restartOf(in))
+		status.Phase = phase(spec, &status, podactions.Initialized(spec, in.Runtime), in.Terminal, restartOf(in))
 	}
 	setPodResources(in, &status)
 	setConditions(&status, in)

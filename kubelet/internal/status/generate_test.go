@@ -55,13 +55,19 @@ func giveRule(c *core.Container) {
 	}}
 }
 
-// runtimeOf reads "name=running", "name=exit0", "name=created", newest first.
+// runtimeOf reads "name=running", "name=exit0", "name=created", newest first; those after "old" were
+// in a sandbox that is gone.
 func runtimeOf(text string) *runtimestate.PodStatus {
 	s := &runtimestate.PodStatus{UID: "u", IPs: []string{"10.0.0.9"}, Sandboxes: []*runtimestate.SandboxStatus{{ID: "s", Ready: true}}}
+	box := "s"
 	for i, field := range strings.Fields(text) {
-		name, state, _ := strings.Cut(field, "=")
+		name, state, isContainer := strings.Cut(field, "=")
+		if !isContainer {
+			box = name
+			continue
+		}
 		c := &runtimestate.ContainerStatus{
-			ID: runtimestate.ContainerID{Type: "t", ID: fmt.Sprint(name, i)}, Name: name, Image: "i",
+			ID: runtimestate.ContainerID{Type: "t", ID: fmt.Sprint(name, i)}, SandboxID: box, Name: name, Image: "i",
 			StartedAt: now, CreatedAt: now, State: runtimestate.ContainerState(state),
 		}
 		if n, err := fmt.Sscanf(state, "exit%d", &c.ExitCode); n == 1 && err == nil {
@@ -140,6 +146,9 @@ func TestGenerate(t *testing.T) {
 		{"sidecar and container", testPod(always, "i+", "a"), "a=running i=running", nil, false, corev1.PodRunning, "R|R", base + "Initialized Ready ContainersReady PodScheduled"},
 		{"init is gone, container runs", testPod(always, "i", "a"), "a=running", nil, false, corev1.PodRunning, "T0:Completed|R", base + "Initialized Ready ContainersReady PodScheduled"},
 		{"init is gone, container ended", testPod(never, "i", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed|T0:Completed", base + "Initialized PodScheduled"},
+		{"init runs again in a new sandbox", testPod(always, "i", "a"), "i=running old a=exit137", nil, false, corev1.PodPending, "R|T137:Error", base + "Initialized PodScheduled"},
+		{"init is to run again in a new sandbox", testPod(always, "i", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error", base + "Initialized PodScheduled"},
+		{"sidecar starts again in a new sandbox", testPod(always, "i+", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error", base + "Initialized PodScheduled"},
 		{"sidecar is gone", testPod(always, "i+", "a"), "a=running", nil, false, corev1.PodRunning, "W:PodInitializing|R", base + "Initialized PodScheduled"},
 		{"ended while running", testPod(always, "", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
 		{"ended before it began", testPod(always, "", "a"), "", nil, true, corev1.PodFailed, "T137:ContainerStatusUnknown", base + "Initialized PodScheduled"},

@@ -43,16 +43,19 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 //	Failed     all ended, one at least not well, and none will be restarted;
 //	           or an init container failed that is not tried again
 //
+// initialized says that a regular container was made in the pod's newest sandbox.
+// Sidecars that are started again after that do not make the pod Pending.
+//
 // Whether a container will be restarted is decided by its own rules and policy,
 // or by the pod's policy if it has none. A pod that starts over is Pending
 // again.
-func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a restartAll) corev1.PodPhase {
-	pendingInit, failedInit := false, false
+func phase(spec *core.PodSpec, status *core.PodStatus, initialized, terminal bool, a restartAll) corev1.PodPhase {
+	pendingInit, pendingSidecar, failedInit := false, false, false
 	for i := range spec.InitContainers {
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]
 		switch {
 		case core.IsSidecar(c):
-			pendingInit = pendingInit || s.Started == nil || !*s.Started
+			pendingSidecar = pendingSidecar || s.Started == nil || !*s.Started
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:
 			failedInit = failedInit || !podactions.Restarts(spec, c, s.State.Terminated.ExitCode)
@@ -74,7 +77,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, terminal bool, a restartA
 		return corev1.PodPending
 	case failedInit:
 		return corev1.PodFailed
-	case pendingInit && t.running+t.succeeded+t.failed == 0, t.waiting > 0:
+	case pendingInit, pendingSidecar && !initialized, t.waiting > 0:
 		return corev1.PodPending
 	case t.running > 0, t.again > 0:
 		return corev1.PodRunning
