@@ -9,6 +9,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/proto/core"
 )
@@ -55,7 +56,7 @@ func convertToV1(stored core.Object) (core.Object, error) {
 	}
 	return out, annotate(out, map[string]any{
 		metricsAnnotation: orNil(metricsToV1(metrics)), currentAnnotation: orNil(statusesToV1(a.Status.CurrentMetrics)), conditionsAnnotation: orNil(a.Status.Conditions),
-		behaviorAnnotation: behaviorOrNil(a.Spec.Behavior),
+		behaviorAnnotation: behaviorToV1(a.Spec.Behavior),
 	})
 }
 
@@ -117,11 +118,37 @@ func orNil[T any](list []T) any {
 	return list
 }
 
-func behaviorOrNil(b *autoscalingv2.HorizontalPodAutoscalerBehavior) any {
+// behavior is upstream's form of the annotation, which names the fields of its internal type.
+type behavior struct{ ScaleUp, ScaleDown *scalingRules }
+
+type scalingRules struct {
+	StabilizationWindowSeconds *int32
+	SelectPolicy               *autoscalingv2.ScalingPolicySelect
+	Policies                   []scalingPolicy
+	Tolerance                  *resource.Quantity
+}
+
+type scalingPolicy struct {
+	Type                 autoscalingv2.HPAScalingPolicyType
+	Value, PeriodSeconds int32
+}
+
+func behaviorToV1(b *autoscalingv2.HorizontalPodAutoscalerBehavior) any {
 	if b == nil {
 		return nil
 	}
-	return b
+	return behavior{rulesToV1(b.ScaleUp), rulesToV1(b.ScaleDown)}
+}
+
+func rulesToV1(r *autoscalingv2.HPAScalingRules) *scalingRules {
+	if r == nil {
+		return nil
+	}
+	out := &scalingRules{StabilizationWindowSeconds: r.StabilizationWindowSeconds, SelectPolicy: r.SelectPolicy, Tolerance: r.Tolerance}
+	for _, p := range r.Policies {
+		out.Policies = append(out.Policies, scalingPolicy(p))
+	}
+	return out
 }
 
 func annotate(out *autoscalingv1.HorizontalPodAutoscaler, values map[string]any) error {

@@ -21,7 +21,9 @@ spec:
   - {type: Object, object: {describedObject: {kind: Ingress, name: i, apiVersion: networking.k8s.io/v1}, metric: {name: o}, target: {type: Value, value: "8"}}}
   - {type: Object, object: {describedObject: {kind: Ingress, name: i, apiVersion: networking.k8s.io/v1}, metric: {name: o}, target: {type: AverageValue, averageValue: "8"}}}
   - {type: External, external: {metric: {name: e}, target: {type: AverageValue, averageValue: "9"}}}
-  behavior: {scaleDown: {stabilizationWindowSeconds: 5}}
+  behavior:
+    scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 5}]}
+    scaleDown: {stabilizationWindowSeconds: 5, selectPolicy: Max, tolerance: 100m}
 status:
   currentReplicas: 1
   currentMetrics:
@@ -55,6 +57,8 @@ func TestVersion1(t *testing.T) {
 			`{"type":"Object","object":{"target":{"kind":"Ingress","name":"i","apiVersion":"networking.k8s.io/v1"},"metricName":"o","targetValue":"0","averageValue":"8"}},` +
 			`{"type":"External","external":{"metricName":"e","targetAverageValue":"9"}}]`,
 		currentAnnotation: `[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":80,"currentAverageValue":"400m"}},{"type":"Pods","pods":{"metricName":"p","currentAverageValue":"6"}}]`,
+		behaviorAnnotation: `{"ScaleUp":{"StabilizationWindowSeconds":null,"SelectPolicy":null,"Policies":[{"Type":"Pods","Value":1,"PeriodSeconds":5}],"Tolerance":null},` +
+			`"ScaleDown":{"StabilizationWindowSeconds":5,"SelectPolicy":"Max","Policies":null,"Tolerance":"100m"}}`,
 	} {
 		if got := v1.Annotations[key]; got != want {
 			t.Errorf("%s is\n     %s\nwant %s", key, got, want)
