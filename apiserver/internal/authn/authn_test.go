@@ -154,6 +154,75 @@ func TestCached(t *testing.T) {
 	}
 }
 
+// Room is made at the cost of what has expired.
+func TestCachedKeepsWhatIsValid(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	next := &tokens{users: map[string]*request.User{}}
+	cached := NewCached(next, cacheTTL, clock)
+	ask := func(token string) {
+		t.Helper()
+		next.users[token] = &request.User{Username: token}
+		if _, _, ok, err := cached.AuthenticateToken(t.Context(), token, nil); err != nil || !ok {
+			t.Fatalf("%s: %v %v", token, ok, err)
+		}
+	}
+	for i := range cacheSize - 1 {
+		ask(fmt.Sprint("old-", i))
+	}
+	clock.SetTime(start.Add(cacheTTL / 2))
+	ask("valid")
+	clock.SetTime(start.Add(cacheTTL))
+	ask("new")
+	asked := next.calls
+	if ask("valid"); next.calls != asked || len(cached.entries) != 2 {
+		t.Errorf("asked again %d times; %d entries", next.calls-asked, len(cached.entries))
+	}
+	off := NewCached(next, 0, clock)
+	if _, _, _, err := off.AuthenticateToken(t.Context(), "new", nil); err != nil || len(off.entries) > 0 {
+		t.Errorf("without a time, %d entries are kept: %v", len(off.entries), err)
+	}
+}
+
+// The first that knows a token decides, also if another one fails; and one that is put in place
+// of others decides from then on.
+func TestTokensInTurn(t *testing.T) {
+	jane, root := &tokens{users: map[string]*request.User{"a": {Username: "jane"}}}, &tokens{users: map[string]*request.User{"a": {Username: "root"}, "b": {Username: "root"}}}
+	var e ExchangeableTokens
+	e.Put(Tokens{jane, root})
+	for token, want := range map[string]string{"a": "jane", "b": "root"} {
+		if user, _, ok, err := e.AuthenticateToken(t.Context(), token, nil); !ok || err != nil || user.Username != want {
+			t.Errorf("%s: %+v %v %v", token, user, ok, err)
+		}
+	}
+	if user, _, ok, _ := e.AuthenticateToken(t.Context(), "c", nil); ok || user != nil {
+		t.Errorf("nobody's token is %+v's", user)
+	}
+	e.Put(Tokens{root})
+	if user, _, ok, err := e.AuthenticateToken(t.Context(), "a", nil); !ok || err != nil || user.Username != "root" {
+		t.Errorf("of the new ones: %+v %v %v", user, ok, err)
+	}
+}
+
+// A certificate is good as long as its longest chain is.
+func TestChainsValidUntil(t *testing.T) {
+	until := func(hours time.Duration) *x509.Certificate {
+		return &x509.Certificate{NotAfter: start.Add(hours * time.Hour)}
+	}
+	for name, test := range map[string]struct {
+		chains [][]*x509.Certificate
+		want   time.Duration
+	}{
+		"its own end":             {[][]*x509.Certificate{{until(2), until(5)}}, 2},
+		"that of its authority":   {[][]*x509.Certificate{{until(5), until(9), until(2)}}, 2},
+		"the second chain":        {[][]*x509.Certificate{{until(5), until(2)}, {until(5), until(4)}}, 4},
+		"the first of two chains": {[][]*x509.Certificate{{until(5), until(4)}, {until(5), until(2)}}, 4},
+	} {
+		if got := chainsValidUntil(test.chains); !got.Equal(start.Add(test.want * time.Hour)) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestCachedIsBounded(t *testing.T) {
 	next := &tokens{users: map[string]*request.User{}}
 	cached := NewCached(next, cacheTTL, testingclock.NewFakePassiveClock(start))

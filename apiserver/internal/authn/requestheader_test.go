@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -89,6 +90,30 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// What a proxy passes on says neither who the client is nor who it wants to be, in any spelling
+// that a server behind may take for that; everything else stays.
+func TestRemoveClaims(t *testing.T) {
+	header := http.Header{}
+	for _, name := range []string{
+		"Authorization", "X-Remote-User", "X_REMOTE_USER", "x.remote.group", "X-Remote-Uid", "X-Remote-Extra-Zone", "X_Remote_Extra_",
+		"Impersonate-User", "IMPERSONATE_GROUP", "impersonate.extra.a", "Impersonate-",
+	} {
+		header[name] = []string{"root"}
+	}
+	stays := []string{"X-Remote-Users", "X-Remote-Use", "X-Remote-Extr", "X0Remote-User", "X9Remote-User", "XARemote-User", "XzRemote-User", "XaRemote-User", "XZRemote-User", "Impersonate", "Cookie"}
+	for _, name := range stays {
+		header[name] = []string{"root"}
+	}
+	RemoveClaims(header)
+	if left := slices.Sorted(maps.Keys(header)); !slices.Equal(left, slices.Sorted(slices.Values(stays))) {
+		t.Errorf("left is %q", left)
+	}
+	header = http.Header{"Authorization": {"Bearer good"}, "Accept": {"*/*"}}
+	if RemoveTokens(header); len(header) != 1 {
+		t.Errorf("handlers see %v", header)
+	}
+}
+
 func TestWebSocketTokens(t *testing.T) {
 	known := &tokens{users: map[string]*request.User{"good": {Username: "jane"}}}
 	encode := func(token string) string { return tokenProtocol + base64.RawURLEncoding.EncodeToString([]byte(token)) }
@@ -111,7 +136,8 @@ func TestWebSocketTokens(t *testing.T) {
 			r.Header["Upgrade"], r.Header["Sec-Websocket-Protocol"] = []string{"websocket"}, test.protocols
 			user, ok, err := WebSocket{known}.Authenticate(r)
 			check(t, user, ok, err, test.user, test.err)
-			if RemoveTokens(r.Header); r.Header.Get("Sec-WebSocket-Protocol") != test.left {
+			RemoveTokens(r.Header)
+			if _, any := r.Header["Sec-Websocket-Protocol"]; r.Header.Get("Sec-WebSocket-Protocol") != test.left || any != (test.left != "") {
 				t.Errorf("left %q", r.Header.Values("Sec-WebSocket-Protocol"))
 			}
 		})

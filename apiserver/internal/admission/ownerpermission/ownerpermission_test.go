@@ -86,8 +86,37 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	status := &admission.Attributes{Operation: admission.Update, Resource: core.Pods, Subresource: "status", OldObject: owned(), Object: owned(free), User: &request.User{}}
-	if err := (&Plugin{Authorizer: rights{}}).Validate(t.Context(), status); err != nil {
-		t.Errorf("a pod's status: %v", err)
+	for op, handles := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: false, admission.Connect: false} {
+		if got := (&Plugin{}).Handles(op); got != handles {
+			t.Errorf("%s: %v", op, got)
+		}
+	}
+}
+
+// Only the status of pods may name other owners without the right to delete them.
+func TestSubresources(t *testing.T) {
+	foreign := core.Pods
+	foreign.Group = "example.com"
+	user := &request.User{Username: "u"}
+	for name, test := range map[string]struct {
+		resource    core.Resource
+		subresource string
+		user        *request.User
+		ok          bool
+	}{
+		"a pod's status":              {core.Pods, "status", user, true},
+		"a pod":                       {core.Pods, "", user, false},
+		"a pod's other part":          {core.Pods, "ephemeralcontainers", user, false},
+		"the status of others":        {core.Nodes, "status", user, false},
+		"the status of others' pods":  {foreign, "status", user, false},
+		"what the server itself does": {core.Pods, "", nil, true},
+	} {
+		a := &admission.Attributes{
+			Operation: admission.Update, Resource: test.resource, Subresource: test.subresource, User: test.user,
+			OldObject: owned(), Object: owned(owner("Pod", "p", false)),
+		}
+		if err := (&Plugin{Authorizer: rights{}}).Validate(t.Context(), a); (err == nil) != test.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -152,6 +152,9 @@ func TestTokenRoundTrip(t *testing.T) {
 			if len(audiences) != 1 || audiences[0] != testIssuer {
 				t.Errorf("audiences are %v", audiences)
 			}
+			if id := user.Extra[extraCredentialID]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || len(id[0]) < 20 {
+				t.Errorf("the token's name is %v", id)
+			}
 			for key, want := range map[string]string{extraPodName: "web-0", extraPodUID: "pod-1", extraNodeName: "n1", extraNodeUID: "node-1"} {
 				if got := user.Extra[key]; len(got) != 1 || got[0] != want {
 					t.Errorf("extra %s is %v, want %s", key, got, want)
@@ -248,6 +251,14 @@ func TestTokenRefused(t *testing.T) {
 			}
 			return token
 		}},
+		"no namespace": {says: "names no service account", make: func(t *testing.T, f *fixture) string {
+			f.sa.Namespace = ""
+			return f.token(t, hour, Bound{})
+		}},
+		"no account": {says: "names no service account", make: func(t *testing.T, f *fixture) string {
+			f.sa.Name = ""
+			return f.token(t, hour, Bound{})
+		}},
 		"service account gone": {says: "its service account web is gone", make: func(t *testing.T, f *fixture) string {
 			delete(f.objects, "serviceaccounts/shop/web")
 			return f.token(t, hour, Bound{})
@@ -332,6 +343,28 @@ func TestExtendedLifetime(t *testing.T) {
 	}
 	if valid, stale := f.count(t, "valid_tokens"), f.count(t, "stale_tokens"); valid != 0 || stale != 1 {
 		t.Errorf("counted as valid %g times, as stale %g times", valid, stale)
+	}
+}
+
+// Only what a kubelet asks for on behalf of a pod's program lives for longer than it says.
+func TestOtherLifetimesAreKept(t *testing.T) {
+	f := newFixture(t, ecKey(t))
+	warnOnly, other := int64(warnOnlyLifetime/time.Second), int64(warnOnlyLifetime/time.Second)+1
+	if warnOnly != 3607 {
+		t.Errorf("kubelets ask for 3607 s, not for %d", warnOnly)
+	}
+	for name, test := range map[string]struct {
+		seconds *int64
+		bound   Bound
+	}{
+		"of no pod": {&warnOnly, Bound{}}, "of a node": {&warnOnly, Bound{Node: f.node}}, "of a pod, for another time": {&other, Bound{Pod: f.pod}},
+	} {
+		f.clock.SetTime(start)
+		token := f.token(t, authenticationv1.TokenRequestSpec{ExpirationSeconds: test.seconds}, test.bound)
+		f.clock.SetTime(start.Add(24 * time.Hour))
+		if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); ok || err == nil {
+			t.Errorf("%s: a day later it is good", name)
+		}
 	}
 }
 
