@@ -18,7 +18,7 @@ import (
 
 // TestMetrics compares the counters with those of upstream 1.37 after the same requests.
 func TestMetrics(t *testing.T) {
-	namespaces := spaces{"free": nil, "strict": known["strict"], "wrong": known["wrong"], "exempt": nil, "next": {label + "enforce": "baseline", label + "enforce-version": "v1.99"}}
+	namespaces := spaces{"free": nil, "strict": known["strict"], "wrong": known["wrong"], "exempt": nil, "audited": {label + "audit": "restricted"}, "next": {label + "enforce": "baseline", label + "enforce-version": "v1.99"}}
 	registry := prometheus.NewRegistry()
 	p, err := New(namespaces, manyPods{}, configuration.Files{Name: []byte(part)}, registry, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	if err != nil {
@@ -49,6 +49,8 @@ func TestMetrics(t *testing.T) {
 	ask("exempt", "", template, nil, "")
 	ask("wrong", "", podOf(t, careful), nil, "")
 	ask("next", "", one, nil, "")
+	ask("audited", "", template, nil, "")
+	ask("strict", "", podOf(t, strings.Replace(privileged, "{", "{runtimeClassName: vm, ", 1)), nil, "")
 	want := `
 		# HELP pod_security_evaluations_total Policies evaluated for requests, by what was decided.
 		# TYPE pod_security_evaluations_total counter
@@ -57,13 +59,14 @@ func TestMetrics(t *testing.T) {
 		pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="privileged",policy_version="latest",request_operation="create",resource="pod",subresource=""} 1
 		pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="privileged",policy_version="latest",request_operation="update",resource="pod",subresource=""} 1
 		pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="restricted",policy_version="latest",request_operation="create",resource="pod",subresource=""} 1
+		pod_security_evaluations_total{decision="deny",mode="audit",policy_level="restricted",policy_version="latest",request_operation="create",resource="controller",subresource=""} 1
 		pod_security_evaluations_total{decision="deny",mode="enforce",policy_level="baseline",policy_version="latest",request_operation="create",resource="pod",subresource=""} 1
 		pod_security_evaluations_total{decision="deny",mode="warn",policy_level="restricted",policy_version="latest",request_operation="create",resource="controller",subresource=""} 1
 		pod_security_evaluations_total{decision="deny",mode="warn",policy_level="restricted",policy_version="latest",request_operation="create",resource="pod",subresource=""} 1
 		# HELP pod_security_exemptions_total Requests that were exempt from Pod Security.
 		# TYPE pod_security_exemptions_total counter
 		pod_security_exemptions_total{request_operation="create",resource="controller",subresource=""} 1
-		pod_security_exemptions_total{request_operation="create",resource="pod",subresource=""} 1
+		pod_security_exemptions_total{request_operation="create",resource="pod",subresource=""} 2
 		pod_security_exemptions_total{request_operation="update",resource="controller",subresource=""} 0
 		pod_security_exemptions_total{request_operation="update",resource="pod",subresource=""} 0
 		# HELP pod_security_errors_total Requests that could not be evaluated as their namespace asks; those that are not fatal were held to the level restricted.

@@ -114,8 +114,15 @@ func TestPods(t *testing.T) {
 
 func TestPodChanges(t *testing.T) {
 	p := plugin(t, "")
+	for op, handles := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: false, admission.Connect: false} {
+		if got := p.Handles(op); got != handles {
+			t.Errorf("%s: %v", op, got)
+		}
+	}
 	old := podOf(t, privileged)
-	relabelled, reimaged := old.DeepCopy(), old.DeepCopy()
+	old.Spec.InitContainers = []core.Container{{Name: "i"}}
+	relabelled, reimaged, initial := old.DeepCopy(), old.DeepCopy(), old.DeepCopy()
+	initial.Spec.InitContainers[0].Image = "another"
 	relabelled.Labels = map[string]string{"a": "b"}
 	reimaged.Spec.Containers[0].Image = "another"
 	for name, c := range map[string]struct {
@@ -125,6 +132,9 @@ func TestPodChanges(t *testing.T) {
 	}{
 		"labels":           {relabelled, "", false},
 		"an image":         {reimaged, "", true},
+		"an init image":    {initial, "", true},
+		"a resize":         {reimaged, "resize", true},
+		"only a resize":    {relabelled, "resize", false},
 		"a status":         {reimaged, "status", false},
 		"debug containers": {relabelled, "ephemeralcontainers", true},
 	} {
