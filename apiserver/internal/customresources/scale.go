@@ -23,14 +23,17 @@ import (
 
 // scalePaths are where an object has what Scale shows.
 type scalePaths struct {
-	spec, status, selector []string
-	specPath               string
+	spec, status, selector             []string
+	specPath, statusPath, selectorPath string
 }
 
 func newScalePaths(s *apiextensionsv1.CustomResourceSubresourceScale) *scalePaths {
-	p := &scalePaths{specPath: s.SpecReplicasPath, spec: stepsOf(s.SpecReplicasPath), status: stepsOf(s.StatusReplicasPath)}
+	p := &scalePaths{
+		specPath: s.SpecReplicasPath, spec: stepsOf(s.SpecReplicasPath),
+		statusPath: s.StatusReplicasPath, status: stepsOf(s.StatusReplicasPath),
+	}
 	if s.LabelSelectorPath != nil && *s.LabelSelectorPath != "" {
-		p.selector = stepsOf(*s.LabelSelectorPath)
+		p.selectorPath, p.selector = *s.LabelSelectorPath, stepsOf(*s.LabelSelectorPath)
 	}
 	return p
 }
@@ -40,23 +43,34 @@ func stepsOf(path string) []string { return strings.Split(strings.TrimPrefix(pat
 // maxReplicas is the largest number that fits into Scale.
 const maxReplicas = 1<<31 - 1
 
-// validate makes sure that Scale can show the object.
-func (p *scalePaths) validate(o *object) (errs field.ErrorList) {
-	value, ok := lookUp(o.Object, p.spec)
-	if !ok {
-		return nil
-	}
-	path := field.NewPath(p.specPath)
-	replicas, ok := value.(int64)
-	switch {
-	case !ok:
-		errs = append(errs, field.Invalid(path, 0, fmt.Sprintf("%s accessor error: %v is of the type %T, expected int64", p.specPath, value, value)))
-	case replicas < 0:
-		errs = append(errs, field.Invalid(path, replicas, "should be a non-negative integer"))
-	case replicas > maxReplicas:
-		errs = append(errs, field.Invalid(path, replicas, fmt.Sprintf("should be less than or equal to %v", maxReplicas)))
+// validateSpec makes sure that Scale can show what is wanted.
+func (p *scalePaths) validateSpec(o *object) field.ErrorList {
+	return validateReplicas(o, p.specPath, p.spec)
+}
+
+// validateStatus makes sure that Scale can show what there is.
+func (p *scalePaths) validateStatus(o *object) field.ErrorList {
+	errs := validateReplicas(o, p.statusPath, p.status)
+	if p.selector != nil {
+		if _, _, err := unstructured.NestedString(o.Object, p.selector...); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(p.selectorPath), "", err.Error()))
+		}
 	}
 	return errs
+}
+
+func validateReplicas(o *object, path string, steps []string) field.ErrorList {
+	at := field.NewPath(path)
+	replicas, _, err := unstructured.NestedInt64(o.Object, steps...)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(at, 0, err.Error())}
+	case replicas < 0:
+		return field.ErrorList{field.Invalid(at, replicas, "should be a non-negative integer")}
+	case replicas > maxReplicas:
+		return field.ErrorList{field.Invalid(at, replicas, fmt.Sprintf("should be less than or equal to %v", maxReplicas))}
+	}
+	return nil
 }
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")

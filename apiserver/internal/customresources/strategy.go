@@ -145,7 +145,8 @@ func (f *compiledVersion) validate(o, old *object) (errs field.ErrorList) {
 		}
 	}
 	if f.scale != nil {
-		errs = append(errs, f.scale.validate(o)...)
+		errs = append(errs, f.scale.validateSpec(o)...)
+		errs = append(errs, f.scale.validateStatus(o)...)
 	}
 	return errs
 }
@@ -169,7 +170,7 @@ func (f *compiledVersion) validateStatus(o, old *object) (errs field.ErrorList) 
 		}
 	}
 	if f.scale != nil {
-		errs = append(errs, f.scale.validate(o)...)
+		errs = append(errs, f.scale.validateStatus(o)...)
 	}
 	return errs
 }

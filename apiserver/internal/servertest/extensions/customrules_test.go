@@ -163,6 +163,17 @@ func (c *custom) scale() {
 	}))
 	c.want(201, "POST", path, widget(group+"/v1", "a", `{"size":3}`))
 	c.want(200, "PATCH", path+"/a/status", `{"status":{"count":2,"color":"a=b"}}`, merge...)
+	for status, says := range map[string]string{
+		`{"count":-1}`:                     ".status.count: Invalid value: -1: should be a non-negative integer",
+		`{"count":3000000000}`:             ".status.count: Invalid value: 3000000000: should be less than or equal to 2147483647",
+		`{"count":1,"color":5}`:            `.status.color: Invalid value: "": .status.color accessor error: 5 is of the type int64, expected string`,
+		`{"count":"many","color":"plain"}`: ".status.count: Invalid value: 0: .status.count accessor error: many is of the type string, expected int64",
+	} {
+		answer := c.want(422, "PATCH", path+"/a/status", `{"status":`+status+`}`, merge...)
+		if said := fmt.Sprint(answer["message"]); !strings.Contains(said, says) {
+			c.T.Errorf("%s: %s", status, said)
+		}
+	}
 	scale := c.want(200, "GET", path+"/a/scale", nil)
 	if scale["kind"] != "Scale" || fmt.Sprint(scale["spec"], scale["status"]) != "map[replicas:3] map[replicas:2 selector:a=b]" {
 		c.T.Errorf("scale %v", scale)
