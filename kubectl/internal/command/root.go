@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
@@ -31,14 +28,11 @@ import (
 // code. If it is called as kubectl, kctl behaves like kubectl where the two differ by
 // default.
 func Main(args []string, streams frame.Streams) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends a command that ignores the first
 	c := frame.New(streams, clock.RealClock{})
 	if name := filepath.Base(args[0]); name == frame.Kubectl {
 		c.Name = name
 	}
-	return run(ctx, c, args[1:])
+	return untilSignal(func(ctx context.Context) int { return run(ctx, c, args[1:]) })
 }
 
 func run(ctx context.Context, c *frame.CLI, args []string) int {

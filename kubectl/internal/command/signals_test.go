@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
@@ -52,4 +53,36 @@ func TestSecondSignalEnds(t *testing.T) {
 	_ = program.Process.Kill()
 	<-ended
 	t.Error("signals did not end it")
+}
+
+// SIGTERM ends a command as it ends kubectl: by the signal, which supervisors don't take
+// for a failure, but with everything cleaned up before.
+func TestTerminated(t *testing.T) {
+	if file := os.Getenv(asKctl); file != "" {
+		os.Exit(Main([]string{"kctl", "proxy", "--server=http://127.0.0.1:1", "--unix-socket=" + file}, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	for sent, want := range map[syscall.Signal]string{syscall.SIGTERM: "signal: terminated", syscall.SIGINT: "exit status 130"} {
+		socket := filepath.Join(t.TempDir(), "socket")
+		program := exec.Command(os.Args[0], "-test.run=^TestTerminated$")
+		program.Env = append(os.Environ(), asKctl+"="+socket)
+		out, err := program.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatalf("%q, %v", line, err)
+		}
+		if err := program.Process.Signal(sent); err != nil {
+			t.Fatal(err)
+		}
+		if err := program.Wait(); err == nil || err.Error() != want {
+			t.Errorf("after %v: %v, want %s", sent, err, want)
+		}
+		if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("after %v: the socket: %v", sent, err)
+		}
+	}
 }

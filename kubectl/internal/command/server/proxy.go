@@ -210,6 +210,9 @@ func (p *proxyOptions) upgrading() (*clientrest.Config, error) {
 }
 
 func (p *proxyOptions) run(ctx context.Context) error {
+	if _, err := os.Stat(p.www); p.www != "" && err != nil {
+		p.Warn("Failed to stat static file directory %s: %v", p.www, err)
+	}
 	if p.disableFilter && p.unixSocket == "" {
 		p.Warn("Request filter disabled, your proxy is vulnerable to XSRF attacks, please be cautious")
 	}
