@@ -122,7 +122,7 @@ func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
 	}
 	var cells []string
 	if t.WithEvent {
-		cells = append(cells, event)
+		cells = append(cells, fmt.Sprintf("%-8s", event)) // of one width, so that those to come align
 	}
 	if t.WithNamespace {
 		cells = append(cells, meta.Namespace)

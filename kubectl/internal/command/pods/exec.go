@@ -173,6 +173,9 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	j.checkTTY(pod, container)
+	if j.stdin && !j.quiet {
+		fmt.Fprintln(j.Err, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
+	}
 	if j.stdin && !j.quiet && j.tty {
 		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
 	}
@@ -189,6 +192,10 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 // nobody to come back, and what is written there is the container's alone.
 func (j *attachOptions) sayResume(pod *core.Pod, container string) {
 	if j.quiet || !j.tty || j.removed {
+		return
+	}
+	if slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == container }) {
+		fmt.Fprintf(j.Out, "Session ended, the ephemeral container will not be restarted but may be reattached using '%s attach %s -c %s -n %s -i -t' if it is still running\n", j.Name, pod.Name, container, pod.Namespace)
 		return
 	}
 	fmt.Fprintf(j.Out, "Session ended, resume using '%s attach %s -c %s -n %s -i -t' command\n", j.Name, pod.Name, container, pod.Namespace)

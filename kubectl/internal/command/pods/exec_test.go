@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
@@ -23,6 +24,19 @@ func TestResumeAtTerminals(t *testing.T) {
 		if j.sayResume(pod, "x"); (out.Len() > 0) != says {
 			t.Errorf("tty %v, quiet %v, --rm %v: said %q", j.tty, j.quiet, j.removed, out.String())
 		}
+	}
+}
+
+// An ephemeral container is not started again: there may be nothing to come back to.
+func TestResumeOfAnEphemeralContainer(t *testing.T) {
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: "default"}}
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"}}}
+	var out strings.Builder
+	j := &attachOptions{tty: true, CLI: &frame.CLI{Streams: frame.Streams{Out: &out}, Name: "kctl"}}
+	j.sayResume(pod, "debugger")
+	want := "Session ended, the ephemeral container will not be restarted but may be reattached using 'kctl attach x -c debugger -n default -i -t' if it is still running\n"
+	if out.String() != want {
+		t.Errorf("said %q", out.String())
 	}
 }
 

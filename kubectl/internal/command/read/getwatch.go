@@ -17,6 +17,9 @@ func (g *getOptions) follow(ctx context.Context, targets []lookup.Target) error 
 	if len(targets) != 1 {
 		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
 	}
+	if g.sortBy != "" {
+		g.Warn("--watch requested, --sort-by will be ignored for watch events received")
+	}
 	t := targets[0]
 	if t.ObjectName != "" {
 		// The object must exist now; from then on it is watched as the part of
@@ -44,6 +47,11 @@ func (g *getOptions) followTable(ctx context.Context, t lookup.Target, options [
 		return err
 	}
 	version := content.ResourceVersion
+	if g.sortBy != "" {
+		if err := printer.SortTable(content, g.sortBy); err != nil {
+			return err
+		}
+	}
 	if !g.watchOnly {
 		if err := out.Add(content, string(watch.Added)); err != nil {
 			return err
