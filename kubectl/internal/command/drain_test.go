@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,47 @@ func TestDrainOutOfTime(t *testing.T) {
 	})
 	c := kctl(t, host, "", "drain", "n", "--timeout=100ms")
 	const each = `error when evicting pods/%q -n "default": global timeout reached: 100ms`
-	if want := fmt.Sprintf("["+each+", "+each+"]", "a", "b"); c.code != 1 || !strings.Contains(c.err.String(), want) {
+	all := fmt.Sprintf("["+each+", "+each+"]", "a", "b")
+	want := `There are pending pods in node "n" when an error occurred: ` + all + "\npod/a\npod/b\n" +
+		`error: unable to drain node "n" due to error: ` + all + ", continuing command...\n" +
+		"There are pending nodes to be drained:\n n\n" + fmt.Sprintf(each+"\n"+each+"\n", "a", "b")
+	if c.code != 1 || !strings.HasSuffix(c.err.String(), want) {
 		t.Errorf("code %d: %s", c.code, c.err.String())
+	}
+}
+
+// All nodes are closed before the first is drained, and one that can't be drained does not
+// keep the others.
+func TestDrainOfSeveralNodes(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		selector := r.URL.Query().Get("fieldSelector")
+		switch name := path.Base(r.URL.Path); {
+		case name == "pods":
+			asked = append(asked, "pods "+selector)
+			pods := ""
+			if selector == "spec.nodeName=one" {
+				pods = `{"metadata":{"name":"a","namespace":"default","uid":"a"}}` // no controller
+			}
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1"},"items":[`+pods+`]}`)
+		default:
+			asked = append(asked, r.Method+" "+name)
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Node","metadata":{"name":%q}}`, name)
+		}
+	})
+	c := kctl(t, host, "", "drain", "one", "two")
+	if want := "node/one cordoned\nnode/two cordoned\nnode/two drained\n"; c.code != 1 || c.out.String() != want {
+		t.Errorf("code %d, said %q", c.code, c.out.String())
+	}
+	const why = "cannot delete Pods that declare no controller (use --force to override): default/a"
+	if want := `error: unable to drain node "one" due to error: ` + why + ", continuing command...\nThere are pending nodes to be drained:\n one\n" + why + "\n"; c.err.String() != want {
+		t.Errorf("complained %q", c.err.String())
+	}
+	const want = "GET one, GET two, PATCH one, PATCH two, pods spec.nodeName=one, pods spec.nodeName=two"
+	if got := strings.Join(asked, ", "); got != want {
+		t.Errorf("asked %s, want %s", got, want)
 	}
 }

@@ -13,8 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,9 +21,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
-	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/printer"
-	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -82,53 +78,123 @@ func (d *drainOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if d.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.timeout)
-		defer cancel()
+	nodes, err := d.cordon(ctx, targets)
+	if err != nil {
+		return err
+	}
+	return d.drainAll(ctx, nodes)
+}
+
+// cordon closes all of the nodes before the first is drained: pods that leave one must not
+// come to the next. A node that can't be closed is named, and is drained all the same.
+func (d *drainOptions) cordon(ctx context.Context, targets []lookup.Target) (nodes []string, err error) {
+	var found []unstructured.Unstructured
+	for _, t := range targets {
+		some, err := lookup.Fetch(ctx, d.Sender.CLI, t, &d.Selection)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
 	}
 	closing := &cordonOptions{Sender: &d.Sender, verb: "cordon", unschedulable: true}
-	return lookup.Each(ctx, d.Sender.CLI, targets, &d.Selection, func(t lookup.Target, node *unstructured.Unstructured) error {
-		if err := closing.schedule(ctx, t, node); err != nil {
+	for i := range found {
+		name := found[i].GetName()
+		nodes = append(nodes, name)
+		if err := closing.schedule(ctx, targets[0], &found[i]); ctx.Err() != nil {
+			return nil, err
+		} else if err != nil {
+			if err := d.say(d.Err, "error: unable to cordon node %q: %v", name, err); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nodes, nil
+}
+
+// drainAll drains one node after the other. One that can't be drained does not keep the
+// others.
+func (d *drainOptions) drainAll(ctx context.Context, nodes []string) error {
+	var failed []error
+	var pending []string
+	for _, node := range nodes {
+		err := d.drain(ctx, node)
+		if ctx.Err() != nil {
 			return err
 		}
-		if err := d.drain(ctx, t.ObjectName); err != nil {
-			return fmt.Errorf("unable to drain node %q due to error: %w, continuing command...\nThere are pending nodes to be drained:\n %s\n%v", t.ObjectName, err, t.ObjectName, err) //nolint:staticcheck // kubectl's words
+		line, to := "node/"+node+" "+d.DryRun.Mark("drained"), d.Out
+		if err != nil {
+			failed, pending = append(failed, err), append(pending, " "+node)
+			line, to = fmt.Sprintf("error: unable to drain node %q due to error: %v, continuing command...", node, err), d.Err
 		}
-		_, err := fmt.Fprintf(printer.VisibleTo(d.Out), "node/%s %s\n", t.ObjectName, d.DryRun.Mark("drained"))
+		if err := d.say(to, "%s", line); err != nil {
+			return err
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	lines := append([]string{"There are pending nodes to be drained:"}, pending...)
+	for _, err := range utilerrors.Flatten(utilerrors.NewAggregate(failed)).Errors() {
+		lines = append(lines, err.Error())
+	}
+	if err := d.say(d.Err, "%s", strings.Join(lines, "\n")); err != nil {
 		return err
-	})
+	}
+	return frame.ExitCode(frame.ExitError)
 }
 
 func (d *drainOptions) drain(ctx context.Context, node string) error {
-	client, err := d.Server()
+	leaving, err := d.podsToEvict(ctx, node)
 	if err != nil {
 		return err
 	}
-	found, err := lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), d.Chunk(), rest.FieldSelector("spec.nodeName="+node), rest.LabelSelector(d.podSelector))
-	if err != nil {
-		return err
-	}
-	leaving, err := d.podsToEvict(found)
-	if err != nil {
-		return err
+	within := ctx
+	if d.timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, d.timeout)
+		defer cancel()
 	}
 	failed := make([]error, len(leaving))
 	var all sync.WaitGroup
 	for i := range leaving { // side by side: one that a budget keeps may wait for the others to move
-		all.Go(func() { failed[i] = d.moveOut(ctx, &leaving[i]) })
+		all.Go(func() { failed[i] = d.moveOut(within, &leaving[i]) })
 	}
 	all.Wait()
-	return utilerrors.NewAggregate(failed)
+	why := utilerrors.NewAggregate(failed)
+	if why == nil || ctx.Err() != nil {
+		return why
+	}
+	if err := d.sayPending(ctx, node, leaving, why); err != nil {
+		return errors.Join(why, err)
+	}
+	return why
 }
 
-// moveOut evicts a pod and waits until it is gone.
-func (d *drainOptions) moveOut(ctx context.Context, pod *core.Pod) error {
-	err := d.evict(ctx, pod)
-	if err != nil || d.DryRun != frame.DryRunNone {
-		return err
+// sayPending names the pods that were to leave and are there still.
+func (d *drainOptions) sayPending(ctx context.Context, node string, leaving []core.Pod, why error) error {
+	found, err := d.podsOn(ctx, node)
+	if err != nil {
+		return fmt.Errorf("list the pods that are left: %w", err)
 	}
-	return d.untilEvicted(ctx, pod)
+	left := slices.DeleteFunc(found, func(pod core.Pod) bool {
+		return !slices.ContainsFunc(leaving, func(one core.Pod) bool { return one.UID == pod.UID })
+	})
+	if len(left) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("There are pending pods in node %q when an error occurred: %v", node, why)
+	for i := range left {
+		text += "\npod/" + left[i].Name
+	}
+	return d.say(d.Err, "%s", text)
+}
+
+func (d *drainOptions) podsOn(ctx context.Context, node string) ([]core.Pod, error) {
+	client, err := d.Server()
+	if err != nil {
+		return nil, err
+	}
+	return lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), d.Chunk(), rest.FieldSelector("spec.nodeName="+node), rest.LabelSelector(d.podSelector))
 }
 
 // say writes a line for one of the pods that are evicted side by side.
@@ -153,9 +219,13 @@ const (
 	ofDaemonSet
 )
 
-// podsToEvict returns the pods to evict, or an error that says why the node
-// can't be drained.
-func (d *drainOptions) podsToEvict(pods []core.Pod) ([]core.Pod, error) {
+// podsToEvict returns a node's pods that are to be evicted, or an error that says why
+// the node can't be drained.
+func (d *drainOptions) podsToEvict(ctx context.Context, node string) ([]core.Pod, error) {
+	pods, err := d.podsOn(ctx, node)
+	if err != nil {
+		return nil, err
+	}
 	var leaving []core.Pod
 	refused, warned := make([][]string, len(reasons)), make([][]string, len(reasons))
 	note := func(to [][]string, reason int, pod *core.Pod) {
@@ -217,101 +287,4 @@ func (d *drainOptions) conclude(refused, warned [][]string) error {
 
 func usesEmptyDir(pod *core.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
-}
-
-// evictPause is the pause before an eviction that a budget refused is tried
-// again.
-const evictPause = 5 * time.Second
-
-// evict requests a pod's eviction, again and again while a budget refuses it.
-func (d *drainOptions) evict(ctx context.Context, pod *core.Pod) error {
-	client, err := d.Server()
-	if err != nil {
-		return err
-	}
-	if d.DryRun == frame.DryRunClient {
-		return d.say(d.Out, "evicting pod %s/%s (dry run)", pod.Namespace, pod.Name)
-	}
-	options := &metav1.DeleteOptions{}
-	if d.grace >= 0 {
-		options.GracePeriodSeconds = &d.grace
-	}
-	if d.DryRun == frame.DryRunServer {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
-	for {
-		if err := d.say(d.Out, "%s", d.DryRun.Mark("evicting pod "+pod.Namespace+"/"+pod.Name)); err != nil {
-			return err
-		}
-		pods := client.Resource(core.Pods, pod.Namespace)
-		if d.disableEviction {
-			err = pods.Delete(ctx, pod.Name, options, nil)
-		} else {
-			eviction := &policyv1.Eviction{DeleteOptions: options}
-			eviction.APIVersion, eviction.Kind, eviction.Name, eviction.Namespace = "policy/v1", "Eviction", pod.Name, pod.Namespace
-			err = pods.Create(ctx, eviction, nil, rest.Sub("eviction"))
-		}
-		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
-		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return d.outOfTime(pod)
-		case !apierrors.IsTooManyRequests(err):
-			return fmt.Errorf("error when evicting pods/%q -n %q: %w", pod.Name, pod.Namespace, err)
-		}
-		if err := d.say(d.Err, "error when evicting pods/%q -n %q (will retry after 5s): %v", pod.Name, pod.Namespace, err); err != nil {
-			return err
-		}
-		if err := backoff.Sleep(ctx, d.Clock, evictPause); err != nil {
-			return d.outOfTime(pod)
-		}
-	}
-}
-
-func (d *drainOptions) outOfTime(pod *core.Pod) error {
-	return fmt.Errorf("error when evicting pods/%q -n %q: global timeout reached: %v", pod.Name, pod.Namespace, d.timeout)
-}
-
-// overduePause is how long it takes until a pod is looked at again.
-const overduePause = time.Second
-
-// untilOverdue waits until a pod is gone. If it has been terminating for longer
-// than --skip-wait-for-delete-timeout, it is skipped.
-func (d *drainOptions) untilOverdue(ctx context.Context, pod *core.Pod) (skipped bool, err error) {
-	client, err := d.Server()
-	if err != nil {
-		return false, err
-	}
-	for {
-		now := &core.Pod{}
-		err := client.Resource(core.Pods, pod.Namespace).Get(ctx, pod.Name, now)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && now.UID != pod.UID:
-			return false, nil
-		case err != nil:
-			return false, err
-		case now.DeletionTimestamp != nil && d.Clock.Since(now.DeletionTimestamp.Time) > time.Duration(d.skipWait)*time.Second:
-			return true, d.say(d.Out, "pod %q has DeletionTimestamp older than %v seconds, skipping", pod.Name, d.skipWait)
-		}
-		if err := backoff.Sleep(ctx, d.Clock, overduePause); err != nil {
-			return false, fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
-		}
-	}
-}
-
-func (d *drainOptions) untilEvicted(ctx context.Context, pod *core.Pod) error {
-	if d.skipWait > 0 {
-		if skipped, err := d.untilOverdue(ctx, pod); skipped || err != nil {
-			return err
-		}
-	}
-	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
-	if err := lookup.UntilGone(ctx, d.Sender.CLI, t, pod.UID); err != nil {
-		return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
-	}
-	done := "evicted"
-	if d.disableEviction {
-		done = "deleted"
-	}
-	return d.say(d.Out, "pod/%s %s", pod.Name, done)
 }
