@@ -30,8 +30,8 @@ func (b *budgets) in(namespace string) []budget {
 	var found []budget
 	for _, pdb := range b.of(namespace) {
 		selector, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector)
-		if err != nil || selector.Empty() && pdb.Spec.Selector == nil {
-			continue // it is about no pod
+		if err != nil {
+			continue // it is about no pod, as one without a selector, which matches none
 		}
 		found = append(found, budget{PodDisruptionBudget: pdb, selector: selector})
 	}
