@@ -126,7 +126,7 @@ func (d *Directory) otherKubeconfig(file string, now time.Time) *Finding {
 		return f
 	}
 	f.describe(s.cert)
-	at := certificateFiles{f.File, keyFile, "`kctl pki kubeconfig` makes another"}
+	at := certificateFiles{f.File, keyFile, "`kctl pki kubeconfig` makes another", "`kctl pki kubeconfig`"}
 	if f.Name == kubeletKubeconfig {
 		at.remedy = "the kubelet renews it while it runs"
 	}

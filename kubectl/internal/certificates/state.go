@@ -58,11 +58,11 @@ func (d *Directory) readState(e Entry, authority *state, now time.Time) *state {
 	s := &state{entry: e}
 	pair, err := d.load(e)
 	if err != nil {
-		s.add(problemUnusable, "%v", err)
+		s.add(problemUnusable, "%v; put the right one back, or move it away and run %s", err, d.initial())
 		return s
 	}
 	s.pair = pair
-	f := certificateFiles{d.file(e), d.keyFile(e), d.remedy(e)}
+	f := certificateFiles{d.file(e), d.keyFile(e), d.remedy(e), d.initial()}
 	switch {
 	case len(pair.Cert) == 0 && len(pair.Key) == 0:
 		s.add(problemMissing, "%s is not there", f.cert)
@@ -72,7 +72,7 @@ func (d *Directory) readState(e Entry, authority *state, now time.Time) *state {
 		return s
 	}
 	if s.cert, err = parse(pair.Cert); err != nil {
-		s.add(problemUnusable, "%s: %v", f.cert, err)
+		s.add(problemUnusable, "%s: %v; put the right one back, or move it away and run %s", f.cert, err, f.initial)
 		return s
 	}
 	f.checkKey(s)
@@ -125,8 +125,12 @@ func parse(certPEM []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// certificateFiles says where a certificate and its key are, and what to do when it expires.
-type certificateFiles struct{ cert, key, remedy string }
+// certificateFiles says where a certificate and its key are, what to do when it expires, and
+// what makes it where it is not.
+type certificateFiles struct{ cert, key, remedy, initial string }
+
+// initial is the command that makes what is not there.
+func (d *Directory) initial() string { return fmt.Sprintf("`kctl pki init --dir %s`", d.Dir) }
 
 // remedy is what to do when an entry expires.
 func (d *Directory) remedy(e Entry) string {
@@ -145,7 +149,7 @@ func (f certificateFiles) checkKey(s *state) {
 		return
 	}
 	if _, err := s.pair.TLS(); err != nil {
-		s.add(problemUnusable, "%s is not the key of %s; put the right one back, or move both away and run `kctl pki init`", f.key, f.cert)
+		s.add(problemUnusable, "%s is not the key of %s; put the right one back, or move both away and run %s", f.key, f.cert, f.initial)
 	}
 	if info, err := os.Stat(f.key); err == nil && info.Mode().Perm()&0o027 != 0 {
 		s.problems = append(s.problems, problem{problemExposed, exposedKey(f.key, info.Mode())})
@@ -171,7 +175,7 @@ func (f certificateFiles) checkAuthority(s, authority *state, authorityFile stri
 		return
 	}
 	if !authority.signed(s.cert) {
-		s.add(problemUnusable, "%s is not signed by %s; put the right files back, or move it away and run `kctl pki init`", file, authorityFile)
+		s.add(problemUnusable, "%s is not signed by %s; put the right files back, or move it away and run %s", file, authorityFile, f.initial)
 	}
 }
 

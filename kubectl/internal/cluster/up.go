@@ -125,10 +125,11 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err := startParts(ctx, l, s, o, cniBin, progress); err != nil {
 		return nil, &PartialError{l.Dir, err}
 	}
-	return &Result{
-		Kubeconfig: l.Kubeconfig("admin"), Server: s.server(),
-		Images: []string{images.Host + "/demo"},
-	}, nil
+	result := &Result{Kubeconfig: l.Kubeconfig("admin"), Server: s.server()}
+	if !slices.Contains(o.Without, Registry) {
+		result.Images = []string{images.Host + "/demo"}
+	}
+	return result, nil
 }
 
 // checkMachine says what this machine lacks for a cluster, and where its CNI plugins are, if

@@ -54,7 +54,11 @@ that will change.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "\nThe cluster is up: %s. An image to try: %s\n", result.Server, result.Images[0])
+			fmt.Fprintf(out, "\nThe cluster is up: %s.", result.Server)
+			for _, image := range result.Images {
+				fmt.Fprintf(out, " An image to try: %s", image)
+			}
+			fmt.Fprintln(out)
 			fmt.Fprintf(out, "export KUBECONFIG=%s\n", frame.ShellWord(result.Kubeconfig))
 			return nil
 		},
