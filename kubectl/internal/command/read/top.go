@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -167,37 +168,61 @@ func (t *topOptions) nodes(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := t.Server()
+	if len(used) == 0 {
+		return errors.New("metrics not available yet")
+	}
+	nodes, err := t.nodesOf(ctx, args)
 	if err != nil {
 		return err
-	}
-	var found struct{ Items []core.Node }
-	if err := client.Resource(core.Nodes, "").List(ctx, &found, rest.LabelSelector(t.Labels)); err != nil {
-		return err
-	}
-	room, swap := map[string]corev1.ResourceList{}, map[string]*int64{}
-	for i := range found.Items {
-		if has := found.Items[i].Status.NodeInfo.Swap; has != nil {
-			swap[found.Items[i].Name] = has.Capacity
-		}
-		room[found.Items[i].Name] = found.Items[i].Status.Allocatable
-		if t.capacity {
-			room[found.Items[i].Name] = found.Items[i].Status.Capacity
-		}
 	}
 	t.sort(used)
 	out := &printer.Columns{}
 	if !t.noHeaders {
 		out.Add(t.withSwap([]string{"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"}, "SWAP(bytes)", "SWAP(%)")...)
 	}
+	measured := map[string]bool{}
 	for _, u := range used {
+		measured[u.Metadata.Name] = true
 		cpu, memory := u.total("cpu"), u.total("memory")
-		has := room[u.Metadata.Name]
+		node := nodes[u.Metadata.Name]
+		has := node.Status.Allocatable
+		if t.capacity {
+			has = node.Status.Capacity
+		}
 		row := []string{u.Metadata.Name, millicores(cpu), share(cpu, has["cpu"]), mebibytes(memory), share(memory, has["memory"])}
-		out.Add(t.withSwap(row, swapOf(u.total(swapResource), swap[u.Metadata.Name])...)...)
+		out.Add(t.withSwap(row, swapOf(u.total(swapResource), node.Status.NodeInfo.Swap)...)...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if !measured[name] { // its kubelet does not answer
+			out.Add(t.withSwap([]string{name, unknown, unknown, unknown, unknown}, unknown, unknown)...)
+		}
 	}
 	return out.Flush(t.Out)
 }
+
+// nodesOf are the nodes that are asked for, by name.
+func (t *topOptions) nodesOf(ctx context.Context, args []string) (map[string]core.Node, error) {
+	client, err := t.Server()
+	if err != nil {
+		return nil, err
+	}
+	options := []rest.Option{rest.LabelSelector(t.Labels)}
+	if len(args) > 0 {
+		options = append(options, rest.FieldSelector("metadata.name="+args[0]))
+	}
+	var found struct{ Items []core.Node }
+	if err := client.Resource(core.Nodes, "").List(ctx, &found, options...); err != nil {
+		return nil, err
+	}
+	nodes := map[string]core.Node{}
+	for i := range found.Items {
+		nodes[found.Items[i].Name] = found.Items[i]
+	}
+	return nodes, nil
+}
+
+// unknown stands for what is not known.
+const unknown = "<unknown>"
 
 // swapResource is the metrics API's name of swap memory.
 const swapResource = "swap"
@@ -212,19 +237,19 @@ func (t *topOptions) withSwap(row []string, swap ...string) []string {
 
 // swapOf says how much swap a node uses of what it has. Of a node that does not tell how
 // much that is, nothing is known.
-func swapOf(used resource.Quantity, has *int64) []string {
+func swapOf(used resource.Quantity, has *corev1.NodeSwapStatus) []string {
 	switch {
-	case has == nil:
-		return []string{"<unknown>", "<unknown>"}
-	case *has == 0:
+	case has == nil || has.Capacity == nil:
+		return []string{unknown, unknown}
+	case *has.Capacity == 0:
 		return []string{mebibytes(used), "0%"}
 	}
-	return []string{mebibytes(used), share(used, *resource.NewQuantity(*has, resource.BinarySI))}
+	return []string{mebibytes(used), share(used, *resource.NewQuantity(*has.Capacity, resource.BinarySI))}
 }
 
 func share(used, has resource.Quantity) string {
 	if has.IsZero() {
-		return "<unknown>"
+		return unknown
 	}
 	return fmt.Sprintf("%d%%", int64(100*used.AsApproximateFloat64()/has.AsApproximateFloat64()))
 }
