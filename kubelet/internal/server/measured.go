@@ -7,10 +7,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // withMetrics returns what counts and times the requests of one type of server
-// (readwrite, readonly) by the first element of their path, under upstream's names. All
+// (readwrite, readonly) by the beginning of their path, under upstream's names. All
 // unknown paths are one class: a client that requests many must not create as many
 // metrics.
 func withMetrics(registry *prometheus.Registry) func(serverType string) gin.HandlerFunc {
@@ -30,7 +31,7 @@ func withMetrics(registry *prometheus.Registry) func(serverType string) gin.Hand
 	registry.MustRegister(total, duration, inflight)
 	return func(serverType string) gin.HandlerFunc {
 		return func(c *gin.Context) {
-			values := append(labelsOf(c), serverType)
+			values := append(labelsOf(c.Request), serverType)
 			began := time.Now()
 			total.WithLabelValues(values...).Inc()
 			inflight.WithLabelValues(values...).Inc()
@@ -43,21 +44,31 @@ func withMetrics(registry *prometheus.Registry) func(serverType string) gin.Hand
 	}
 }
 
-// labelsOf are long_running, method and path of a request.
-func labelsOf(c *gin.Context) []string {
-	path, _, _ := strings.Cut(strings.TrimPrefix(c.FullPath(), "/"), "/")
-	if c.FullPath() == "" {
+// measuredPaths are the classes of paths, upstream's: of metrics the first two
+// elements, of everything else the first one.
+var measuredPaths = sets.New("attach", "checkpoint", "configz", "containerLogs", "debug", "exec", "flagz", "healthz", "logs", "metrics",
+	"metrics/cadvisor", "metrics/probes", "metrics/resource", "pods", "portForward", "run", "runningpods", "stats", "statusz")
+
+// labelsOf are long_running, method and path of a request, as upstream's kubelet
+// tells them: logs and forwarded ports count as short there, too.
+func labelsOf(request *http.Request) []string {
+	elements := strings.SplitN(strings.TrimPrefix(request.URL.Path, "/"), "/", 3)
+	path := elements[0]
+	if path == "metrics" && len(elements) > 1 {
+		path += "/" + elements[1]
+	}
+	if !measuredPaths.Has(path) {
 		path = "other"
 	}
-	method := c.Request.Method
+	method := request.Method
 	switch method {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodPatch:
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace, http.MethodConnect:
 	default:
 		method = "other"
 	}
 	long := "false"
 	switch path {
-	case "exec", "attach", "portForward", "debug", "containerLogs":
+	case "exec", "attach", "debug":
 		long = "true"
 	}
 	return []string{long, method, path}

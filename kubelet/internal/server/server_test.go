@@ -162,6 +162,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_user_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4 `},
 		{"GET", "/metrics/cadvisor", 200, `container_threads{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 14 `},
 		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`},
+		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics/cadvisor",server_type="readwrite"}`},
 		{"GET", "/stats/summary", 200, `"workingSetBytes":4096`},
 		{"GET", "/stats/summary", 200, `"availableBytes":40,"usageBytes":70,"workingSetBytes":60,"rssBytes":50,"pageFaults":0,"majorPageFaults":0,"psi":{`},
 		{"GET", "/stats/summary", 200, `"usageBytes":9,"workingSetBytes":8,"rssBytes":7,"pageFaults":6,"majorPageFaults":5}},{"name":"pods",`},
