@@ -122,4 +122,5 @@ func TestMetricsTellOfPods(t *testing.T) {
 		t.Errorf("of a pod that is gone there is still %q", left)
 	}
 	has(b.kubelet.registry, `kubelet_desired_pods{static=""} 2`)
+	has(b.kubelet.registry, `storage_operation_duration_seconds{migrated="false",operation_name="volume_unmount",status="success",volume_plugin="kubernetes.io/empty-dir"} 1`)
 }

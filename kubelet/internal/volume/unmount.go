@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,13 +27,37 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 		defer p.give()
 	}
 	m.config.Objects.Unregister(uid)
-	for _, name := range []string{"volume-subpaths", "volumes"} {
-		if err := remove(filepath.Join(m.podDir(uid), name)); err != nil {
-			return fmt.Errorf("taking away the volumes of pod %s: %w", uid, err)
-		}
+	began := m.config.Clock.Now()
+	err := m.removeVolumes(uid)
+	m.observeUnmount(uid, m.config.Clock.Since(began), err)
+	if err != nil {
+		return fmt.Errorf("taking away the volumes of pod %s: %w", uid, err)
 	}
 	m.forget(uid)
 	return nil
+}
+
+func (m *Manager) removeVolumes(uid types.UID) error {
+	for _, name := range []string{"volume-subpaths", "volumes"} {
+		if err := remove(filepath.Join(m.podDir(uid), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observeUnmount tells of each volume that this Manager made for the pod; all of a
+// pod's are removed at once.
+func (m *Manager) observeUnmount(uid types.UID, took time.Duration, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[uid]
+	if p == nil || m.config.Observe == nil {
+		return
+	}
+	for _, made := range p.mounted {
+		m.config.Observe(made.plugin, "volume_unmount", took, err)
+	}
 }
 
 // unregister marks the pod so that nothing is mounted or refreshed any more.
