@@ -52,17 +52,20 @@ type Metrics struct {
 
 // New makes all but those that RegisterPopulation does, and registers them.
 func New(registry *prometheus.Registry) *Metrics {
-	buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
+	// All buckets are upstream's: quantiles over the kubelets of a cluster, some of them
+	// upstream's, are those of nothing if their buckets differ.
 	histogram := func(name, help string) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: buckets}
+		return prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: prometheus.DefBuckets}
 	}
+	operationTime := histogram("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type.")
+	operationTime.Buckets = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	m := &Metrics{
 		WorkerStart:    prometheus.NewHistogram(histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.")),
 		work:           prometheus.NewHistogramVec(histogram("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated."), []string{"operation_type"}),
 		relist:         prometheus.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
 		relistInterval: prometheus.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
 		operations:     prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_total", Help: "Cumulative number of runtime operations by operation type."}, []string{"operation_type"}),
-		operationTime:  prometheus.NewHistogramVec(histogram("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type."), []string{"operation_type"}),
+		operationTime:  prometheus.NewHistogramVec(operationTime, []string{"operation_type"}),
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
 	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
@@ -126,7 +129,11 @@ var operationNames = map[string]string{
 	"RemoveContainer": "remove_container", "ContainerStatus": "container_status", "ListContainers": "list_containers",
 	"PullImage": "pull_image", "ImageStatus": "image_status", "ListImages": "list_images", "RemoveImage": "remove_image",
 	"ExecSync": "exec_sync", "Exec": "exec", "Attach": "attach", "PortForward": "port_forward",
-	"Version": "version", "Status": "status", "ImageFsInfo": "image_fs_info", "ListContainerStats": "list_container_stats",
+	"Version": "version", "Status": "status", "RuntimeConfig": "runtime_config", "UpdateRuntimeConfig": "update_runtime_config",
+	"ImageFsInfo": "image_fs_info", "ContainerStats": "container_stats", "ListContainerStats": "list_container_stats",
+	"PodSandboxStats": "podsandbox_stats", "ListPodSandboxStats": "list_podsandbox_stats",
+	"UpdateContainerResources": "update_container", "UpdatePodSandboxResources": "update_podsandbox_resources",
+	"ReopenContainerLog": "reopen_container_log", "CheckpointContainer": "checkpoint_container", "GetContainerEvents": "get_container_events",
 }
 
 // ObserveRuntime takes a call of the runtime.
