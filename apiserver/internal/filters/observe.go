@@ -34,14 +34,12 @@ func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served fu
 			elapsed := clock.Since(request.ReceivedFrom(c.Request.Context()))
 			code := c.Writer.Status()
 			m.total.WithLabelValues(append(labels, strconv.Itoa(code))...).Inc()
-			if !info.LongRunning() {
-				m.duration.WithLabelValues(labels...).Observe(elapsed.Seconds())
-				if labels[6] == "" {
-					own := elapsed - request.WaitedFrom(c.Request.Context())
-					m.own.WithLabelValues(append(labels[:6:6], labels[7])...).Observe(own.Seconds())
-				}
+			m.duration.WithLabelValues(labels...).Observe(elapsed.Seconds())
+			if !info.LongRunning() && labels[6] == "" {
+				own := elapsed - request.WaitedFrom(c.Request.Context())
+				m.own.WithLabelValues(append(labels[:6:6], labels[7])...).Observe(own.Seconds())
 			}
-			m.remark(c, known, labels)
+			m.remark(c, known || labels[4] != "", labels)
 			level := zapcore.DebugLevel
 			if code >= 500 {
 				level = zapcore.InfoLevel
@@ -127,13 +125,33 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 // clients can't invent labels.
 func labelsOf(c *gin.Context, info *request.Info, known bool) []string {
 	labels := []string{metricVerb(c, info), "", "", "", "", "", "", "apiserver"}
-	if known {
+	switch {
+	case known:
 		labels[1], labels[2], labels[3], labels[4], labels[5] = info.APIGroup, info.APIVersion, info.ResourceName, info.Subresource, scopeOf(info)
+	case !info.Resource:
+		labels[4], labels[7] = pathClass(c.Request.URL.Path)
 	}
 	if c.Query("dryRun") == "All" {
 		labels[6] = "All"
 	}
 	return labels
+}
+
+// pathClass is what kube-apiserver counts a path that is no resource's as: the labels
+// subresource and component. Those that it does not count are one class.
+func pathClass(path string) (subresource, component string) {
+	switch path = strings.TrimSuffix(path, "/"); path {
+	case "/healthz", "/livez", "/readyz":
+		return path, ""
+	case "/api", "/apis":
+		return path[1:], "apiserver"
+	case "/openapi/v3":
+		return path[1:], ""
+	}
+	if strings.HasPrefix(path, "/openapi/v3/") {
+		return "openapi/v3/", ""
+	}
+	return "", "apiserver"
 }
 
 func scopeOf(info *request.Info) string {

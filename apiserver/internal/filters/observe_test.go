@@ -122,6 +122,53 @@ apiserver_request_terminations_total{code="429",component="apiserver",group="exa
 	}
 }
 
+// TestPathsAreCountedAsKubeAPIServerDoes: those that it counts have its labels, all
+// others are one class.
+func TestPathsAreCountedAsKubeAPIServerDoes(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	handler := chain(func(c *gin.Context) { c.String(http.StatusOK, "12345") },
+		Observe(registry, testingclock.NewFakePassiveClock(start), noneServed, zap.NewNop()))
+	for _, path := range []string{
+		"/readyz", "/livez", "/healthz", "/livez/ping", "/api", "/apis/", "/apis/apps/v1", "/openapi/v2",
+		"/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", "/version", "/metrics", "/nothing/here",
+	} {
+		serve(handler, "GET", path)
+	}
+	const sizes = `apiserver_response_sizes_count{component="",group="",resource="",scope="",subresource="/healthz",verb="GET",version=""} 1
+apiserver_response_sizes_count{component="",group="",resource="",scope="",subresource="/livez",verb="GET",version=""} 1
+apiserver_response_sizes_count{component="",group="",resource="",scope="",subresource="/readyz",verb="GET",version=""} 1
+apiserver_response_sizes_count{component="",group="",resource="",scope="",subresource="openapi/v3",verb="GET",version=""} 1
+apiserver_response_sizes_count{component="",group="",resource="",scope="",subresource="openapi/v3/",verb="GET",version=""} 2
+apiserver_response_sizes_count{component="apiserver",group="",resource="",scope="",subresource="api",verb="GET",version=""} 1
+apiserver_response_sizes_count{component="apiserver",group="",resource="",scope="",subresource="apis",verb="GET",version=""} 1
+`
+	if got := samples(t, registry, "apiserver_response_sizes_count"); got != sizes {
+		t.Errorf("sizes:\n%s", got)
+	}
+	const others = `{code="200",component="apiserver",dry_run="",group="",resource="",scope="",subresource="",verb="GET",version=""} 6`
+	if got := samples(t, registry, "apiserver_request_total"); !strings.Contains(got, others) || strings.Count(got, "\n") != 8 {
+		t.Errorf("requests:\n%s", got)
+	}
+}
+
+// TestLongRequestsAreTimed: a watch is, when it ends, but it has no part in what
+// clients are promised.
+func TestLongRequestsAreTimed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	served := func(*request.Info) bool { return true }
+	handler := chain(func(c *gin.Context) { c.Status(http.StatusOK) },
+		Observe(registry, testingclock.NewFakePassiveClock(start), served, zap.NewNop()))
+	serve(handler, "GET", "/api/v1/pods?watch=true")
+	const want = `apiserver_request_duration_seconds_count{component="apiserver",dry_run="",group="",resource="pods",scope="cluster",subresource="",verb="WATCH",version="v1"} 1
+`
+	if got := samples(t, registry, "apiserver_request_duration_seconds_count"); got != want {
+		t.Errorf("durations:\n%s", got)
+	}
+	if got := samples(t, registry, "apiserver_request_sli_duration_seconds_count"); got != "" {
+		t.Errorf("promised:\n%s", got)
+	}
+}
+
 // samples are a metric's lines as they are scraped.
 func samples(t *testing.T, registry *prometheus.Registry, metric string) string {
 	t.Helper()

@@ -37,7 +37,7 @@ func NewQueues(registry prometheus.Registerer, clock clock.PassiveClock) *Queues
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "workqueue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-8, 10, 12),
+			Name: "workqueue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-8, 10, 10),
 		}, []string{"name"})
 	}
 	q := &Queues{

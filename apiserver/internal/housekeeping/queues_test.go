@@ -2,11 +2,14 @@ package housekeeping
 
 import (
 	"context"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
@@ -53,6 +56,30 @@ func TestQueuesAreMeasured(t *testing.T) {
 		w.add(informer.Key{Name: "a"})
 		expect("when it has ended", map[string]float64{"adds_total": 6, "depth": 0})
 	})
+}
+
+// TestQueuesHaveUpstreamsBuckets: kube-controller-manager counts its own queues in
+// the same ones, from ten nanoseconds to ten seconds.
+func TestQueuesHaveUpstreamsBuckets(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	q := NewQueues(registry, clock.RealClock{})
+	q.waited.WithLabelValues("test").Observe(1)
+	q.worked.WithLabelValues("test").Observe(1)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"workqueue_queue_duration_seconds", "workqueue_work_duration_seconds"} {
+		at := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+		if at < 0 {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		buckets := families[at].GetMetric()[0].GetHistogram().GetBucket()
+		if first, last := buckets[0].GetUpperBound(), buckets[len(buckets)-1].GetUpperBound(); len(buckets) != 10 || first != 1e-8 || math.Round(last) != 10 {
+			t.Errorf("%s: %d buckets from %v to %v", name, len(buckets), first, last)
+		}
+	}
 }
 
 // metricOf is the value of a metric for the name "test", or the number of observations.
