@@ -14,6 +14,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/bodylimit"
+	"kctl/apiserver/internal/managedfields"
 	"kctl/proto/core"
 	"kctl/proto/yamlsize"
 )
@@ -38,6 +39,10 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 		merged, err := c.tracker.Apply(current, applied.DeepCopy(), by, options.Force != nil && *options.Force)
 		if err != nil {
 			return nil, err
+		}
+		if c.jsonOnly && current != nil && managedfields.AllElseEqual(merged, current) {
+			current.SetManagedFields(merged.GetManagedFields())
+			merged = current // so that it gets no defaults of this version, and is not written
 		}
 		return merged, c.checkPatched(merged, current)
 	}

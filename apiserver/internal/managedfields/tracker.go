@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -260,6 +261,14 @@ func KeepTimes(obj, old core.Object) bool {
 		}
 	}
 	return false
+}
+
+// AllElseEqual reports whether objects differ in their managedFields at most.
+func AllElseEqual(a, b core.Object) bool {
+	a, b = a.DeepCopyObject().(core.Object), b.DeepCopyObject().(core.Object)
+	a.SetManagedFields(nil)
+	b.SetManagedFields(nil)
+	return reflect.DeepEqual(a, b)
 }
 
 // fieldManager returns the library's manager for writes through a subresource of

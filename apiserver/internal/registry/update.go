@@ -35,6 +35,7 @@ type update[T core.Object] struct {
 	change      Transform
 	admit       Admission
 	dry         bool
+	kept        bool // change has returned the object that it was given
 }
 
 // Update implements Resource.
@@ -197,10 +198,12 @@ func (u *update[T]) prepare(ctx context.Context, old T) (T, error) {
 // transform returns what the caller makes of the object, with its defaults.
 func (u *update[T]) transform(old T) (T, error) {
 	var obj T
-	changed, err := u.change(old.DeepCopyObject().(core.Object))
+	given := old.DeepCopyObject().(core.Object)
+	changed, err := u.change(given)
 	if err != nil {
 		return obj, err
 	}
+	u.kept = changed == given
 	obj, ok := changed.(T)
 	if !ok {
 		return obj, fmt.Errorf("update of %s with a %T", u.store.strategy.Resource.Name, changed)
@@ -208,8 +211,18 @@ func (u *update[T]) transform(old T) (T, error) {
 	if err := u.checkPreconditions(obj, old); err != nil {
 		return obj, err
 	}
-	u.store.Default(obj)
+	u.fillDefaults(obj, old)
 	return obj, nil
+}
+
+// fillDefaults fills in defaults, unless the change has returned the very object that it was given,
+// and as it was: in a version that has defaults for fields which the stored one lacks, doing
+// nothing would be a change.
+func (u *update[T]) fillDefaults(obj, old T) {
+	if u.kept && u.store.strategy.Encoding != nil && managedfields.AllElseEqual(obj, old) {
+		return
+	}
+	u.store.Default(obj)
 }
 
 // mutate records who owns the changed fields, and runs mutating admission.
@@ -233,7 +246,7 @@ func (u *update[T]) mutate(ctx context.Context, obj, old T) error {
 	if err := u.checkVersion(obj, old); err != nil {
 		return err
 	}
-	u.store.Default(obj)
+	u.fillDefaults(obj, old)
 	return nil
 }
 

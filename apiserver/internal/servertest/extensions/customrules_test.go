@@ -146,6 +146,29 @@ func (c *custom) apply() {
 	}
 }
 
+// appliedAgain: what is applied again is no change, also in a version with a default for what the
+// stored one lacks. Controllers apply whenever the object changes.
+func (c *custom) appliedAgain() {
+	const group, path = "again.test", "/apis/again.test/v2beta1/namespaces/default/widgets"
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		later := d.Spec.Versions[0].Schema.DeepCopy()
+		later.OpenAPIV3Schema.Properties["spec"].Properties["later"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"yes"`)}}
+		d.Spec.Versions[1].Schema = later
+	}))
+	made := c.want(201, "POST", path, widget(group+"/v2beta1", "a", `{"color":"red"}`))
+	apply := func() any {
+		c.T.Helper()
+		got := c.want(200, "PATCH", path+"/a?fieldManager=one&force=true", widget(group+"/v2beta1", "a", `{"color":"red"}`), "Content-Type", "application/apply-patch+yaml")
+		if before, after := made["metadata"].(map[string]any)["generation"], got["metadata"].(map[string]any)["generation"]; before != after {
+			c.T.Errorf("generation %v has become %v", before, after)
+		}
+		return got["metadata"].(map[string]any)["resourceVersion"]
+	}
+	if first, second := apply(), apply(); first != second {
+		c.T.Errorf("version %v has become %v", first, second)
+	}
+}
+
 // scale: an object's replicas are read and changed at the path in its
 // definition.
 func (c *custom) scale() {
