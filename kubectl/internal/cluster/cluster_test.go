@@ -230,19 +230,26 @@ func TestADirectoryHasAName(t *testing.T) {
 	}
 }
 
-// Nothing is made on a machine that lacks the tools.
+// Nothing is made on a machine that lacks the tools, or where programs are not built.
 func TestMissingToolsComeFirst(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("kctl up needs root")
 	}
 	dir := filepath.Join(layout(t).Dir, "cluster")
 	t.Setenv("PATH", t.TempDir())
-	_, err := Up(t.Context(), UpOptions{Dir: dir, Port: 6443, Without: []string{Apiserver}}, &Lines{Out: os.Stderr})
-	if err == nil || !strings.Contains(err.Error(), "missing on this machine") {
-		t.Errorf("without containerd: %v", err)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory of a cluster that cannot be: %v", err)
+	for want, without := range map[string][]string{
+		"missing on this machine":                 {Apiserver, Scheduler, Kubelet},
+		"kubelet is not built or not there":       {Apiserver, Scheduler, Containerd},
+		"or say by --bin-dir where it is":         {Apiserver, Registry},
+		"scheduler is not built or not there: ex": {Apiserver},
+	} {
+		_, err := Up(t.Context(), UpOptions{Dir: dir, Port: 6443, BinDir: t.TempDir(), Without: without}, &Lines{Out: os.Stderr})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without %v: %v", without, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the directory of a cluster that cannot be: %v", err)
+		}
 	}
 }
 

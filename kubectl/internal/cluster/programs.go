@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -21,13 +24,9 @@ var Parts = []string{Registry, Containerd, Apiserver, Scheduler, Kubelet}
 
 // programs builds the command line of every part.
 func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
-	self, err := os.Executable()
+	self, binDir, err := o.binaries()
 	if err != nil {
-		return nil, fmt.Errorf("find this program's own file: %w", err)
-	}
-	binDir := o.BinDir
-	if binDir == "" {
-		binDir = filepath.Dir(self)
+		return nil, err
 	}
 	all := []program{
 		{name: Registry, path: self, args: []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir, "--data-dir=" + l.path("registry")}},
@@ -43,6 +42,31 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		out[name] = p
 	}
 	return out, err
+}
+
+// binaries are this program's own file and the directory of the others.
+func (o UpOptions) binaries() (self, dir string, err error) {
+	if self, err = os.Executable(); err != nil {
+		return "", "", fmt.Errorf("find this program's own file: %w", err)
+	}
+	return self, cmp.Or(o.BinDir, filepath.Dir(self)), nil
+}
+
+// checkBuilt says which of the project's programs that are wanted is not there.
+func (o UpOptions) checkBuilt() error {
+	_, dir, err := o.binaries()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{Apiserver, Scheduler, Kubelet} {
+		if slices.Contains(o.Without, name) {
+			continue
+		}
+		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("%s is not built or not there: %w; run `make build`, or say by --bin-dir where it is", name, err)
+		}
+	}
+	return nil
 }
 
 // withFlags adds the flags that the user asks for.

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -135,7 +133,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 // checkMachine says what this machine lacks for a cluster, and where its CNI plugins are, if
 // they are needed.
 func checkMachine(l Layout, o UpOptions) (cniBin string, err error) {
-	if err := errors.Join(loopbackUp(), l.checkAvailable(o)); err != nil {
+	if err := errors.Join(loopbackUp(), l.checkAvailable(o), o.checkBuilt()); err != nil {
 		return "", err
 	}
 	if slices.Contains(o.Without, Containerd) {
@@ -234,20 +232,10 @@ func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, cniBin 
 
 func startPart(ctx context.Context, l Layout, p program, progress Progress) error {
 	return progress.Step(p.name, func() (string, error) {
-		if err := checkBinary(p.path); err != nil {
-			return "", err
-		}
 		started, err := l.start(ctx, p)
 		if err == nil && !started {
 			return l.wasRunning(p), nil
 		}
 		return "", err
 	})
-}
-
-func checkBinary(path string) error {
-	if _, err := exec.LookPath(path); err != nil {
-		return fmt.Errorf("%s is not built or not there: %w; run `make build`", filepath.Base(path), err)
-	}
-	return nil
 }
