@@ -35,8 +35,12 @@ func TestStatus(t *testing.T) {
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 4}}", `Waiting for deployment "d" rollout to finish: 1 old replicas are pending termination...`, false},
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}", `Waiting for deployment "d" rollout to finish: 2 of 3 updated replicas are available...`, false},
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}", `deployment "d" successfully rolled out`, true},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3, conditions: [{type: Progressing, reason: NewReplicaSetAvailable}, {type: Other, reason: ProgressDeadlineExceeded}]}}",
+			`deployment "d" successfully rolled out`, true},
+		{set + "}}, status: {observedGeneration: 0}}", "Waiting for statefulset spec update to be observed...", false},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 1}}", "Waiting for 2 pods to be ready...", false},
 		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...", false},
+		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 2}}", "partitioned roll out complete: 2 new pods have been updated...", true},
 		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated...", false},
 		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 3, updateRevision: b, currentRevision: a}}", "partitioned roll out complete: 3 new pods have been updated...", true},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1, updateRevision: b, currentRevision: a}}", "waiting for statefulset rolling update to complete 1 pods at revision b...", false},
@@ -52,6 +56,16 @@ func TestStatus(t *testing.T) {
 	_, _, err := Status(object(t, deployment+"{observedGeneration: 2, conditions: [{type: Progressing, reason: ProgressDeadlineExceeded}]}}"), 0)
 	if err == nil || err.Error() != `deployment "d" exceeded its progress deadline` {
 		t.Errorf("a rollout that was given up: %v", err)
+	}
+	const second = "{kind: Deployment, metadata: {name: d, annotations: {deployment.kubernetes.io/revision: '2'}}, spec: {replicas: 0}, status: {}}"
+	if got, done, err := Status(object(t, second), 2); err != nil || !done {
+		t.Errorf("the revision asked for: %q, %t, %v", got, done, err)
+	}
+	if _, _, err := Status(object(t, second), 1); err == nil || err.Error() != "desired revision (1) is different from the running revision (2)" {
+		t.Errorf("another revision: %v", err)
+	}
+	if _, _, err := Status(object(t, deployment+"{}}"), 1); err == nil || !strings.Contains(err.Error(), `cannot get the revision of deployment "d"`) {
+		t.Errorf("no revision: %v", err)
 	}
 	if _, _, err := Status(object(t, "{kind: Pod}"), 0); err == nil {
 		t.Error("pods are not rolled out")
