@@ -233,3 +233,27 @@ func compare(t *testing.T, step int, c *Cache, incremental *Snapshot, m model) {
 		t.Errorf("step %d: nodes out of order", step)
 	}
 }
+
+// A cluster that gets new nodes every day does not make the cache grow: of those that are
+// gone, with their pods, nothing is kept, in whatever order they go.
+func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
+	pod := fixture.Pod("a", fixture.On("n"))
+	for name, do := range map[string]func(c *Cache){
+		"the pod first":  func(c *Cache) { c.RemovePod(pod.UID); c.RemoveNode("n") },
+		"the node first": func(c *Cache) { c.RemoveNode("n"); c.RemovePod(pod.UID) },
+	} {
+		c, _ := newCache()
+		c.SetNode(fixture.Node("n"))
+		c.SetPod(pod)
+		c.SetNode(fixture.Node("other"))
+		do(c)
+		if len(c.nodes) != 1 || len(c.pods) != 0 {
+			t.Errorf("%s: %d nodes and %d pods are known", name, len(c.nodes), len(c.pods))
+		}
+		for entry := c.newest; entry != nil; entry = entry.next {
+			if entry.info.Name() != "other" {
+				t.Errorf("%s: a node that is gone is among the changed ones", name)
+			}
+		}
+	}
+}

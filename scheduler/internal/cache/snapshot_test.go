@@ -84,3 +84,27 @@ func TestNodesToAvoid(t *testing.T) {
 	c.RemoveNode("b")
 	check("its node went", true)
 }
+
+// What has been counted is counted again when namespaces have other labels: rules about
+// pods may choose them by these.
+func TestNamespacesCountAnew(t *testing.T) {
+	c, _ := newCache()
+	c.SetNode(fixture.Node("a"))
+	s := NewSnapshot()
+	matches := int64(1) // by the labels of a namespace
+	counted := func() int64 {
+		c.Update(s)
+		state := framework.NewCycleState(nil)
+		s.Show(state)
+		tally := state.Tally("key", func(_ *framework.NodeInfo, add framework.AddFunc) { add("zone", "z", matches) })
+		return tally["zone"]["z"]
+	}
+	if got := counted(); got != 1 {
+		t.Fatalf("counted %d", got)
+	}
+	matches = 0
+	c.NamespaceChanged()
+	if got := counted(); got != 0 {
+		t.Errorf("counted %d after the namespaces changed", got)
+	}
+}
