@@ -9,6 +9,7 @@ import (
 
 	"github.com/moby/sys/userns"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -71,25 +72,45 @@ func (m *Manager) ownLabels() map[string]string {
 	}
 }
 
-// status is the node's status as it is now; what others wrote stays.
-func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
-	status := *before.DeepCopy()
+// capacity is what the machine has, and what others have advertised.
+func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
 	machine := m.config.Machine
-	status.Capacity = corev1.ResourceList{
+	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(machine.CPUs, resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(machine.Memory, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(machine.EphemeralStorage, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(m.config.MaxPods, resource.DecimalSI),
 	}
 	for name, size := range machine.HugePages {
-		status.Capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
+		capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
 	}
 	// Resources that an operator has advertised stay; all of them are for pods.
 	for name, quantity := range before.Capacity {
 		if strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix) {
-			status.Capacity[name] = quantity
+			capacity[name] = quantity
 		}
 	}
+	return capacity
+}
+
+// withOwnSizes is the node with what this kubelet gives to pods: until its first report, the API has
+// what an earlier kubelet gave, which may have been configured otherwise.
+func (m *Manager) withOwnSizes(node *core.Node) *core.Node {
+	capacity := m.capacity(&node.Status)
+	free := allocatable(capacity, m.config.Reserved)
+	if equality.Semantic.DeepEqual(node.Status.Allocatable, free) {
+		return node
+	}
+	own := *node
+	own.Status.Capacity, own.Status.Allocatable = capacity, free
+	return &own
+}
+
+// status is the node's status as it is now; what others wrote stays.
+func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
+	status := *before.DeepCopy()
+	machine := m.config.Machine
+	status.Capacity = m.capacity(before)
 	status.Allocatable = allocatable(status.Capacity, m.config.Reserved)
 	if !m.config.CloudProviderExternal || len(before.Addresses) == 0 { // otherwise the cloud sets them
 		status.Addresses = m.addresses()

@@ -97,7 +97,8 @@ type Manager struct {
 	wake   chan struct{}
 
 	mu       sync.RWMutex
-	node     *core.Node // newest known; before registration as we would make it
+	node     *core.Node // newest that the API has; before registration as we would make it
+	own      *core.Node // the same with our own sizes
 	cordoned bool       // as reported to people
 	deleted  bool
 	reported time.Time
@@ -112,14 +113,15 @@ func New(config Config) *Manager {
 	m.startup = startup{booted: config.Machine.Booted, begun: config.Clock.Now(), now: config.Clock.Now, observe: config.Startup}
 	m.node = m.newNode()
 	m.node.Status = m.status(&corev1.NodeStatus{}, state{now: config.Clock.Now()})
+	m.own = m.node
 	return m
 }
 
-// Node is the Node as currently known; it must not be changed.
+// Node is the Node as currently known, with this kubelet's capacity; it must not be changed.
 func (m *Manager) Node() *core.Node {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.node
+	return m.own
 }
 
 // UpdateStatusSoon makes the status be checked now.
@@ -169,7 +171,7 @@ func (m *Manager) setNode(node *core.Node) {
 	if !slices.Equal(m.node.Spec.PodCIDRs, node.Spec.PodCIDRs) {
 		m.UpdateStatusSoon()
 	}
-	m.node, m.deleted = node, false
+	m.node, m.own, m.deleted = node, m.withOwnSizes(node), false
 	m.recordSchedulable(node)
 }
 

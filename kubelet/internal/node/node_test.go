@@ -365,3 +365,26 @@ func TestNodesOfACloud(t *testing.T) {
 		t.Errorf("addresses %v, want the cloud's", later.Addresses)
 	}
 }
+
+// Until its first report, the API has what an earlier kubelet gave to pods. This one decides by what
+// it gives itself, beside what others have advertised.
+func TestAnEarlierKubeletsSizesDoNotCount(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(testConfig(t, client, clocktesting.NewFakeClock(time.Now())))
+	own := m.Node().Status.Allocatable
+	was := m.Node().DeepCopy()
+	was.UID, was.ResourceVersion = "it", "1"
+	was.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("1000")
+	was.Status.Capacity["example.com/thing"] = resource.MustParse("3")
+	m.setNode(was)
+	now := m.Node()
+	if cpu, things := now.Status.Allocatable[corev1.ResourceCPU], now.Status.Allocatable["example.com/thing"]; now.UID != "it" || cpu.Cmp(own[corev1.ResourceCPU]) != 0 || things.Value() != 3 {
+		t.Errorf("it gives to pods %v, at first %v", now.Status.Allocatable, own)
+	}
+	if was.Status.Allocatable.Cpu().Value() != 1000 || m.node != was {
+		t.Error("what the API has is not known any more, and the difference would not be sent")
+	}
+}
