@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"strings"
 	"sync"
@@ -157,9 +158,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		case name != "":
 			fields[name] = field.Type
 		case field.Anonymous && embedded.kind() == reflect.Struct:
-			for name, inner := range fieldsOf(embedded.as) {
-				fields[name] = inner
-			}
+			maps.Copy(fields, fieldsOf(embedded.as))
 		}
 	}
 	structs.Store(t, fields)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -290,9 +291,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, payload
 		return nil, err
 	}
 	req.URL, req.Host = u, u.Host
-	for key, values := range call.header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, call.header)
 	if len(payload) > 0 {
 		req.Header.Set("Content-Type", contentType)
 	}

@@ -177,7 +177,7 @@ func (n *node) join(dir string) {
 	})
 	n.eventually("wait", "--for=condition=Ready", "node/"+n.c.Node, "--timeout=60s")
 	requests := n.kctl("get", "csr", "-o", `jsonpath={range .items[?(@.spec.signerName=="kubernetes.io/kubelet-serving")]}{.metadata.name} {end}`)
-	for _, request := range strings.Fields(requests) {
+	for request := range strings.FieldsSeq(requests) {
 		n.kctl("certificate", "approve", request)
 	}
 }

@@ -186,7 +186,7 @@ var logsAndFiles = []behaviour{
 	}},
 	{"Kubelet when scheduling a read only busybox container should not write to root filesystem [LinuxOnly]", func(w *world) {
 		pod := w.script("reads", "echo test > /file; cat /file; true")
-		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: ptr(true)}
+		pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}
 		w.contains(w.output(pod), "/file: Read-only file system")
 	}},
 	{"Kubelet when scheduling an agnhost Pod with hostAliases should write entries to /etc/hosts", func(w *world) {
@@ -208,7 +208,7 @@ func managedHosts(w *world) {
 	mounted.VolumeMounts = []corev1.VolumeMount{{Name: "hosts", MountPath: "/etc/hosts"}}
 	pod.Spec.Containers = append(pod.Spec.Containers, mounted)
 	pod.Spec.Volumes = []corev1.Volume{{Name: "hosts", VolumeSource: corev1.VolumeSource{
-		HostPath: &corev1.HostPathVolumeSource{Path: "/etc/hosts", Type: ptr(corev1.HostPathFile)}}}}
+		HostPath: &corev1.HostPathVolumeSource{Path: "/etc/hosts", Type: new(corev1.HostPathFile)}}}}
 	w.start(pod)
 	host := w.lasting("hostnetwork")
 	host.Spec.HostNetwork = true

@@ -78,7 +78,7 @@ func (w *world) update(name string, change func(*corev1.Pod)) *corev1.Pod {
 
 func deadlineUpdated(w *world) {
 	w.start(w.lasting("limited"))
-	w.update("limited", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr(int64(2)) })
+	w.update("limited", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(2)) })
 	pod := w.await("limited", "Failed", inPhase(corev1.PodFailed))
 	if pod.Status.Reason != "DeadlineExceeded" {
 		w.t.Errorf("it failed for %q", pod.Status.Reason)
@@ -91,7 +91,7 @@ func submittedAndRemoved(w *world) {
 	defer changes.Stop()
 	pod := w.lasting("submitted")
 	pod.Labels = map[string]string{"test": "submitted"}
-	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(30))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	w.start(pod)
 	w.sees(changes, watch.Added)
 	w.must(w.pods().Delete(w.ctx, "submitted", *metav1.NewDeleteOptions(30)))
@@ -168,10 +168,10 @@ func podLifecycle(w *world) {
 	defer changes.Stop()
 	pod := w.lasting("lifecycle")
 	pod.Labels = map[string]string{"test": "lifecycle"}
-	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(1))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	w.ready(pod)
-	_, err = w.pods().Patch(w.ctx, "lifecycle", types.StrategicMergePatchType, []byte(fmt.Sprintf(
-		`{"metadata":{"labels":{"step":"patched"}},"spec":{"containers":[{"name":"c","image":%q}]}}`, w.shell+":latest")), metav1.PatchOptions{})
+	_, err = w.pods().Patch(w.ctx, "lifecycle", types.StrategicMergePatchType, fmt.Appendf(nil,
+		`{"metadata":{"labels":{"step":"patched"}},"spec":{"containers":[{"name":"c","image":%q}]}}`, w.shell+":latest"), metav1.PatchOptions{})
 	w.must(err)
 	w.await("lifecycle", "patched and Ready", func(p *corev1.Pod) bool {
 		return p.Labels["step"] == "patched" && p.Spec.Containers[0].Image == w.shell+":latest" && p.Status.ContainerStatuses[0].RestartCount == 1 && isReady(p)
@@ -212,7 +212,7 @@ func (w *world) generation(pod *corev1.Pod, want int64) {
 func generationOfNew(w *world) {
 	pod := w.script("new", "trap 'sleep 2; exit 0' TERM; while :; do sleep 0.1; done")
 	pod.Generation = 100
-	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(20))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(20))
 	w.generation(w.start(pod), 1)
 	w.delete("new")
 	got, err := w.pods().Get(w.ctx, "new", metav1.GetOptions{})
@@ -229,7 +229,7 @@ func generationCounts(w *world) {
 	w.generation(pod, 1)
 	w.generation(w.update("counted", func(p *corev1.Pod) { p.Labels = map[string]string{"not": "counted"} }), 1)
 	steps := []func(*corev1.Pod){
-		func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr(int64(5000)) },
+		func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(5000)) },
 		func(p *corev1.Pod) {
 			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "foo", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 		},
@@ -273,15 +273,15 @@ func generationConverges(w *world) {
 func leaseAPI(w *world) {
 	api := w.client.CoordinationV1().Leases(w.ns)
 	made, err := api.Create(w.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "lease"}, Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: ptr("holder"), LeaseDurationSeconds: ptr(int32(30)), AcquireTime: &metav1.MicroTime{Time: time.Unix(100, 2000)},
-		RenewTime: &metav1.MicroTime{Time: time.Unix(101, 0)}, LeaseTransitions: ptr(int32(0))}}, metav1.CreateOptions{})
+		HolderIdentity: new("holder"), LeaseDurationSeconds: new(int32(30)), AcquireTime: &metav1.MicroTime{Time: time.Unix(100, 2000)},
+		RenewTime: &metav1.MicroTime{Time: time.Unix(101, 0)}, LeaseTransitions: new(int32(0))}}, metav1.CreateOptions{})
 	w.must(err)
 	got, err := api.Get(w.ctx, "lease", metav1.GetOptions{})
 	w.must(err)
 	if *got.Spec.HolderIdentity != "holder" || !got.Spec.AcquireTime.Time.Equal(made.Spec.AcquireTime.Time) {
 		w.t.Errorf("the lease is %+v", got.Spec)
 	}
-	got.Spec.HolderIdentity, got.Spec.LeaseTransitions = ptr("other"), ptr(int32(1))
+	got.Spec.HolderIdentity, got.Spec.LeaseTransitions = new("other"), new(int32(1))
 	_, err = api.Update(w.ctx, got, metav1.UpdateOptions{})
 	w.must(err)
 	patched, err := api.Patch(w.ctx, "lease", types.MergePatchType, []byte(`{"metadata":{"labels":{"test":"lease"}},"spec":{"leaseDurationSeconds":60}}`), metav1.PatchOptions{})

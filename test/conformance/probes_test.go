@@ -71,7 +71,7 @@ func (w *world) grpcPod(failAfter ...string) *corev1.Pod {
 }
 
 func liveness(pod *corev1.Pod, handler corev1.ProbeHandler) {
-	pod.Spec.TerminationGracePeriodSeconds = ptr(int64(1))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{
 		ProbeHandler: handler, InitialDelaySeconds: 1, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 5}
 }

@@ -9,24 +9,24 @@ import (
 
 var security = []behaviour{
 	{"Security Context When creating a container with runAsUser should run the container with uid 65534 [LinuxOnly]", func(w *world) {
-		w.secured("id -u", &corev1.SecurityContext{RunAsUser: ptr(int64(65534))}, "65534")
+		w.secured("id -u", &corev1.SecurityContext{RunAsUser: new(int64(65534))}, "65534")
 	}},
 	{"Security Context When creating a pod with privileged should run the container as unprivileged when false [LinuxOnly]", func(w *world) {
-		w.secured("ip link add dummy1 type dummy || echo refused", &corev1.SecurityContext{Privileged: ptr(false)}, "refused")
+		w.secured("ip link add dummy1 type dummy || echo refused", &corev1.SecurityContext{Privileged: new(false)}, "refused")
 	}},
 	{"Security Context When creating a pod with readOnlyRootFilesystem should run the container with writable rootfs when readOnlyRootFilesystem=false", func(w *world) {
-		w.secured("echo written > /file && cat /file", &corev1.SecurityContext{ReadOnlyRootFilesystem: ptr(false)}, "written")
+		w.secured("echo written > /file && cat /file", &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}, "written")
 	}},
 	{"Security Context should support container.SecurityContext.RunAsUser And container.SecurityContext.RunAsGroup [LinuxOnly]", func(w *world) {
-		w.secured("id -u; id -g", &corev1.SecurityContext{RunAsUser: ptr(int64(1001)), RunAsGroup: ptr(int64(2002))}, "1001", "2002")
+		w.secured("id -u; id -g", &corev1.SecurityContext{RunAsUser: new(int64(1001)), RunAsGroup: new(int64(2002))}, "1001", "2002")
 	}},
 	{"Security Context should support pod.Spec.SecurityContext.RunAsUser And pod.Spec.SecurityContext.RunAsGroup [LinuxOnly]", func(w *world) {
 		pod := w.script("secured", "id -u; id -g")
-		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr(int64(1001)), RunAsGroup: ptr(int64(2002))}
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1001)), RunAsGroup: new(int64(2002))}
 		w.prints(pod, "1001", "2002")
 	}},
 	{"Security Context when creating containers with AllowPrivilegeEscalation should not allow privilege escalation when false [LinuxOnly]", func(w *world) {
-		w.secured("grep NoNewPrivs /proc/self/status", &corev1.SecurityContext{RunAsUser: ptr(int64(1000)), AllowPrivilegeEscalation: ptr(false)}, "NoNewPrivs:\t1")
+		w.secured("grep NoNewPrivs /proc/self/status", &corev1.SecurityContext{RunAsUser: new(int64(1000)), AllowPrivilegeEscalation: new(false)}, "NoNewPrivs:\t1")
 	}},
 }
 

@@ -21,13 +21,11 @@ var terminations = []behaviour{
 	{"Container Runtime blackbox test on terminated container should report termination message if TerminationMessagePath is set as non-root user and at a non-default path", func(w *world) {
 		w.terminates("echo -n DONE > /dev/termination-custom-log", "DONE", func(c *corev1.Container) {
 			c.TerminationMessagePath = "/dev/termination-custom-log"
-			c.SecurityContext = &corev1.SecurityContext{RunAsUser: ptr(int64(1000))}
+			c.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000))}
 		})
 	}},
 	{"Container Runtime blackbox test when starting a container that exits should run with the expected status", exitsWithStatus},
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func (w *world) terminates(text, message string, change func(*corev1.Container)) {
 	w.t.Helper()

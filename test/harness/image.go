@@ -121,7 +121,7 @@ func (c *Cluster) ShellAs(image string, config v1.Config) string {
 		}
 	}
 	add(&tar.Header{Name: "bin/busybox", Mode: 0o755}, binary)
-	for _, applet := range bytes.Fields(out) {
+	for applet := range bytes.FieldsSeq(out) {
 		if string(applet) == "busybox" {
 			continue // the binary itself
 		}

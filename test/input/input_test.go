@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -153,9 +154,7 @@ func tokens(t *testing.T, c *harness.Cluster) {
 	}
 	sign := func(change func(jwt.MapClaims)) string {
 		copied := jwt.MapClaims{}
-		for k, v := range claims {
-			copied[k] = v
-		}
+		maps.Copy(copied, claims)
 		change(copied)
 		signed, err := jwt.NewWithClaims(jwt.SigningMethodES256, copied).SignedString(key)
 		if err != nil {

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	managerconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -60,7 +59,7 @@ func assets(t *testing.T) string {
 // hook is the client configuration and rules that both kinds of webhooks share;
 // the environment fills in the address.
 func hook(path string) (admissionregistrationv1.WebhookClientConfig, []admissionregistrationv1.RuleWithOperations) {
-	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Name: "boats", Namespace: "default", Path: ptr.To(path)}},
+	return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Name: "boats", Namespace: "default", Path: new(path)}},
 		[]admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{harbour.Group}, APIVersions: []string{harbour.Version}, Resources: []string{"boats"}},
@@ -68,9 +67,9 @@ func hook(path string) (admissionregistrationv1.WebhookClientConfig, []admission
 }
 
 func webhooks() envtest.WebhookInstallOptions {
-	mutating := admissionregistrationv1.MutatingWebhook{Name: "default.harbour.test", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}
+	mutating := admissionregistrationv1.MutatingWebhook{Name: "default.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}
 	mutating.ClientConfig, mutating.Rules = hook("/mutate-harbour-test-v1-boat")
-	validating := admissionregistrationv1.ValidatingWebhook{Name: "even.harbour.test", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}
+	validating := admissionregistrationv1.ValidatingWebhook{Name: "even.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}
 	validating.ClientConfig, validating.Rules = hook("/validate-harbour-test-v1-boat")
 	meta := metav1.ObjectMeta{Name: "boats"}
 	return envtest.WebhookInstallOptions{
@@ -121,7 +120,7 @@ func (b *bench) operate() {
 	where := b.environment.WebhookInstallOptions
 	manager, err := ctrl.NewManager(b.environment.Config, ctrl.Options{
 		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"},
-		Controller:     managerconfig.Controller{SkipNameValidation: ptr.To(true)}, // a process may run the test twice
+		Controller:     managerconfig.Controller{SkipNameValidation: new(true)}, // a process may run the test twice
 		LeaderElection: true, LeaderElectionID: "boats", LeaderElectionNamespace: "default", LeaderElectionReleaseOnCancel: true,
 		WebhookServer: webhook.NewServer(webhook.Options{Host: where.LocalServingHost, Port: where.LocalServingPort, CertDir: where.LocalServingCertDir}),
 	})

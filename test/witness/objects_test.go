@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/test/harness"
 )
@@ -73,7 +72,7 @@ func owners(b bed) {
 		name := strings.ToLower(string(policy))
 		owner := b.made(name, "x")
 		b.made(name+"-owned", "x", func(m *corev1.ConfigMap) {
-			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: ptr.To(true)}}
+			m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, BlockOwnerDeletion: new(true)}}
 		})
 		b.must(maps.Delete(b.Context(), name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: metav1.NewUIDPreconditions(string(owner.UID))}))
 		harness.Eventually(b, patience, gone(name))

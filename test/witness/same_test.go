@@ -183,10 +183,10 @@ func lineDiff(theirs, ours string) string {
 	var out strings.Builder
 	for _, side := range []struct{ mark, text, other string }{{"-", theirs, ours}, {"+", ours, theirs}} {
 		others := map[string]int{}
-		for _, line := range strings.Split(side.other, "\n") {
+		for line := range strings.SplitSeq(side.other, "\n") {
 			others[line]++
 		}
-		for _, line := range strings.Split(side.text, "\n") {
+		for line := range strings.SplitSeq(side.text, "\n") {
 			if others[line]--; others[line] < 0 {
 				fmt.Fprintf(&out, "%s %s\n", side.mark, line)
 			}

@@ -62,7 +62,7 @@ func watchList(b bed) {
 	last := b.made("two", "2")
 	maps := b.client.CoreV1().ConfigMaps(b.namespace)
 	w, err := maps.Watch(b.Context(), metav1.ListOptions{
-		SendInitialEvents: ptr.To(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		ResourceVersion: last.ResourceVersion, FieldSelector: "metadata.name!=kube-root-ca.crt"})
 	b.must(err)
 	defer w.Stop()
@@ -160,7 +160,7 @@ func resumed(b bed) {
 	opened := &journal{}
 	w, err := watchtools.NewRetryWatcherWithContext(b.Context(), first.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector, o.TimeoutSeconds = "metadata.name!=kube-root-ca.crt", ptr.To[int64](1)
+			o.FieldSelector, o.TimeoutSeconds = "metadata.name!=kube-root-ca.crt", new(int64(1))
 			opened.note(o.ResourceVersion)
 			return maps.Watch(ctx, o)
 		},

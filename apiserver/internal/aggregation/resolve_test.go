@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/request"
@@ -25,7 +24,7 @@ func TestServices(t *testing.T) {
 	slice := func(of, port string, ready *bool, addresses ...string) *discoveryv1.EndpointSlice {
 		s := &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: of}},
-			Ports:      []discoveryv1.EndpointPort{{Name: ptr.To(port), Port: ptr.To(int32(8443))}},
+			Ports:      []discoveryv1.EndpointPort{{Name: new(port), Port: new(int32(8443))}},
 		}
 		for _, address := range addresses {
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ready}})
@@ -41,8 +40,8 @@ func TestServices(t *testing.T) {
 			"outside": &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "outside.example.com"}},
 		}),
 		EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
-			"a": slice("normal", "x", nil, "10.1.0.1"), "b": slice("headless", "x", ptr.To(true), "fd00::1"), "c": slice("empty", "x", nil),
-			"d": slice("unready", "x", ptr.To(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"), "f": named,
+			"a": slice("normal", "x", nil, "10.1.0.1"), "b": slice("headless", "x", new(true), "fd00::1"), "c": slice("empty", "x", nil),
+			"d": slice("unready", "x", new(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"), "f": named,
 		}),
 	}}
 	for _, c := range []struct {

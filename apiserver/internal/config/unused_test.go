@@ -13,7 +13,7 @@ import (
 func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	fs := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
 	Defaults().AddFlags(fs)
-	for _, name := range strings.Fields(upstreamFlags) {
+	for name := range strings.FieldsSeq(upstreamFlags) {
 		if fs.Lookup(name) == nil {
 			t.Errorf("--%s is not known", name)
 		}

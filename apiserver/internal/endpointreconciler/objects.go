@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/service"
@@ -46,10 +45,10 @@ func (r *Reconciler) newSlice(alive []netip.AddrPort) *discoveryv1.EndpointSlice
 		s.AddressType = discoveryv1.AddressTypeIPv6
 	}
 	for _, a := range alive {
-		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}})
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}})
 	}
 	if len(alive) > 0 {
-		s.Ports = []discoveryv1.EndpointPort{{Name: ptr.To(portName), Port: ptr.To(int32(alive[0].Port())), Protocol: ptr.To(corev1.ProtocolTCP)}}
+		s.Ports = []discoveryv1.EndpointPort{{Name: new(portName), Port: new(int32(alive[0].Port())), Protocol: new(corev1.ProtocolTCP)}}
 	}
 	return s
 }

@@ -105,9 +105,9 @@ func (r *Reconciler) leaseName() string {
 func (r *Reconciler) renewLease(ctx context.Context) error {
 	hold := func(lease *core.Lease) error {
 		lease.Labels = labels.Merge(lease.Labels, labels.Set{identityLabel: identity})
-		lease.Spec.HolderIdentity = ptr.To(r.address.String())
-		lease.Spec.LeaseDurationSeconds = ptr.To(int32(leaseDuration / time.Second))
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(r.clock.Now()))
+		lease.Spec.HolderIdentity = new(r.address.String())
+		lease.Spec.LeaseDurationSeconds = new(int32(leaseDuration / time.Second))
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(r.clock.Now()))
 		return nil
 	}
 	_, err := r.stores.Leases.UpdateTyped(ctx, core.NamespaceSystem, r.leaseName(), "", hold)

@@ -16,7 +16,6 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/request"
 )
@@ -76,7 +75,7 @@ func levelOf(name string, shares int32, queuing *flowcontrolv1.QueuingConfigurat
 	}
 	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 		Type:    flowcontrolv1.PriorityLevelEnablementLimited,
-		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: ptr.To(shares), BorrowingLimitPercent: ptr.To[int32](0), LimitResponse: response},
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: new(shares), BorrowingLimitPercent: new(int32(0)), LimitResponse: response},
 	}}
 }
 
@@ -256,7 +255,7 @@ func TestBorrowing(t *testing.T) {
 		busy := levelOf("busy", 50, &flowcontrolv1.QueuingConfiguration{Queues: 8, HandSize: 2, QueueLengthLimit: 100})
 		busy.Spec.Limited.BorrowingLimitPercent = nil
 		idle := levelOf("idle", 50, nil)
-		idle.Spec.Limited.LendablePercent = ptr.To[int32](50)
+		idle.Spec.Limited.LendablePercent = new(int32(50))
 		stored := only(busy)
 		stored.Levels = append(stored.Levels, idle)
 		// Of 21 seats, 10 are nominally each level's, and one is catch-all's. The

@@ -100,10 +100,8 @@ func (r *rule) isAbout(user *request.User) bool {
 	if r.users.has(user.Username) || r.groups.all {
 		return true
 	}
-	for _, group := range user.Groups {
-		if r.groups.has(group) {
-			return true
-		}
+	if slices.ContainsFunc(user.Groups, r.groups.has) {
+		return true
 	}
 	for _, prefix := range r.accounts {
 		if strings.HasPrefix(user.Username, prefix) {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -35,16 +34,16 @@ func TestHowManyMayGo(t *testing.T) {
 		healthy, desired, expected, allowed int32
 		again                               time.Duration
 	}{
-		"at least two":          {least: ptr.To(intstr.FromInt32(2)), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
-		"at least four":         {least: ptr.To(intstr.FromInt32(4)), pods: pods, healthy: 3, desired: 4, expected: 5},
-		"at least half":         {least: ptr.To(intstr.FromString("50%")), pods: pods, healthy: 3, desired: 3, expected: 5},
-		"at most three":         {most: ptr.To(intstr.FromInt32(3)), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
-		"at most nine":          {most: ptr.To(intstr.FromInt32(9)), pods: pods, healthy: 3, desired: 0, expected: 5, allowed: 3},
-		"at most half":          {most: ptr.To(intstr.FromString("50%")), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"at least two":          {least: new(intstr.FromInt32(2)), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"at least four":         {least: new(intstr.FromInt32(4)), pods: pods, healthy: 3, desired: 4, expected: 5},
+		"at least half":         {least: new(intstr.FromString("50%")), pods: pods, healthy: 3, desired: 3, expected: 5},
+		"at most three":         {most: new(intstr.FromInt32(3)), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"at most nine":          {most: new(intstr.FromInt32(9)), pods: pods, healthy: 3, desired: 0, expected: 5, allowed: 3},
+		"at most half":          {most: new(intstr.FromString("50%")), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
 		"neither":               {pods: pods, healthy: 3, expected: 5, allowed: 3},
-		"no pods":               {least: ptr.To(intstr.FromInt32(0))},
-		"one is about to go":    {least: ptr.To(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0}, healthy: 2, desired: 2, expected: 5, again: time.Minute},
-		"one never began to go": {least: ptr.To(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"no pods":               {least: new(intstr.FromInt32(0))},
+		"one is about to go":    {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0}, healthy: 2, desired: 2, expected: 5, again: time.Minute},
+		"one never began to go": {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2, expected: 5, allowed: 1},
 	} {
 		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 7}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most}}
 		b.Status.DisruptedPods = map[string]metav1.Time{}

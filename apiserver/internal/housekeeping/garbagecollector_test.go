@@ -10,7 +10,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
@@ -29,7 +28,7 @@ func (f family) Delete(ctx context.Context, namespace, name string, admit regist
 	if !ok || len(m.Finalizers) == 0 {
 		return f.Store.Delete(ctx, namespace, name, admit, o)
 	}
-	m.DeletionTimestamp = ptr.To(metav1.Now())
+	m.DeletionTimestamp = new(metav1.Now())
 	f.Put(m)
 	return registry.Encoded{}, false, nil
 }
@@ -48,14 +47,14 @@ func member(name string, owners ...string) *core.ConfigMap {
 	m := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 	for _, owner := range owners {
 		owner, blocks := strings.CutPrefix(owner, "!")
-		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: ptr.To(blocks)})
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: new(blocks)})
 	}
 	return m
 }
 
 // ending is a member that was deleted and waits for its dependents, by policy.
 func ending(m *core.ConfigMap, policy string, others ...string) *core.ConfigMap {
-	m.DeletionTimestamp, m.Finalizers = ptr.To(metav1.Now()), append(others, policy)
+	m.DeletionTimestamp, m.Finalizers = new(metav1.Now()), append(others, policy)
 	return m
 }
 

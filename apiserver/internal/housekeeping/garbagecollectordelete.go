@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
@@ -147,7 +146,7 @@ func (o *garbageCollector) delete(ctx context.Context, k *kind, key informer.Key
 	}
 	_, _, err = k.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{}, &metav1.DeleteOptions{
 		PropagationPolicy: &policy,
-		Preconditions:     &metav1.Preconditions{UID: &object.uid, ResourceVersion: ptr.To(present.GetResourceVersion())},
+		Preconditions:     &metav1.Preconditions{UID: &object.uid, ResourceVersion: new(present.GetResourceVersion())},
 	})
 	return ignoreNotFound(err, "delete the dependent")
 }

@@ -9,7 +9,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/storageprotection"
 	"kctl/apiserver/internal/registry"
@@ -38,7 +37,7 @@ func protect(t *testing.T, make func(*Dependencies) (Loop, error), fill func(s *
 func kept(name, finalizer string, deleted bool) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: "shop", Name: name, Finalizers: []string{"another/one", finalizer}}
 	if deleted {
-		m.DeletionTimestamp = ptr.To(metav1.Now())
+		m.DeletionTimestamp = new(metav1.Now())
 	}
 	return m
 }
@@ -74,12 +73,12 @@ func TestClaimsInUse(t *testing.T) {
 		own.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 		done := own.DeepCopy() // but for a finalizer
 		done.Name, done.UID = "done", "uid-done"
-		done.Finalizers, done.DeletionTimestamp, done.DeletionGracePeriodSeconds = []string{"example.com/x"}, ptr.To(metav1.Now()), ptr.To(int64(0))
+		done.Finalizers, done.DeletionTimestamp, done.DeletionGracePeriodSeconds = []string{"example.com/x"}, new(metav1.Now()), new(int64(0))
 		foreign := own.DeepCopy()
 		foreign.Name, foreign.UID = "foreign", "uid-foreign"
 		generated := func(name, pod string) *corev1.PersistentVolumeClaim {
 			c := claim(name, true)
-			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", UID: types.UID(pod), Controller: ptr.To(true)}}
+			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", UID: types.UID(pod), Controller: new(true)}}
 			return c
 		}
 		s := protect(t, newClaimProtection, func(s *stores) {
@@ -170,9 +169,9 @@ func TestVolumesInUse(t *testing.T) {
 func TestAttributesClassesInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}}
-		claim.Status.CurrentVolumeAttributesClassName = ptr.To("fast")
+		claim.Status.CurrentVolumeAttributesClassName = new("fast")
 		disk := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
-		disk.Spec.VolumeAttributesClassName = ptr.To("fast")
+		disk.Spec.VolumeAttributesClassName = new("fast")
 		s := protect(t, newClassProtection, func(s *stores) {
 			s.claims.Put(claim)
 			s.volumes.Put(disk)

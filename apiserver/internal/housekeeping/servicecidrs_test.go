@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
@@ -35,7 +34,7 @@ func held(ip, name string) *networkingv1.IPAddress {
 // deleted begins the deletion of a range.
 func deleted(s *registrytest.Store, name string) {
 	c := s.Peek("", name).(*networkingv1.ServiceCIDR)
-	c.DeletionTimestamp = ptr.To(metav1.Now())
+	c.DeletionTimestamp = new(metav1.Now())
 	s.Put(c)
 }
 

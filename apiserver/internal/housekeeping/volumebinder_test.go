@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
@@ -123,7 +122,7 @@ func TestClaimsGetTheVolumesThatFit(t *testing.T) {
 		b := bindVolumes(t,
 			disk("big", "hand", "9Gi"), disk("right", "hand", "2Gi"), disk("small", "hand", "1Gi"), disk("many", "hand", "2Gi", many), disk("other", "else", "2Gi"),
 			disk("kept", "hand", "5Gi", keptFor("expected", "")), disk("named", "hand", "3Gi"), disk("leaves", "hand", "2Gi", func(v *corev1.PersistentVolume) {
-				v.DeletionTimestamp, v.Finalizers = ptr.To(metav1.Now()), []string{"x"}
+				v.DeletionTimestamp, v.Finalizers = new(metav1.Now()), []string{"x"}
 			}))
 		b.are(t, map[string]string{"right": "Available", "kept": "Available expected"})
 		b.put(wish("first", "hand", "2Gi"))

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/mergeschema"
 	"kctl/proto/core"
@@ -93,7 +92,7 @@ var changes = []func(p *core.Pod, i int){
 	func(p *core.Pod, _ int) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} },
 	func(p *core.Pod, _ int) { p.Spec.SecurityContext = nil },
 	func(p *core.Pod, i int) {
-		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To(int64(i)), SupplementalGroups: []int64{int64(i), 2}}
+		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(i)), SupplementalGroups: []int64{int64(i), 2}}
 	},
 	func(p *core.Pod, _ int) { p.Spec.SecurityContext = &corev1.PodSecurityContext{} },
 	func(p *core.Pod, _ int) { p.Spec.Volumes = nil },

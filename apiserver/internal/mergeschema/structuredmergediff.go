@@ -3,7 +3,6 @@ package mergeschema
 import (
 	"strconv"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
@@ -31,10 +30,10 @@ const (
 // typeRef names the type of s, and defines it if it is new.
 func (w *converter) typeRef(s *Schema) schema.TypeRef {
 	if s == nil || s == anyAtomic {
-		return schema.TypeRef{NamedType: ptr.To(untypedAtomic)}
+		return schema.TypeRef{NamedType: new(untypedAtomic)}
 	}
 	if s.Kind == Deduced {
-		return schema.TypeRef{NamedType: ptr.To(untypedDeduced)}
+		return schema.TypeRef{NamedType: new(untypedDeduced)}
 	}
 	if name, known := w.names[s]; known {
 		return schema.TypeRef{NamedType: &name}
@@ -75,9 +74,9 @@ func (w *converter) atom(s *Schema) schema.Atom {
 		return schema.Atom{List: &schema.List{ElementRelationship: schema.Atomic, ElementType: w.typeRef(s.Element)}}
 	}
 	if s.Type == "" {
-		return schema.Atom{Scalar: ptr.To(schema.Scalar("untyped"))}
+		return schema.Atom{Scalar: new(schema.Scalar("untyped"))}
 	}
-	return schema.Atom{Scalar: ptr.To(schema.Scalar(s.Type))}
+	return schema.Atom{Scalar: new(schema.Scalar(s.Type))}
 }
 
 // element is the type of a list's elements, with the defaults of its keys,
@@ -109,9 +108,9 @@ func (w *converter) finish() {
 		relation schema.ElementRelationship
 	}{{untypedAtomic, schema.Atomic}, {untypedDeduced, schema.Separable}} {
 		w.schema.Types = append(w.schema.Types, schema.TypeDef{Name: free.name, Atom: schema.Atom{
-			Scalar: ptr.To(schema.Scalar("untyped")),
-			List:   &schema.List{ElementRelationship: schema.Atomic, ElementType: schema.TypeRef{NamedType: ptr.To(untypedAtomic)}},
-			Map:    &schema.Map{ElementRelationship: free.relation, ElementType: schema.TypeRef{NamedType: ptr.To(free.name)}},
+			Scalar: new(schema.Scalar("untyped")),
+			List:   &schema.List{ElementRelationship: schema.Atomic, ElementType: schema.TypeRef{NamedType: new(untypedAtomic)}},
+			Map:    &schema.Map{ElementRelationship: free.relation, ElementType: schema.TypeRef{NamedType: new(free.name)}},
 		}})
 	}
 }

@@ -26,7 +26,7 @@ func TestCreateSetsWhatIsTheServers(t *testing.T) {
 	s := service("a")
 	s.UID, s.Generation, s.SelfLink = "mine", 7, "x"
 	s.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
-	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = &s.CreationTimestamp, pointer(int64(1))
+	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = &s.CreationTimestamp, new(int64(1))
 	s.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "1.2.3.4"}}
 	warnings := &request.Warnings{}
 	e, err := b.Create(request.With(t.Context(), &request.Arrival{Warnings: warnings}), s, registry.Admission{}, create)
@@ -153,7 +153,7 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: pointer(int64(0))}); err != nil || !gone {
+	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: new(int64(0))}); err != nil || !gone {
 		t.Errorf("delete: %v, %v", gone, err)
 	}
 	if got, err := b.GetTyped(t.Context(), "ns", "a", ""); err != nil || got.ResourceVersion != made.ResourceVersion {

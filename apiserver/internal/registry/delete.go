@@ -35,7 +35,7 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		o = &metav1.DeleteOptions{}
 	}
 	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
-		o.GracePeriodSeconds = ptr.To(int64(1))
+		o.GracePeriodSeconds = new(int64(1))
 	}
 	if ptr.Deref(o.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
 		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))

@@ -249,17 +249,17 @@ func TestPropagationPolicies(t *testing.T) {
 		had     []string
 		want    []string
 	}{
-		{"orphan", metav1.DeleteOptions{PropagationPolicy: pointer(metav1.DeletePropagationOrphan)}, nil, []string{"orphan"}},
-		{"foreground", metav1.DeleteOptions{PropagationPolicy: pointer(metav1.DeletePropagationForeground)}, []string{"orphan", "a.b/c"}, []string{"a.b/c", "foregroundDeletion"}},
-		{"background", metav1.DeleteOptions{PropagationPolicy: pointer(metav1.DeletePropagationBackground)}, []string{"orphan"}, nil},
-		{"old-style", metav1.DeleteOptions{OrphanDependents: pointer(true)}, nil, []string{"orphan"}},
+		{"orphan", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, nil, []string{"orphan"}},
+		{"foreground", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, []string{"orphan", "a.b/c"}, []string{"a.b/c", "foregroundDeletion"}},
+		{"background", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, []string{"orphan"}, nil},
+		{"old-style", metav1.DeleteOptions{OrphanDependents: new(true)}, nil, []string{"orphan"}},
 		{"none", metav1.DeleteOptions{}, []string{"orphan"}, []string{"orphan"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := service(c.name)
 			s.Finalizers = c.had
 			b.create(s)
-			c.options.GracePeriodSeconds = pointer(int64(0))
+			c.options.GracePeriodSeconds = new(int64(0))
 			got, gone := b.delete(c.name, &c.options)
 			if gone != (c.want == nil) || !gone && !slices.Equal(got.Finalizers, c.want) {
 				t.Errorf("gone %v, finalizers %v", gone, got.Finalizers)
@@ -289,8 +289,8 @@ func TestDeletePreconditions(t *testing.T) {
 	b := start(t)
 	made := b.create(service("a"))
 	for name, p := range map[string]metav1.Preconditions{
-		"uid":     {UID: pointer(types.UID("other"))},
-		"version": {ResourceVersion: pointer("1")},
+		"uid":     {UID: new(types.UID("other"))},
+		"version": {ResourceVersion: new("1")},
 	} {
 		if _, _, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{Preconditions: &p}); !apierrors.IsConflict(err) {
 			t.Errorf("%s: %v", name, err)

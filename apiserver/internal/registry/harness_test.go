@@ -153,5 +153,3 @@ func (b *bed) exists(name string) bool {
 	}
 	return err == nil
 }
-
-func pointer[T any](v T) *T { return &v }

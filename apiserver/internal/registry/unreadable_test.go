@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
@@ -60,7 +59,7 @@ func TestUnreadable(t *testing.T) {
 	refused("watched", err, metav1.StatusReasonTooManyRequests, "storage is (re)initializing")
 
 	unsafe := func(name string, dry ...string) (bool, error) {
-		e, gone, err := s.Delete(t.Context(), "ns", name, registry.Admission{}, &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: ptr.To(true), DryRun: dry})
+		e, gone, err := s.Delete(t.Context(), "ns", name, registry.Admission{}, &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true), DryRun: dry})
 		if err == nil && e.JSON != nil {
 			t.Errorf("%s was %s", name, e.JSON)
 		}

@@ -80,7 +80,7 @@ func TestUpdateRefusals(t *testing.T) {
 		"finalizer":     {func(s *corev1.Service) { s.Finalizers = []string{"ABC"} }, apierrors.IsInvalid, "metadata.finalizers[0]: Invalid value: \"ABC\": name is neither a standard finalizer name nor is it fully qualified"},
 		"finalizers":    {func(s *corev1.Service) { s.Finalizers = []string{"a.b/c d"} }, apierrors.IsInvalid, "metadata.finalizers: Invalid value"},
 		"immutable":     {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, apierrors.IsInvalid, "field is immutable"},
-		"deleted":       {func(s *corev1.Service) { s.DeletionTimestamp = pointer(metav1.NewTime(now)) }, apierrors.IsInvalid, "metadata.deletionTimestamp"},
+		"deleted":       {func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.NewTime(now)) }, apierrors.IsInvalid, "metadata.deletionTimestamp"},
 		"not there":     {func(s *corev1.Service) { s.Name = "b" }, apierrors.IsNotFound, `services "b" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestDeletionStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := going.DeepCopy()
-	other.DeletionTimestamp = pointer(metav1.NewTime(going.DeletionTimestamp.Add(-time.Hour)))
+	other.DeletionTimestamp = new(metav1.NewTime(going.DeletionTimestamp.Add(-time.Hour)))
 	if got, err := b.put(other); err != nil || !got.DeletionTimestamp.Equal(going.DeletionTimestamp) {
 		t.Errorf("deleted at %v, and then %v: %v", going.DeletionTimestamp, got.DeletionTimestamp, err)
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/registry"
@@ -300,8 +299,8 @@ func TestTokens(t *testing.T) {
 		request *authenticationv1.TokenRequest
 		is      func(error) bool
 	}{
-		"too short":          {"default", request(ptr.To[int64](60), "", ""), apierrors.IsInvalid},
-		"too long":           {"default", request(ptr.To[int64](1<<33), "", ""), apierrors.IsInvalid},
+		"too short":          {"default", request(new(int64(60)), "", ""), apierrors.IsInvalid},
+		"too long":           {"default", request(new(int64(1<<33)), "", ""), apierrors.IsInvalid},
 		"no such account":    {"nobody", request(nil, "", ""), apierrors.IsNotFound},
 		"no such pod":        {"default", request(nil, "gone", ""), apierrors.IsNotFound},
 		"another pod's uid":  {"default", request(nil, "web", "nobody"), apierrors.IsConflict},

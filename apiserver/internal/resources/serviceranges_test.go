@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/service"
@@ -113,7 +112,7 @@ func TestFirstAddressesAreGivenLast(t *testing.T) {
 func TestAnAddressOfAnother(t *testing.T) {
 	b := start(t, "10.0.0.0/28", "fd00::/112")
 	s, err := b.service(newService("web", func(s *corev1.Service) {
-		s.Spec.IPFamilyPolicy, s.Spec.ClusterIPs = ptr.To(corev1.IPFamilyPolicyRequireDualStack), []string{"10.0.0.5", "fd00::0005"}
+		s.Spec.IPFamilyPolicy, s.Spec.ClusterIPs = new(corev1.IPFamilyPolicyRequireDualStack), []string{"10.0.0.5", "fd00::0005"}
 		s.Spec.ClusterIP = "10.0.0.5"
 	}))
 	if err != nil || b.held() != 2 {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -239,7 +238,7 @@ func TestHealthCheckPorts(t *testing.T) {
 	b := start(t)
 	local := func(s *corev1.Service) {
 		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-		s.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
+		s.Spec.AllocateLoadBalancerNodePorts = new(false)
 	}
 	on := func(port int32) func(*corev1.Service) {
 		return func(s *corev1.Service) { s.Spec.HealthCheckNodePort = port }

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"maps"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiserver/pkg/cel/common"
 
@@ -51,16 +53,12 @@ func adaptedProps(props apiextensionsv1.JSONSchemaProps) *adapted { return &adap
 // withMeta adds the fields of every object that rules see: kind and name.
 func (a *adapted) withMeta() *adapted {
 	out := &adapted{of: a.of, props: a.props, items: a.items, values: a.values, fields: make(map[string]common.Schema, len(a.fields)+3)}
-	for name, field := range a.fields {
-		out.fields[name] = field
-	}
+	maps.Copy(out.fields, a.fields)
 	meta := adaptedProps(apiextensionsv1.JSONSchemaProps{Type: "object"})
 	meta.fields = map[string]common.Schema{"name": text, "generateName": text}
 	if given, ok := a.fields["metadata"].(*adapted); ok {
 		meta.props = given.props
-		for name, field := range given.fields {
-			meta.fields[name] = field
-		}
+		maps.Copy(meta.fields, given.fields)
 	}
 	out.fields["kind"], out.fields["apiVersion"], out.fields["metadata"] = text, text, meta
 	out.whole = out

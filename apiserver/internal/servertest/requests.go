@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -20,9 +21,7 @@ func (c *Cluster) Ask(method, path string, header http.Header, body []byte) (*ht
 	client := c.Root()
 	r, err := http.NewRequestWithContext(c.T.Context(), method, c.Address+path, bytes.NewReader(body))
 	c.Must(err)
-	for key, values := range header {
-		r.Header[key] = values
-	}
+	maps.Copy(r.Header, header)
 	answer, err := client.HTTP().Do(r)
 	c.Must(err)
 	defer answer.Body.Close()

@@ -16,7 +16,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/pki"
 )
@@ -123,7 +122,7 @@ func TestSign(t *testing.T) {
 	} {
 		spec := &certificatesv1.CertificateSigningRequestSpec{Usages: []certificatesv1.KeyUsage{"client auth", "digital signature"}}
 		if seconds > 0 {
-			spec.ExpirationSeconds = ptr.To(seconds)
+			spec.ExpirationSeconds = new(seconds)
 		}
 		data, err := a.Sign(asked(t), spec, now)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestSettledSaysWhatDecodingWouldDo compares it with Prune and Complete, for random schemas
@@ -145,7 +144,7 @@ func (m maker) schema(depth int) *apiextensionsv1.JSONSchemaProps {
 		s.Default = &apiextensionsv1.JSON{Raw: []byte(map[string]string{"string": `"d"`, "array": `[]`, "object": `{}`}[s.Type])}
 	}
 	if m.once(8) {
-		s.XPreserveUnknownFields = ptr.To(true)
+		s.XPreserveUnknownFields = new(true)
 	}
 	return s
 }

@@ -11,7 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/utils/ptr"
 )
 
 func slice(port int32, name string, ready *bool, addresses ...string) *discoveryv1.EndpointSlice {
@@ -42,9 +41,9 @@ func TestAddresses(t *testing.T) {
 		want    []string
 		err     string
 	}{
-		"endpoints":      {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1", "10.1.0.2"), slice(8443, "web", ptr.To(true), "10.1.0.3")}, 443, []string{"10.1.0.1:8443", "10.1.0.2:8443", "10.1.0.3:8443"}, ""},
+		"endpoints":      {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1", "10.1.0.2"), slice(8443, "web", new(true), "10.1.0.3")}, 443, []string{"10.1.0.1:8443", "10.1.0.2:8443", "10.1.0.3:8443"}, ""},
 		"by port":        {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1"), slice(99, "metrics", nil, "10.1.0.1")}, 9, []string{"10.1.0.1:99"}, ""},
-		"not ready":      {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", ptr.To(false), "10.1.0.1")}, 443, nil, `no endpoints available for service "hook"`},
+		"not ready":      {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", new(false), "10.1.0.1")}, 443, nil, `no endpoints available for service "hook"`},
 		"another port":   {service(), nil, 80, nil, `no service port 80 found for service "hook"`},
 		"nobody follows": {service(), nil, 443, []string{"10.0.0.9:443"}, ""},
 		"headless":       {service(headless), nil, 443, nil, `no endpoints available for service "hook"`},

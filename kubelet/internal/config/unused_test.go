@@ -270,7 +270,7 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	fs := pflag.NewFlagSet("kubelet", pflag.ContinueOnError)
 	New().AddFlags(fs)
-	for _, name := range strings.Fields(upstreamFlags) {
+	for name := range strings.FieldsSeq(upstreamFlags) {
 		if fs.Lookup(name) == nil {
 			t.Errorf("--%s is not known", name)
 		}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -20,7 +19,7 @@ func TestOf(t *testing.T) {
 	}
 	cluster := &Configurer{ResolvConf: path, Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}
 	own := &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.10", "10.0.0.11"}, Searches: []string{"a.b"},
-		Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptr.To("1")}, {Name: "edns0"}}}
+		Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}, {Name: "edns0"}}}
 	for _, c := range []struct {
 		name       string
 		configurer *Configurer

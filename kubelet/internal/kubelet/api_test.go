@@ -145,7 +145,7 @@ func selected(object map[string]any, selector string) bool {
 		return true
 	}
 	var at any = object
-	for _, part := range strings.Split(key, ".") {
+	for part := range strings.SplitSeq(key, ".") {
 		m, _ := at.(map[string]any)
 		at = m[part]
 	}

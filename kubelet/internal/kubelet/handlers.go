@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/admit"
 	"kctl/kubelet/internal/podmanager"
@@ -121,7 +120,7 @@ func (k *Kubelet) reject(pod *core.Pod, decision admit.Decision) {
 	failed.Phase, failed.Reason, failed.Message = corev1.PodFailed, decision.Reason, "Pod was rejected: "+decision.Message
 	failed.ObservedGeneration = pod.Generation
 	if failed.StartTime == nil {
-		failed.StartTime = ptr.To(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
+		failed.StartTime = new(metav1.NewTime(k.clock.Now()).Rfc3339Copy())
 	}
 	if status.Begun(&pod.Status) { // by an earlier kubelet, whose sandbox may be there
 		k.terminatePod(pod, termination{reason: failed.Reason, message: failed.Message})

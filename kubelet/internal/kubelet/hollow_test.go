@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/node"
@@ -141,7 +140,7 @@ func TestHollowInitContainers(t *testing.T) {
 	b, _ := newHollowBed(t, nil)
 	prepared := hollowPod("prepared", nil)
 	sidecar := *prepared.Spec.Containers[0].DeepCopy()
-	sidecar.Name, sidecar.RestartPolicy = "sidecar", ptr.To(corev1.ContainerRestartPolicyAlways)
+	sidecar.Name, sidecar.RestartPolicy = "sidecar", new(corev1.ContainerRestartPolicyAlways)
 	first, last := *prepared.Spec.Containers[0].DeepCopy(), *prepared.Spec.Containers[0].DeepCopy()
 	first.Name, last.Name, first.ReadinessProbe, last.ReadinessProbe = "first", "last", nil, nil
 	prepared.Spec.InitContainers = []core.Container{first, sidecar, last}

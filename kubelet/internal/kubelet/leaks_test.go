@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
@@ -62,9 +61,9 @@ func (b *bed) deleteAll() {
 		b.t.Fatal(err)
 	}
 	for i := range list.Items {
-		name, grace := list.Items[i].Name, ptr.To[int64](1)
+		name, grace := list.Items[i].Name, new(int64(1))
 		if list.Items[i].Annotations[core.ConfigMirrorAnnotation] != "" {
-			grace = ptr.To[int64](0)
+			grace = new(int64(0))
 		}
 		if err := pods.Delete(ctx, name, &metav1.DeleteOptions{GracePeriodSeconds: grace}, nil); err != nil {
 			b.t.Logf("deleting pod %s: %v", name, err) // it was gone already

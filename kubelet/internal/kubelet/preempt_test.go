@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
@@ -72,11 +71,11 @@ func TestCriticalPodsWaitForTheirRoom(t *testing.T) {
 		return pod
 	}
 	stubborn := sized("stubborn", map[string]string{simulated.Stubborn: "true"})
-	stubborn.Spec.TerminationGracePeriodSeconds = ptr.To(int64(3))
+	stubborn.Spec.TerminationGracePeriodSeconds = new(int64(3))
 	b.create(stubborn)
 	b.waitPhase("stubborn", corev1.PodRunning)
 	critical := sized("critical", nil)
-	critical.Spec.Priority = ptr.To(int32(core.SystemCriticalPriority))
+	critical.Spec.Priority = new(int32(core.SystemCriticalPriority))
 	b.create(critical)
 	begun := b.waitPhase("critical", corev1.PodRunning).Status.ContainerStatuses[0].State.Running.StartedAt
 	status := b.waitPhase("stubborn", corev1.PodFailed).Status

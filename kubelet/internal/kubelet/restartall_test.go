@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -17,7 +16,7 @@ import (
 func (b *bed) beginsAnew(t *testing.T) {
 	pod := shellPod("anew", `test $(wc -l < /scratch/first) -gt 1 || { until test -f /scratch/beside; do sleep 0.05; done; exit 42; }; `+forever)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-	pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](600)
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(600))
 	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
 	another := func(name, script string) core.Container {
@@ -28,7 +27,7 @@ func (b *bed) beginsAnew(t *testing.T) {
 	first := another("first", "echo x >> /scratch/first")
 	beside := another("beside", "trap '' TERM; touch /scratch/beside; "+forever)
 	beside.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/bin/touch", "/scratch/hook"}}}}
-	pod.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+	pod.Spec.Containers[0].RestartPolicy = new(corev1.ContainerRestartPolicyNever)
 	pod.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{
 		Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
 		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -20,7 +19,7 @@ func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
 	l := New(Options{Clock: clock.RealClock{}, Events: &eventLog{}})
 	for name, set := range map[string]time.Duration{"back": -24 * time.Hour, "forward": 24 * time.Hour} {
 		pod := &core.Pod{}
-		pod.UID, pod.Spec.ActiveDeadlineSeconds = types.UID(name), ptr.To[int64](3600)
+		pod.UID, pod.Spec.ActiveDeadlineSeconds = types.UID(name), new(int64(3600))
 		look := func(clockSet time.Duration) time.Duration {
 			began := metav1.NewTime(time.Now().Add(-time.Minute - clockSet))
 			left, exceeded := l.deadline(pod, &core.PodStatus{Phase: corev1.PodRunning, StartTime: &began})
@@ -36,7 +35,7 @@ func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
 	}
 	// A kubelet that comes when the clock was set back has the pod's whole time to give.
 	pod := &core.Pod{}
-	pod.UID, pod.Spec.ActiveDeadlineSeconds = "later", ptr.To[int64](60)
+	pod.UID, pod.Spec.ActiveDeadlineSeconds = "later", new(int64(60))
 	tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour))
 	if left, _ := l.deadline(pod, &core.PodStatus{StartTime: &tomorrow}); left > time.Minute {
 		t.Errorf("%v of a minute are left", left)

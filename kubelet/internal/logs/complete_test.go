@@ -37,7 +37,7 @@ func reading(t *testing.T, path string, clock *clocktesting.FakeClock, runs bool
 	go func() {
 		defer log.Close()
 		var out bytes.Buffer
-		o := Options{Clock: clock, TailLines: number(1), Running: func(context.Context) (bool, error) { return runs, nil }}
+		o := Options{Clock: clock, TailLines: new(int64(1)), Running: func(context.Context) (bool, error) { return runs, nil }}
 		if err := log.Read(context.Background(), &out, o); err != nil {
 			out.WriteString(err.Error())
 		}
@@ -97,7 +97,7 @@ func TestWhoWantsOnlyTheFirstBytesWaitsForNobody(t *testing.T) {
 	defer cancel()
 	var out bytes.Buffer
 	runs := func(context.Context) (bool, error) { return true, nil }
-	err = log.Read(ctx, &out, Options{Clock: clocktesting.NewFakeClock(time.Now()), LimitBytes: number(3), Running: runs})
+	err = log.Read(ctx, &out, Options{Clock: clocktesting.NewFakeClock(time.Now()), LimitBytes: new(int64(3)), Running: runs})
 	if err != nil || out.String() != "fir" {
 		t.Errorf("%q, %v", &out, err)
 	}

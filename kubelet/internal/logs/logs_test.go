@@ -54,8 +54,6 @@ func read(t *testing.T, path string, o Options) string {
 	return out.String()
 }
 
-func number(n int64) *int64 { return &n }
-
 func TestReadWhatIsWanted(t *testing.T) {
 	path := logFile(t, sample)
 	at := func(s string) time.Time {
@@ -76,19 +74,19 @@ func TestReadWhatIsWanted(t *testing.T) {
 		{"timestamps", Options{Stream: "stdout", Timestamps: true}, "2026-11-21T09:00:00.100000000Z one\n2026-11-21T09:00:02.000000000Z three\n2026-11-21T09:00:04.000000000Z \n2026-11-21T09:00:05.000000000Z last\n"},
 		{"since", Options{Since: at("2026-11-21T09:00:03Z")}, "ee\n\nlast\n"},
 		{"since the future", Options{Since: at("2027-01-01T00:00:00Z")}, ""},
-		{"limit", Options{LimitBytes: number(6)}, "one\ntw"},
-		{"limit at a line's end", Options{LimitBytes: number(4)}, "one\n"},
-		{"no bytes", Options{LimitBytes: number(0)}, ""},
-		{"two lines", Options{TailLines: number(2)}, "\nlast\n"},
-		{"no lines", Options{TailLines: number(0)}, ""},
-		{"more lines than there are", Options{TailLines: number(100)}, "one\ntwo\nthrbetween\nee\n\nlast\n"},
-		{"tail, then since", Options{TailLines: number(2), Since: at("2026-11-21T09:00:05Z")}, "last\n"},
+		{"limit", Options{LimitBytes: new(int64(6))}, "one\ntw"},
+		{"limit at a line's end", Options{LimitBytes: new(int64(4))}, "one\n"},
+		{"no bytes", Options{LimitBytes: new(int64(0))}, ""},
+		{"two lines", Options{TailLines: new(int64(2))}, "\nlast\n"},
+		{"no lines", Options{TailLines: new(int64(0))}, ""},
+		{"more lines than there are", Options{TailLines: new(int64(100))}, "one\ntwo\nthrbetween\nee\n\nlast\n"},
+		{"tail, then since", Options{TailLines: new(int64(2)), Since: at("2026-11-21T09:00:05Z")}, "last\n"},
 	} {
 		if got := read(t, path, c.options); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
 		}
 	}
-	if got := read(t, logFile(t, ""), Options{TailLines: number(5)}); got != "" {
+	if got := read(t, logFile(t, ""), Options{TailLines: new(int64(5))}); got != "" {
 		t.Errorf("an empty log says %q", got)
 	}
 	if got := read(t, logFile(t, "2026-11-21T09:00:00Z stdout F no newline yet"), Options{}); got != "no newline yet\n" {
@@ -126,7 +124,7 @@ func TestTailIsTheEndOfAll(t *testing.T) {
 		path := logFile(t, content.String())
 		for _, n := range []int{1, 2, 7, len(whole) - 1, len(whole), len(whole) + 1} {
 			want := strings.Join(whole[max(0, len(whole)-n):], "")
-			if got := read(t, path, Options{TailLines: number(int64(n))}); got != want {
+			if got := read(t, path, Options{TailLines: new(int64(n))}); got != want {
 				t.Fatalf("round %d: the last %d lines have %d bytes, want %d", round, n, len(got), len(want))
 			}
 		}
@@ -150,7 +148,7 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(t, link, Options{TailLines: number(1)}); got != "last\n" {
+	if got := read(t, link, Options{TailLines: new(int64(1))}); got != "last\n" {
 		t.Errorf("by a symlink: %q", got)
 	}
 	// Opening a pipe would block until somebody writes.
@@ -347,7 +345,7 @@ func TestFollowHasTheLastWord(t *testing.T) {
 	defer log.Close()
 	var out bytes.Buffer
 	err = log.Read(t.Context(), &out, Options{
-		Follow: true, Watches: new(Watches), Clock: clock.RealClock{}, TailLines: number(0),
+		Follow: true, Watches: new(Watches), Clock: clock.RealClock{}, TailLines: new(int64(0)),
 		Running: func(context.Context) (bool, error) {
 			file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/status"
@@ -131,7 +130,7 @@ func (m *Manager) create(pod *core.Pod) (made bool) {
 	mirror.Annotations = maps.Clone(pod.Annotations)
 	mirror.Annotations[core.ConfigMirrorAnnotation] = pod.Annotations[core.ConfigHashAnnotation]
 	node := m.node()
-	mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: ptr.To(true)}}
+	mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 	err := m.client.Resource(core.Pods, pod.Namespace).Create(ctx, mirror, nil)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		m.logger.Warn("mirror pod not created", daemon.PodFields(pod), zap.Error(err))
@@ -145,7 +144,7 @@ func (m *Manager) Delete(mirror *core.Pod) {
 	ctx, cancel := context.WithTimeout(m.ctx, timeout)
 	defer cancel()
 	err := m.client.Resource(core.Pods, mirror.Namespace).Delete(ctx, mirror.Name, &metav1.DeleteOptions{
-		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &mirror.UID},
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &mirror.UID},
 	}, nil)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		m.logger.Warn("mirror pod not deleted", daemon.PodFields(mirror), zap.Error(err))

@@ -9,7 +9,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
@@ -61,7 +60,7 @@ func (m *Manager) renew(ctx context.Context, leases rest.Resource, known *core.L
 	now := metav1.NewMicroTime(m.config.Clock.Now())
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: &m.config.Name, RenewTime: &now,
-		LeaseDurationSeconds: ptr.To(int32(m.config.LeaseDuration / time.Second)),
+		LeaseDurationSeconds: new(int32(m.config.LeaseDuration / time.Second)),
 	}
 	if node := m.Node(); node.UID != "" {
 		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}

@@ -85,7 +85,7 @@ type option func(*core.Pod)
 func podWith(names string, options ...option) *core.Pod {
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default", UID: "u"}}
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		c := core.Container{Name: strings.TrimLeft(name, "-~"), Image: "image"}
 		switch {
 		case strings.HasPrefix(name, "-"): // an init container

@@ -26,7 +26,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/cri"
@@ -227,7 +226,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Machine: func() corev1.NodeStatus {
 			return corev1.NodeStatus{
 				Capacity: corev1.ResourceList{"memory": resource.MustParse("1Ki")},
-				NodeInfo: corev1.NodeSystemInfo{BootID: "boot", MachineID: "machine", SystemUUID: "system", Swap: &corev1.NodeSwapStatus{Capacity: ptr.To[int64](6)}},
+				NodeInfo: corev1.NodeSystemInfo{BootID: "boot", MachineID: "machine", SystemUUID: "system", Swap: &corev1.NodeSwapStatus{Capacity: new(int64(6))}},
 			}
 		},
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 // setDefaults fills in the API server's defaults, for pods that never passed
@@ -14,13 +13,13 @@ func setDefaults(spec *corev1.PodSpec) {
 	orDefault(&spec.DNSPolicy, corev1.DNSClusterFirst)
 	orDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
 	if spec.TerminationGracePeriodSeconds == nil {
-		spec.TerminationGracePeriodSeconds = ptr.To(int64(corev1.DefaultTerminationGracePeriodSeconds))
+		spec.TerminationGracePeriodSeconds = new(int64(corev1.DefaultTerminationGracePeriodSeconds))
 	}
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}
 	if spec.EnableServiceLinks == nil {
-		spec.EnableServiceLinks = ptr.To(corev1.DefaultEnableServiceLinks)
+		spec.EnableServiceLinks = new(corev1.DefaultEnableServiceLinks)
 	}
 	for i := range spec.InitContainers {
 		defaultContainer(&spec.InitContainers[i], spec.HostNetwork)
@@ -88,7 +87,7 @@ func defaultProbe(p *corev1.Probe) {
 		orDefault(&p.HTTPGet.Scheme, corev1.URISchemeHTTP)
 	}
 	if p.GRPC != nil && p.GRPC.Service == nil {
-		p.GRPC.Service = ptr.To("")
+		p.GRPC.Service = new("")
 	}
 }
 
@@ -97,17 +96,17 @@ func defaultVolume(v *corev1.Volume) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
 	if v.HostPath != nil && v.HostPath.Type == nil {
-		v.HostPath.Type = ptr.To(corev1.HostPathUnset)
+		v.HostPath.Type = new(corev1.HostPathUnset)
 	}
 	if v.DownwardAPI != nil {
 		if v.DownwardAPI.DefaultMode == nil {
-			v.DownwardAPI.DefaultMode = ptr.To(corev1.DownwardAPIVolumeSourceDefaultMode)
+			v.DownwardAPI.DefaultMode = new(corev1.DownwardAPIVolumeSourceDefaultMode)
 		}
 		defaultFields(v.DownwardAPI.Items)
 	}
 	if v.Projected != nil {
 		if v.Projected.DefaultMode == nil {
-			v.Projected.DefaultMode = ptr.To(corev1.ProjectedVolumeSourceDefaultMode)
+			v.Projected.DefaultMode = new(corev1.ProjectedVolumeSourceDefaultMode)
 		}
 		for _, source := range v.Projected.Sources {
 			if source.DownwardAPI != nil {

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -51,9 +50,9 @@ func TestInitializedWithSidecars(t *testing.T) {
 	}{
 		"nothing yet":               {false, nil, "containers with incomplete status: [i s]"},
 		"the sidecar is not there":  {true, nil, "containers with incomplete status: [s]"},
-		"the sidecar has not begun": {true, ptr.To(false), "containers with incomplete status: [s]"},
-		"the sidecar has started":   {true, ptr.To(true), ""},
-		"only the sidecar":          {false, ptr.To(true), "containers with incomplete status: [i]"},
+		"the sidecar has not begun": {true, new(false), "containers with incomplete status: [s]"},
+		"the sidecar has started":   {true, new(true), ""},
+		"only the sidecar":          {false, new(true), "containers with incomplete status: [i]"},
 	} {
 		status := &core.PodStatus{
 			InitContainerStatuses: []core.ContainerStatus{{Name: "i", Ready: c.ended}, {Name: "s", Started: c.started}},

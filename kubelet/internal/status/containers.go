@@ -11,7 +11,6 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/podactions"
@@ -38,7 +37,7 @@ func containerStatuses(in Input, containers []core.Container, previous []core.Co
 		if in.Terminal {
 			settle(in, &status, old)
 		}
-		status.Started = ptr.To(started(in, c, &status))
+		status.Started = new(started(in, c, &status))
 		status.Ready = ready(in, c, &status, init)
 		status.VolumeMounts = volumeMounts(in, c)
 		setResources(in, &status, old)
@@ -177,9 +176,9 @@ func volumeMounts(in Input, c *core.Container) []corev1.VolumeMountStatus {
 	for _, m := range c.VolumeMounts {
 		status := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
-			status.RecursiveReadOnly = ptr.To(corev1.RecursiveReadOnlyDisabled)
+			status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
 			if newest != nil && slices.Contains(newest.RecursiveReadOnly, path.Join("/", m.MountPath)) {
-				status.RecursiveReadOnly = ptr.To(corev1.RecursiveReadOnlyEnabled)
+				status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyEnabled)
 			}
 		}
 		mounts = append(mounts, status)

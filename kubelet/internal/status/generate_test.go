@@ -26,7 +26,7 @@ func testPod(policy corev1.RestartPolicy, init, containers string) *core.Pod {
 	for name := range strings.FieldsSeq(init) {
 		c := core.Container{Name: strings.TrimSuffix(name, "+"), Image: "i"}
 		if strings.HasSuffix(name, "+") {
-			c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+			c.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 		}
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 	}
@@ -48,7 +48,7 @@ func ruledInit(pod *core.Pod) *core.Pod {
 }
 
 func giveRule(c *core.Container) {
-	c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+	c.RestartPolicy = new(corev1.ContainerRestartPolicyNever)
 	c.RestartPolicyRules = []corev1.ContainerRestartRule{{
 		Action:    corev1.ContainerRestartRuleActionRestart,
 		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
@@ -50,7 +49,7 @@ func (a RESTAPI) PatchStatus(ctx context.Context, pod types.NamespacedName, patc
 // Delete implements API.
 func (a RESTAPI) Delete(ctx context.Context, pod types.NamespacedName, uid types.UID) error {
 	return a.Client.Resource(core.Pods, pod.Namespace).Delete(ctx, pod.Name, &metav1.DeleteOptions{
-		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &uid},
+		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &uid},
 	}, nil)
 }
 

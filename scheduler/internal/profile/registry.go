@@ -89,19 +89,19 @@ var defaults = []configv1.Plugin{
 	{Name: prioritysort.Name},
 	{Name: nodename.Name},
 	{Name: nodeunschedulable.Name},
-	{Name: tainttoleration.Name, Weight: weight(3)},
-	{Name: nodeaffinity.Name, Weight: weight(2)},
+	{Name: tainttoleration.Name, Weight: new(int32(3))},
+	{Name: nodeaffinity.Name, Weight: new(int32(2))},
 	{Name: nodeports.Name},
-	{Name: noderesources.FitName, Weight: weight(1)},
+	{Name: noderesources.FitName, Weight: new(int32(1))},
 	{Name: volumerestrictions.Name},
 	{Name: nodevolumelimits.Name},
 	{Name: volumebinding.Name},
 	{Name: volumezone.Name},
-	{Name: podtopologyspread.Name, Weight: weight(2)},
-	{Name: interpodaffinity.Name, Weight: weight(2)},
+	{Name: podtopologyspread.Name, Weight: new(int32(2))},
+	{Name: interpodaffinity.Name, Weight: new(int32(2))},
 	{Name: defaultpreemption.Name},
-	{Name: noderesources.BalancedName, Weight: weight(1)},
-	{Name: imagelocality.Name, Weight: weight(1)},
+	{Name: noderesources.BalancedName, Weight: new(int32(1))},
+	{Name: imagelocality.Name, Weight: new(int32(1))},
 	{Name: defaultbinder.Name},
 	{Name: nodedeclaredfeatures.Name},
 }
@@ -132,8 +132,6 @@ func registry(others map[string]framework.Factory) (map[string]factory, error) {
 	}
 	return all, nil
 }
-
-func weight(w int32) *int32 { return &w }
 
 var errNoArguments = errors.New("takes no arguments")
 

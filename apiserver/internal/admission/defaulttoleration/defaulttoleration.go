@@ -6,7 +6,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/proto/core"
@@ -42,7 +41,7 @@ func addToleration(pod *core.Pod, taint string, seconds int64) {
 		return
 	}
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-		Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(seconds),
+		Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(seconds),
 	})
 }
 

@@ -22,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/request"
@@ -93,7 +92,7 @@ func TestObjectsOfNodes(t *testing.T) {
 	ofFile := func(change func(p *core.Pod)) core.Object {
 		p := &core.Pod{ObjectMeta: meta("static-n1", ""), Spec: core.PodSpec{NodeName: "n1"}}
 		p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "node-uid", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "node-uid", Controller: new(true)}}
 		change(p)
 		return p
 	}
@@ -128,11 +127,11 @@ func TestObjectsOfNodes(t *testing.T) {
 		"own certificate":                {create, signing, "certificatesigningrequests", "", certified(t, "system:node:n1", serving), nil, ""},
 		"another's certificate":          {create, signing, "certificatesigningrequests", "", certified(t, "system:node:n2", serving), nil, "can only create a node CSR with CN=system:node:n1"},
 		"another's, by another's signer": {create, signing, "certificatesigningrequests", "", certified(t, "x", "a.b/c"), nil, ""},
-		"slice":                          {create, resources, "resourceslices", "", slice(ptr.To("n1")), nil, ""},
-		"slice of another":               {create, resources, "resourceslices", "", slice(ptr.To("n2")), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"slice":                          {create, resources, "resourceslices", "", slice(new("n1")), nil, ""},
+		"slice of another":               {create, resources, "resourceslices", "", slice(new("n2")), nil, "can only create ResourceSlice with the same NodeName as the requesting node"},
 		"slice of all":                   {create, resources, "resourceslices", "", slice(nil), nil, "can only create ResourceSlice"},
-		"slice of another goes":          {remove, resources, "resourceslices", "", nil, slice(ptr.To("n2")), "can only modify ResourceSlice"},
-		"slice is taken over":            {update, resources, "resourceslices", "", slice(ptr.To("n1")), slice(ptr.To("n2")), "can only modify ResourceSlice"},
+		"slice of another goes":          {remove, resources, "resourceslices", "", nil, slice(new("n2")), "can only modify ResourceSlice"},
+		"slice is taken over":            {update, resources, "resourceslices", "", slice(new("n1")), slice(new("n2")), "can only modify ResourceSlice"},
 		"drivers":                        {create, storage, "csinodes", "", drivers("n1"), nil, ""},
 		"drivers of another":             {create, storage, "csinodes", "", drivers("n2"), nil, "can only access CSINode with the same name as the requesting node"},
 		"claim grows": {update, "", "persistentvolumeclaims", "status", claim(func(c *corev1.PersistentVolumeClaim) {

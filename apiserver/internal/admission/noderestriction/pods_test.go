@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/request"
@@ -27,7 +26,7 @@ func podOn(node string, change func(*core.Pod)) *core.Pod {
 func mirrorOn(node string, change func(*core.Pod)) *core.Pod {
 	return podOn(node, func(pod *core.Pod) {
 		pod.Annotations = map[string]string{core.ConfigMirrorAnnotation: "hash"}
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1-uid", Controller: ptr.To(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "n1-uid", Controller: new(true)}}
 		if change != nil {
 			change(pod)
 		}
@@ -88,7 +87,7 @@ func TestPodsOfNodes(t *testing.T) {
 		"owned by another kind":        {create(mirrorOn("n1", owner(func(o *metav1.OwnerReference) { o.Kind = "Pod" }))), `node "n1" can only create pods with an owner reference set to itself`},
 		"owned by another version":     {create(mirrorOn("n1", owner(func(o *metav1.OwnerReference) { o.APIVersion = "v2" }))), `node "n1" can only create pods with an owner reference set to itself`},
 		"not controlled":               {create(mirrorOn("n1", owner(func(o *metav1.OwnerReference) { o.Controller = nil }))), `node "n1" can only create pods with a controller owner reference set to itself`},
-		"that keeps its node":          {create(mirrorOn("n1", owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = ptr.To(true) }))), `node "n1" must not set blockOwnerDeletion on an owner reference`},
+		"that keeps its node":          {create(mirrorOn("n1", owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = new(true) }))), `node "n1" must not set blockOwnerDeletion on an owner reference`},
 		"of an earlier node":           {create(mirrorOn("n1", owner(func(o *metav1.OwnerReference) { o.UID = "other" }))), `node n1 UID mismatch: expected other got n1-uid`},
 		"with a service account":       {create(mirrorOn("n1", func(p *core.Pod) { p.Spec.ServiceAccountName = "web" })), `node "n1" can not create pods that reference a service account`},
 		"with a secret":                {create(mirrorOn("n1", volume(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}))), `node "n1" can not create pods that reference secrets`},

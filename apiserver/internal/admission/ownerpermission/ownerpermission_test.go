@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/authz"
@@ -33,7 +32,7 @@ func owned(owners ...metav1.OwnerReference) *core.ConfigMap {
 }
 
 func owner(kind, name string, blocks bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(name), BlockOwnerDeletion: ptr.To(blocks)}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(name), BlockOwnerDeletion: new(blocks)}
 }
 
 // TestValidate compares refusals with kube-apiserver v1.37.0's.

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/defaulttoleration"
@@ -106,7 +105,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			}},
 		ServiceAccounts: &source{resource: core.ServiceAccounts, cached: map[string]core.Object{
 			"default/default": account("default", func(sa *core.ServiceAccount) { sa.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }),
-			"default/silent":  account("silent", func(sa *core.ServiceAccount) { sa.AutomountServiceAccountToken = ptr.To(false) }),
+			"default/silent":  account("silent", func(sa *core.ServiceAccount) { sa.AutomountServiceAccountToken = new(false) }),
 			"new/default":     account("default"), "again/default": account("default"),
 			"default/strict": account("strict", func(sa *core.ServiceAccount) {
 				sa.Annotations = map[string]string{"kubernetes.io/enforce-mountable-secrets": "true"}

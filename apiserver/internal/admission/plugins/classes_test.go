@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/priority"
@@ -114,7 +113,7 @@ func TestPriorityByClass(t *testing.T) {
 	}
 	check(t, "another policy", admit(t, pod(func(p *core.Pod) {
 		p.Spec.PriorityClassName = "batch"
-		p.Spec.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
+		p.Spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
 	}), nil), `pods "web" is forbidden: the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec`)
 
 	unnamed := pod()

@@ -6,7 +6,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/request"
@@ -38,7 +37,7 @@ func TestNodeRestriction(t *testing.T) {
 	mirror := func(node string) *core.Pod {
 		return pod(func(p *core.Pod) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: "node-uid", Controller: ptr.To(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: "node-uid", Controller: new(true)}}
 			p.Spec.NodeName = node
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/proto/core"
@@ -101,7 +100,7 @@ func TestRefusals(t *testing.T) {
 		}), `pods "web" is forbidden: a mirror pod may not reference service accounts`},
 		"unknown class":    {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "vip" }), `pods "web" is forbidden: no PriorityClass with name vip was found`},
 		"system class":     {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "system-node-critical" }), ""},
-		"priority by hand": {in("default", func(p *core.Pod) { p.Spec.Priority = ptr.To[int32](7) }), `pods "web" is forbidden: the integer value of priority (7) must not be provided in pod spec`},
+		"priority by hand": {in("default", func(p *core.Pod) { p.Spec.Priority = new(int32(7)) }), `pods "web" is forbidden: the integer value of priority (7) must not be provided in pod spec`},
 	} {
 		check(t, name, chain(t).Admit(t.Context(), c.a), c.want)
 	}

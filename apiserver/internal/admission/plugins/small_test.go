@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
@@ -218,8 +217,8 @@ func TestPodTolerationRestriction(t *testing.T) {
 		"none":     {bears(), []corev1.Toleration{defaultK, exists("m", "", nil)}},
 		"wider":    {bears(exists("k", "", nil)), []corev1.Toleration{exists("k", "", nil), exists("m", "", nil)}},
 		"the same": {bears(defaultK), []corev1.Toleration{defaultK, exists("m", "", nil)}},
-		"shorter":  {bears(exists("m", corev1.TaintEffectNoExecute, ptr.To[int64](5))), []corev1.Toleration{defaultK, exists("m", "", nil)}},
-		"shorter of its own": {bears(exists("k", corev1.TaintEffectNoExecute, ptr.To[int64](5)), exists("k", corev1.TaintEffectNoExecute, nil)),
+		"shorter":  {bears(exists("m", corev1.TaintEffectNoExecute, new(int64(5)))), []corev1.Toleration{defaultK, exists("m", "", nil)}},
+		"shorter of its own": {bears(exists("k", corev1.TaintEffectNoExecute, new(int64(5))), exists("k", corev1.TaintEffectNoExecute, nil)),
 			[]corev1.Toleration{exists("k", corev1.TaintEffectNoExecute, nil), defaultK, exists("m", "", nil)}},
 	} {
 		check(t, name, pass(t.Context(), p, create(core.Pods, c.pod)), "")

@@ -64,11 +64,11 @@ func TestDefaultStorageClass(t *testing.T) {
 		want    *string
 	}{
 		"there is none":          {[]core.Object{no}, claim("1Gi"), nil},
-		"one":                    {[]core.Object{no, old}, claim("1Gi"), ptr.To("old")},
-		"the youngest":           {[]core.Object{old, beta}, claim("1Gi"), ptr.To("beta")},
-		"of one second by name":  {[]core.Object{beta, old, alpha}, claim("1Gi"), ptr.To("alpha")},
-		"named":                  {[]core.Object{old}, claim("1Gi", ofClass("mine")), ptr.To("mine")},
-		"none wanted":            {[]core.Object{old}, claim("1Gi", ofClass("")), ptr.To("")},
+		"one":                    {[]core.Object{no, old}, claim("1Gi"), new("old")},
+		"the youngest":           {[]core.Object{old, beta}, claim("1Gi"), new("beta")},
+		"of one second by name":  {[]core.Object{beta, old, alpha}, claim("1Gi"), new("alpha")},
+		"named":                  {[]core.Object{old}, claim("1Gi", ofClass("mine")), new("mine")},
+		"none wanted":            {[]core.Object{old}, claim("1Gi", ofClass("")), new("")},
 		"named by an annotation": {[]core.Object{old}, claim("1Gi", oldStyle), nil},
 	} {
 		p := defaultclass.ForClaims{Classes: classesOf(c.classes...)}
@@ -98,9 +98,9 @@ func TestDefaultIngressClass(t *testing.T) {
 	}
 	p := defaultclass.ForIngresses{Classes: classesOf(class("b", "true"), class("a", "false"))}
 	for name, c := range map[string]struct{ class, annotation, want *string }{
-		"the default":            {nil, nil, ptr.To("b")},
-		"named":                  {ptr.To("mine"), nil, ptr.To("mine")},
-		"named by an annotation": {nil, ptr.To("mine"), nil},
+		"the default":            {nil, nil, new("b")},
+		"named":                  {new("mine"), nil, new("mine")},
+		"named by an annotation": {nil, new("mine"), nil},
 	} {
 		ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: networkingv1.IngressSpec{IngressClassName: c.class}}
 		if c.annotation != nil {
@@ -137,7 +137,7 @@ func TestStorageProtection(t *testing.T) {
 func TestClaimResize(t *testing.T) {
 	const refused = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 	p := claimresize.Plugin{Classes: lookup.New[*storagev1.StorageClass](classesOf(
-		storageClass(metav1.ObjectMeta{Name: "grows"}, ptr.To(true)), storageClass(metav1.ObjectMeta{Name: "fixed"}, nil),
+		storageClass(metav1.ObjectMeta{Name: "grows"}, new(true)), storageClass(metav1.ObjectMeta{Name: "fixed"}, nil),
 	))}
 	status := changed(claim("2Gi"), claim("1Gi"), volume.Claims)
 	status.Subresource = "status"

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/admission"
@@ -172,7 +171,7 @@ func TestNamespaceLabels(t *testing.T) {
 		return p
 	}
 	vm := in("vm", privileged)
-	vm.Spec.RuntimeClassName = ptr.To("vm")
+	vm.Spec.RuntimeClassName = new("vm")
 	p := plugin(t, part, in("p3", privileged), in("p1", privileged), in("p2", privileged), in("q", "{hostPID: true, containers: [{name: c}]}"), in("fine", careful), vm)
 	named := func(name string, labels ...string) *core.Namespace {
 		n := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}

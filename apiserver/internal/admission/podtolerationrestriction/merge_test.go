@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestMergeComparesAll: looking tolerations up has the result of comparing each with each.
@@ -22,7 +21,7 @@ func TestMergeComparesAll(t *testing.T) {
 				Key: pick("", "a", "b"), Operator: corev1.TolerationOperator(pick("Exists", "Equal", "", "Lt", "Gt")), Value: pick("", "x"), Effect: corev1.TaintEffect(pick("", "NoExecute", "odd")),
 			}
 			if r.IntN(2) == 0 {
-				one.TolerationSeconds = ptr.To(r.Int64N(3))
+				one.TolerationSeconds = new(r.Int64N(3))
 			}
 			out = append(out, one)
 		}

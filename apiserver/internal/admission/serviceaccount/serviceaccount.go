@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/proto/core"
@@ -212,9 +211,9 @@ func hasMount(c *core.Container) bool {
 // its namespace.
 func tokenVolume() *corev1.ProjectedVolumeSource {
 	return &corev1.ProjectedVolumeSource{
-		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
+		DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr.To(tokenSeconds)}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(tokenSeconds)}},
 			{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: core.RootCAConfigMap},
 				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},

@@ -3,7 +3,6 @@ package admissionregistration
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -14,7 +13,7 @@ const (
 // fill sets a default if the field is not set.
 func fill[T any](field **T, value T) {
 	if *field == nil {
-		*field = ptr.To(value)
+		*field = new(value)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -42,7 +41,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 		ValidateName:  check.NameIsSegment,
 		Default: func(s *APIService) {
 			if s.Spec.Service != nil && s.Spec.Service.Port == nil {
-				s.Spec.Service.Port = ptr.To(int32(DefaultPort))
+				s.Spec.Service.Port = new(int32(DefaultPort))
 			}
 		},
 		PrepareForCreate: func(_ context.Context, s *APIService) {

@@ -8,7 +8,6 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 )
 
 // The templates of a set's claims never change. One that an older server let through keeps
@@ -23,7 +22,7 @@ func TestStoredClaimTemplatesAreNotValidatedAgain(t *testing.T) {
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: apiresource.MustParse("1Gi")}},
-			DataSource:  &corev1.TypedLocalObjectReference{APIGroup: ptr.To("no group"), Kind: "k", Name: "n"},
+			DataSource:  &corev1.TypedLocalObjectReference{APIGroup: new("no group"), Kind: "k", Name: "n"},
 		}}},
 	}}
 	strategy := statefulSet(clock.RealClock{})
@@ -32,7 +31,7 @@ func TestStoredClaimTemplatesAreNotValidatedAgain(t *testing.T) {
 		t.Errorf("a new set: %v", errs)
 	}
 	scaled := set.DeepCopy()
-	scaled.Spec.Replicas = ptr.To[int32](3)
+	scaled.Spec.Replicas = new(int32(3))
 	if errs := strategy.Update.Validate(t.Context(), scaled, set); len(errs) > 0 {
 		t.Errorf("scaling a stored set: %v", errs)
 	}

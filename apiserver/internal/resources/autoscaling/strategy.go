@@ -81,7 +81,7 @@ func setDefaults(a *autoscalingv2.HorizontalPodAutoscaler) {
 	if len(s.Metrics) == 0 {
 		s.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 			Name:   corev1.ResourceCPU,
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: ptr.To[int32](defaultUtilization)},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(defaultUtilization))},
 		}}}
 	}
 	if s.Behavior == nil {
@@ -89,7 +89,7 @@ func setDefaults(a *autoscalingv2.HorizontalPodAutoscaler) {
 	}
 	percent := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}
 	four := autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 15}
-	s.Behavior.ScaleUp = defaultScalingRules(s.Behavior.ScaleUp, ptr.To[int32](0), four, percent)
+	s.Behavior.ScaleUp = defaultScalingRules(s.Behavior.ScaleUp, new(int32(0)), four, percent)
 	s.Behavior.ScaleDown = defaultScalingRules(s.Behavior.ScaleDown, nil, percent)
 }
 

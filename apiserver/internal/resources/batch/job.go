@@ -99,7 +99,7 @@ func defaultJob(j *batchv1.Job) {
 func defaultSpec(s *batchv1.JobSpec) {
 	pod.DefaultTemplate(&s.Template)
 	if s.Completions == nil && s.Parallelism == nil {
-		s.Completions = ptr.To[int32](1)
+		s.Completions = new(int32(1))
 	}
 	workload.DefaultTo(&s.Parallelism, 1)
 	retries := int32(6)

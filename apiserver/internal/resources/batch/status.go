@@ -119,7 +119,7 @@ func timeErrors(s *batchv1.JobStatus) field.ErrorList {
 func finishedErrors(j *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	s := &j.Status
-	neverStarts := ptr.Deref(j.Spec.Suspend, false) && ptr.Equal(j.Spec.Completions, ptr.To[int32](0))
+	neverStarts := ptr.Deref(j.Spec.Suspend, false) && ptr.Equal(j.Spec.Completions, new(int32(0)))
 	if s.StartTime == nil && !neverStarts {
 		errs = append(errs, field.Required(statusPath.Child("startTime"), "startTime is required for finished job"))
 	}

@@ -22,7 +22,6 @@ import (
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/request"
@@ -89,7 +88,7 @@ func TestValidate(t *testing.T) {
 		seconds *int32
 		want    string
 	}{
-		"good":              {good, "a.b/c", "client auth", ptr.To[int32](600), ""},
+		"good":              {good, "a.b/c", "client auth", new(int32(600)), ""},
 		"of the cluster":    {good, "kubernetes.io/kubelet-serving", "server auth", nil, ""},
 		"another block":     {block("EC PRIVATE KEY", der), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
 		"no block":          {nil, "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
@@ -105,7 +104,7 @@ func TestValidate(t *testing.T) {
 		"long":              {good, strings.Repeat(strings.Repeat("c", 60)+".", 5) + "c/x", "client auth", nil, "spec.signerName: Too long: may not be more than 253 bytes"},
 		"twice":             {good, "a.b/c", "client auth,client auth", nil, "spec.usages[1]: Duplicate value: \"client auth\""},
 		"another usage":     {good, "a.b/c", "foo", nil, "spec.usages[0]: Unsupported value: \"foo\": supported values: \"any\", \"cert sign\","},
-		"for a short while": {good, "a.b/c", "client auth", ptr.To[int32](599), "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"},
+		"for a short while": {good, "a.b/c", "client auth", new(int32(599)), "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: test.request, SignerName: test.signer, ExpirationSeconds: test.seconds}}
@@ -145,7 +144,7 @@ func conditions(text string) (out []certificatesv1.CertificateSigningRequestCond
 	for word := range strings.FieldsSeq(text) {
 		kind, status, _ := strings.Cut(word, "=")
 		var c certificatesv1.CertificateSigningRequestCondition
-		if err := yaml.Unmarshal([]byte(fmt.Sprintf("{type: %q, status: %q}", kind, status)), &c); err != nil {
+		if err := yaml.Unmarshal(fmt.Appendf(nil, "{type: %q, status: %q}", kind, status), &c); err != nil {
 			panic(err)
 		}
 		out = append(out, c)
@@ -254,7 +253,7 @@ func TestTable(t *testing.T) {
 	for conditionsText, want := range map[string]string{"": "Pending", "Approved=True": "Approved", "Denied=True": "Denied", "Failed=True": "Pending,Failed", "Approved=True Failed=True": "Approved,Failed"} {
 		r := &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))},
-			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: "a.b/c", Username: "jane", ExpirationSeconds: ptr.To[int32](3600)},
+			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: "a.b/c", Username: "jane", ExpirationSeconds: new(int32(3600))},
 			Status:     certificatesv1.CertificateSigningRequestStatus{Conditions: conditions(conditionsText)},
 		}
 		if got := fmt.Sprint(row(r, now)); got != "[n 60s a.b/c jane 60m "+want+"]" {

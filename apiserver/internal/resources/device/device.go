@@ -263,7 +263,7 @@ func nodesOf(s *resourcev1.ResourceSliceSpec) string {
 // setTimeAdded notes when a taint came.
 func setTimeAdded(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
 	if t.TimeAdded == nil {
-		t.TimeAdded = ptr.To(metav1.NewTime(clock.Now()).Rfc3339Copy())
+		t.TimeAdded = new(metav1.NewTime(clock.Now()).Rfc3339Copy())
 	}
 }
 

@@ -105,10 +105,10 @@ func defaultSlice(e *discoveryv1.EndpointSlice) {
 	for i := range e.Ports {
 		port := &e.Ports[i]
 		if port.Name == nil {
-			port.Name = ptr.To("")
+			port.Name = new("")
 		}
 		if port.Protocol == nil {
-			port.Protocol = ptr.To(corev1.ProtocolTCP)
+			port.Protocol = new(corev1.ProtocolTCP)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/proto/core"
@@ -34,7 +33,7 @@ func limitedLevel(shares, lendable int32, queues, hand int32) flowcontrolv1.Prio
 	}
 	return flowcontrolv1.PriorityLevelConfigurationSpec{
 		Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
-			NominalConcurrencyShares: ptr.To(shares), LendablePercent: ptr.To(lendable), LimitResponse: response,
+			NominalConcurrencyShares: new(shares), LendablePercent: new(lendable), LimitResponse: response,
 		},
 	}
 }
@@ -43,7 +42,7 @@ func limitedLevel(shares, lendable int32, queues, hand int32) flowcontrolv1.Prio
 // Fairness", "Defaults").
 var builtinLevels = map[string]flowcontrolv1.PriorityLevelConfigurationSpec{
 	exemptName: {Type: flowcontrolv1.PriorityLevelEnablementExempt, Exempt: &flowcontrolv1.ExemptPriorityLevelConfiguration{
-		NominalConcurrencyShares: ptr.To[int32](0), LendablePercent: ptr.To[int32](0),
+		NominalConcurrencyShares: new(int32(0)), LendablePercent: new(int32(0)),
 	}},
 	catchAllName:      limitedLevel(5, 0, 0, 0),
 	"system":          limitedLevel(30, 33, 64, 6),

@@ -108,7 +108,7 @@ func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.In
 		Resource: resource("ingressclasses", "IngressClass", false), Singular: "ingressclass",
 		Default: func(c *networkingv1.IngressClass) {
 			if p := c.Spec.Parameters; p != nil && p.Scope == nil {
-				p.Scope = ptr.To(networkingv1.IngressClassParametersReferenceScopeCluster)
+				p.Scope = new(networkingv1.IngressClassParametersReferenceScopeCluster)
 			}
 		},
 		ValidateName: check.NameIsSubdomain,

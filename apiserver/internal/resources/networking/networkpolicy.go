@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	netutils "k8s.io/utils/net"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -46,7 +45,7 @@ func defaultPolicy(p *networkingv1.NetworkPolicy) {
 	tcp := func(ports []networkingv1.NetworkPolicyPort) {
 		for i := range ports {
 			if ports[i].Protocol == nil {
-				ports[i].Protocol = ptr.To(corev1.ProtocolTCP)
+				ports[i].Protocol = new(corev1.ProtocolTCP)
 			}
 		}
 	}

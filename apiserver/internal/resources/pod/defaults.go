@@ -6,7 +6,6 @@ import (
 
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
@@ -19,7 +18,7 @@ func setDefaults(pod *core.Pod) {
 	defaultSpec(spec)
 	defaultPointer(&spec.EnableServiceLinks, corev1.DefaultEnableServiceLinks)
 	if *spec.TerminationGracePeriodSeconds < 0 {
-		spec.TerminationGracePeriodSeconds = ptr.To(int64(1)) // as kubelets interpret it
+		spec.TerminationGracePeriodSeconds = new(int64(1)) // as kubelets interpret it
 	}
 	for i := range spec.InitContainers {
 		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)
@@ -177,6 +176,6 @@ func defaultTo[T comparable](field *T, value T) {
 
 func defaultPointer[T any](field **T, value T) {
 	if *field == nil {
-		*field = ptr.To(value)
+		*field = new(value)
 	}
 }

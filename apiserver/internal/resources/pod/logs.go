@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -169,7 +168,7 @@ func readLogOptions(query url.Values) (*corev1.PodLogOptions, error) {
 		return nil, err
 	}
 	if query.Has("stream") {
-		o.Stream = ptr.To(query.Get("stream"))
+		o.Stream = new(query.Get("stream"))
 	}
 	return o, nil
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 )
@@ -18,10 +17,10 @@ func TestPodCertificateSources(t *testing.T) {
 		want   string
 	}{
 		"good":  {func(*corev1.PodCertificateProjection) {}, ""},
-		"short": {func(c *corev1.PodCertificateProjection) { c.MaxExpirationSeconds = ptr.To[int32](3599) }, "at.maxExpirationSeconds: Invalid value: 3599: if provided, maxExpirationSeconds must be >= 3600"},
-		"long":  {func(c *corev1.PodCertificateProjection) { c.MaxExpirationSeconds = ptr.To[int32](7862401) }, "at.maxExpirationSeconds: Invalid value: 7862401: if provided, maxExpirationSeconds must be <= 7862400"},
+		"short": {func(c *corev1.PodCertificateProjection) { c.MaxExpirationSeconds = new(int32(3599)) }, "at.maxExpirationSeconds: Invalid value: 3599: if provided, maxExpirationSeconds must be >= 3600"},
+		"long":  {func(c *corev1.PodCertificateProjection) { c.MaxExpirationSeconds = new(int32(7862401)) }, "at.maxExpirationSeconds: Invalid value: 7862401: if provided, maxExpirationSeconds must be <= 7862400"},
 		"its own": {func(c *corev1.PodCertificateProjection) {
-			c.SignerName, c.MaxExpirationSeconds = "kubernetes.io/x", ptr.To[int32](86401)
+			c.SignerName, c.MaxExpirationSeconds = "kubernetes.io/x", new(int32(86401))
 		}, "at.maxExpirationSeconds: Invalid value: 86401: if provided, maxExpirationSeconds must be <= 86400"},
 		"no domain":  {func(c *corev1.PodCertificateProjection) { c.SignerName = "abc" }, `at.signerName: Invalid value: "abc": must be a fully qualified domain and path of the form 'example.com/signer-name'`},
 		"key":        {func(c *corev1.PodCertificateProjection) { c.KeyType = "DSA" }, `at.keyType: Unsupported value: "DSA": supported values: "RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"`},

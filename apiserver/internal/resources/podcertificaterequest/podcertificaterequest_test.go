@@ -16,7 +16,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 )
@@ -44,7 +43,7 @@ func elliptical(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 func asked(request []byte, change func(*certificatesv1.PodCertificateRequestSpec)) *certificatesv1.PodCertificateRequest {
 	r := &certificatesv1.PodCertificateRequest{Spec: certificatesv1.PodCertificateRequestSpec{
 		SignerName: "a.b/c", PodName: "p", PodUID: "u", ServiceAccountName: "s", ServiceAccountUID: "u", NodeName: "n", NodeUID: "u",
-		MaxExpirationSeconds: ptr.To[int32](defaultExpirationSeconds), StubPKCS10Request: request,
+		MaxExpirationSeconds: new(int32(defaultExpirationSeconds)), StubPKCS10Request: request,
 	}}
 	if change != nil {
 		change(&r.Spec)
@@ -126,8 +125,8 @@ func answer(kinds ...string) []metav1.Condition {
 
 func issued(chain string, begin, end, refresh time.Time) certificatesv1.PodCertificateRequestStatus {
 	return certificatesv1.PodCertificateRequestStatus{
-		Conditions: answer("Issued"), CertificateChain: chain, NotBefore: ptr.To(metav1.NewTime(begin)),
-		NotAfter: ptr.To(metav1.NewTime(end)), BeginRefreshAt: ptr.To(metav1.NewTime(refresh)),
+		Conditions: answer("Issued"), CertificateChain: chain, NotBefore: new(metav1.NewTime(begin)),
+		NotAfter: new(metav1.NewTime(end)), BeginRefreshAt: new(metav1.NewTime(refresh)),
 	}
 }
 

@@ -34,12 +34,12 @@ var systemClasses = []schedulingv1.PriorityClass{
 	{
 		ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}, Value: 2*highestUserDefinable + 1000,
 		Description:      "Used for system critical pods that must not be moved from their current node.",
-		PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
+		PreemptionPolicy: new(corev1.PreemptLowerPriority),
 	},
 	{
 		ObjectMeta: metav1.ObjectMeta{Name: "system-cluster-critical"}, Value: 2 * highestUserDefinable,
 		Description:      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
-		PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
+		PreemptionPolicy: new(corev1.PreemptLowerPriority),
 	},
 }
 
@@ -55,7 +55,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*schedulingv1.Priority
 		New: func() *schedulingv1.PriorityClass { return new(schedulingv1.PriorityClass) },
 		Default: func(c *schedulingv1.PriorityClass) {
 			if c.PreemptionPolicy == nil {
-				c.PreemptionPolicy = ptr.To(corev1.PreemptLowerPriority)
+				c.PreemptionPolicy = new(corev1.PreemptLowerPriority)
 			}
 		},
 		ValidateName:             check.NameIsSubdomain,

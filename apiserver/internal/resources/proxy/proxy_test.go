@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +19,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/resources/kubelet"
@@ -58,7 +58,7 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptes
 		return &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"127.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}},
-			Ports:      []discoveryv1.EndpointPort{{Name: name, Port: ptr.To(number)}},
+			Ports:      []discoveryv1.EndpointPort{{Name: name, Port: new(number)}},
 		}
 	}
 	kubelets, err := kubelet.New(kubelet.Options{})
@@ -73,8 +73,8 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptes
 			Ports: []corev1.ServicePort{{Port: 80, Name: "web"}, {Port: 81, Name: "other"}},
 		}}}),
 		EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
-			"a": slice("named", plain, ptr.To("web"), nil), "b": slice("named", 1, ptr.To("web"), ptr.To(false)),
-			"c": slice("plain", plain, ptr.To(""), ptr.To(true)),
+			"a": slice("named", plain, new("web"), nil), "b": slice("named", 1, new("web"), new(false)),
+			"c": slice("plain", plain, new(""), new(true)),
 		}),
 		Kubelets: kubelets,
 	})
@@ -114,9 +114,7 @@ func ask(t *testing.T, front *httptest.Server, method, path string, header http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	answer, err := front.Client().Transport.RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -54,7 +53,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestUpdate(t *testing.T) {
-	fixed := &core.Secret{Type: corev1.SecretTypeOpaque, Immutable: ptr.To(true), Data: map[string][]byte{"a": []byte("b")}}
+	fixed := &core.Secret{Type: corev1.SecretTypeOpaque, Immutable: new(true), Data: map[string][]byte{"a": []byte("b")}}
 	changed := fixed.DeepCopy()
 	changed.Data["a"] = []byte("c")
 	freed := fixed.DeepCopy()

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/servicecidr"
@@ -34,7 +33,7 @@ func (s *Store) Bootstrap(ctx context.Context, port int) error {
 		Labels: map[string]string{"component": "apiserver", "provider": "kubernetes"},
 	}
 	_, err := s.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		ClusterIP: first.String(), IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack), SessionAffinity: corev1.ServiceAffinityNone, Type: corev1.ServiceTypeClusterIP,
+		ClusterIP: first.String(), IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), SessionAffinity: corev1.ServiceAffinityNone, Type: corev1.ServiceTypeClusterIP,
 		Ports: []corev1.ServicePort{{Name: serverPortName, Port: serverPort, TargetPort: intstr.FromInt32(int32(port)), Protocol: corev1.ProtocolTCP}},
 	}}, registry.Admission{}, &metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {

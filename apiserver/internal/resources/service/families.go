@@ -74,9 +74,9 @@ func setFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.ErrorLi
 		return nil
 	}
 	if spec.IPFamilyPolicy == nil {
-		spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicySingleStack)
+		spec.IPFamilyPolicy = new(corev1.IPFamilyPolicySingleStack)
 		if anyFamily(spec) {
-			spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack)
+			spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyRequireDualStack)
 		}
 	}
 	if errs := checkFamilies(spec, have); len(errs) > 0 {

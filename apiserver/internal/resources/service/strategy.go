@@ -61,7 +61,7 @@ func setDefaults(s *corev1.Service) {
 	case spec.SessionAffinity == corev1.ServiceAffinityNone:
 		spec.SessionAffinityConfig = nil
 	case spec.SessionAffinityConfig == nil || spec.SessionAffinityConfig.ClientIP == nil || spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil:
-		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(corev1.DefaultClientIPServiceAffinitySeconds)}}
+		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(corev1.DefaultClientIPServiceAffinitySeconds)}}
 	}
 	for i := range spec.Ports {
 		port := &spec.Ports[i]
@@ -76,17 +76,17 @@ func setDefaults(s *corev1.Service) {
 		spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster
 	}
 	if spec.InternalTrafficPolicy == nil && spec.Type != corev1.ServiceTypeExternalName {
-		spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
+		spec.InternalTrafficPolicy = new(corev1.ServiceInternalTrafficPolicyCluster)
 	}
 	if spec.Type == corev1.ServiceTypeLoadBalancer && spec.AllocateLoadBalancerNodePorts == nil {
-		spec.AllocateLoadBalancerNodePorts = ptr.To(true)
+		spec.AllocateLoadBalancerNodePorts = new(true)
 	}
 	if spec.Type != corev1.ServiceTypeLoadBalancer {
 		return
 	}
 	for i := range s.Status.LoadBalancer.Ingress {
 		if at := &s.Status.LoadBalancer.Ingress[i]; at.IP != "" && at.IPMode == nil {
-			at.IPMode = ptr.To(corev1.LoadBalancerIPModeVIP)
+			at.IPMode = new(corev1.LoadBalancerIPModeVIP)
 		}
 	}
 }

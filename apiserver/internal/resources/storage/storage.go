@@ -57,10 +57,10 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 		ReturnDeletedObject: true,
 		Default: func(c *storagev1.StorageClass) {
 			if c.ReclaimPolicy == nil {
-				c.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimDelete)
+				c.ReclaimPolicy = new(corev1.PersistentVolumeReclaimDelete)
 			}
 			if c.VolumeBindingMode == nil {
-				c.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate)
+				c.VolumeBindingMode = new(storagev1.VolumeBindingImmediate)
 			}
 		},
 		ValidateName: check.NameIsSubdomain,

@@ -83,7 +83,7 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 		c.Status.Phase = corev1.ClaimPending
 	}
 	if c.Spec.VolumeMode == nil {
-		c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
+		c.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 	}
 	check.RoundUpQuantities(c.Spec.Resources.Limits, c.Spec.Resources.Requests, c.Status.Capacity, c.Status.AllocatedResources)
 }

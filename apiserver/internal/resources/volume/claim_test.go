@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 )
 
 // TestClaimSources: an unsupported source is dropped from the older field only where the
@@ -16,10 +15,10 @@ import (
 func TestClaimSources(t *testing.T) {
 	claims := ClaimStrategy(clock.RealClock{})
 	local := func(group, kind string) *corev1.TypedLocalObjectReference {
-		return &corev1.TypedLocalObjectReference{APIGroup: ptr.To(group), Kind: kind, Name: "s"}
+		return &corev1.TypedLocalObjectReference{APIGroup: new(group), Kind: kind, Name: "s"}
 	}
 	ref := func(group, kind, namespace string) *corev1.TypedObjectReference {
-		return &corev1.TypedObjectReference{APIGroup: ptr.To(group), Kind: kind, Name: "s", Namespace: ptr.To(namespace)}
+		return &corev1.TypedObjectReference{APIGroup: new(group), Kind: kind, Name: "s", Namespace: new(namespace)}
 	}
 	const subdomain = "a lowercase RFC 1123 subdomain"
 	for name, c := range map[string]struct {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 )
 
 // A claim without a class may get one, also when it is bound; the annotation of old claims
@@ -18,7 +17,7 @@ func TestClassOfAClaim(t *testing.T) {
 		}
 		return c
 	}
-	a, b := ptr.To("a"), ptr.To("b")
+	a, b := new("a"), new("b")
 	for _, test := range []struct {
 		name     string
 		old, now *corev1.PersistentVolumeClaim

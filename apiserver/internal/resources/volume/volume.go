@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -42,7 +41,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 		Default:             defaultVolume,
 		ValidateName:        check.NameIsSubdomain,
 		PrepareForCreate: func(_ context.Context, v *corev1.PersistentVolume) {
-			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(metav1.NewTime(clock.Now()))}
+			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.NewTime(clock.Now()))}
 		},
 		Validate: func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
 		Warnings: func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
@@ -53,7 +52,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 		}},
 		Status: &registry.UpdateStrategy[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
 			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil || v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
-				v.Status.LastPhaseTransitionTime = ptr.To(metav1.NewTime(clock.Now()))
+				v.Status.LastPhaseTransitionTime = new(metav1.NewTime(clock.Now()))
 			} else if v.Status.LastPhaseTransitionTime == nil {
 				v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime
 			}
@@ -98,11 +97,11 @@ func defaultVolume(v *corev1.PersistentVolume) {
 		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
 	if v.Spec.VolumeMode == nil {
-		v.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeFilesystem)
+		v.Spec.VolumeMode = new(corev1.PersistentVolumeFilesystem)
 	}
 	s := &v.Spec.PersistentVolumeSource
 	if s.HostPath != nil && s.HostPath.Type == nil {
-		s.HostPath.Type = ptr.To(corev1.HostPathUnset)
+		s.HostPath.Type = new(corev1.HostPathUnset)
 	}
 	if s.ISCSI != nil && s.ISCSI.ISCSIInterface == "" {
 		s.ISCSI.ISCSIInterface = "default"
@@ -128,16 +127,16 @@ func defaultVolume(v *corev1.PersistentVolume) {
 
 func defaultAzureDisk(s *corev1.AzureDiskVolumeSource) {
 	if s.CachingMode == nil {
-		s.CachingMode = ptr.To(corev1.AzureDataDiskCachingReadWrite)
+		s.CachingMode = new(corev1.AzureDataDiskCachingReadWrite)
 	}
 	if s.Kind == nil {
-		s.Kind = ptr.To(corev1.AzureSharedBlobDisk)
+		s.Kind = new(corev1.AzureSharedBlobDisk)
 	}
 	if s.FSType == nil {
-		s.FSType = ptr.To("ext4")
+		s.FSType = new("ext4")
 	}
 	if s.ReadOnly == nil {
-		s.ReadOnly = ptr.To(false)
+		s.ReadOnly = new(false)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/ownerpermission"
 	"kctl/apiserver/internal/config"
@@ -29,7 +28,7 @@ func TestOwnersOfEveryVersion(t *testing.T) {
 	}, nil))
 	c.Bind("owning", "owning", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "jane"})
 	create := func(owner metav1.OwnerReference) error {
-		owner.Name, owner.UID, owner.BlockOwnerDeletion = "owner", types.UID("4f9ff5a4-6d9c-4e0e-8d0e-4d5f0c7a4b11"), ptr.To(true)
+		owner.Name, owner.UID, owner.BlockOwnerDeletion = "owner", types.UID("4f9ff5a4-6d9c-4e0e-8d0e-4d5f0c7a4b11"), new(true)
 		obj := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "owned-", OwnerReferences: []metav1.OwnerReference{owner}}}
 		return c.Token("nobody").Resource(core.ConfigMaps, "default").Create(t.Context(), obj, nil)
 	}

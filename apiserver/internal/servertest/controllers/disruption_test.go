@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
@@ -65,7 +64,7 @@ func TestDisruptionBudget(t *testing.T) {
 	controllers := core.Resource{Version: "v1", Name: "replicationcontrollers", Kind: "ReplicationController", Namespaced: true}
 	labels := map[string]string{"app": "web"}
 	owner := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ReplicationControllerSpec{
-		Replicas: ptr.To(int32(4)), Selector: labels,
+		Replicas: new(int32(4)), Selector: labels,
 		Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: servertest.Pod("x").Spec},
 	}}
 	c.Must(c.Root().Resource(controllers, "default").Create(t.Context(), owner, owner))
@@ -76,7 +75,7 @@ func TestDisruptionBudget(t *testing.T) {
 		c.Created("default", p)
 		c.is(name, "True")
 	}
-	c.budget("web", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromString("50%"))})
+	c.budget("web", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromString("50%"))})
 	c.allows("web", 3, 2, 4, 1)
 
 	c.evicted("a", "?dryRun=All", 201, `"Success"`)
@@ -98,7 +97,7 @@ func TestDisruptionBudget(t *testing.T) {
 	}
 	c.evicted("b", "", 201, `"Success"`)
 
-	c.budget("second", policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(1))})
+	c.budget("second", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
 	c.evicted("c", "", 500, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 	c.evicted("none", "", 404, `pods \"none\" not found`)
 }

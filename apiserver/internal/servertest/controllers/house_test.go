@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/servertest"
@@ -121,7 +120,7 @@ func TestOrphanAndForeground(t *testing.T) {
 		owner := &core.ConfigMap{}
 		c.Must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, owner))
 		c.Must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID, BlockOwnerDeletion: ptr.To(true)}},
+			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID, BlockOwnerDeletion: new(true)}},
 		}}, nil))
 	}
 	remove := func(name string, policy metav1.DeletionPropagation) {

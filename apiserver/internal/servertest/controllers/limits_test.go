@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"k8s.io/utils/ptr"
-
 	"kctl/apiserver/internal/resources/limitrange"
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
@@ -69,7 +67,7 @@ func TestPodSecurity(t *testing.T) {
 	c.AwaitServiceAccount("default")
 	privileged := func(name string) *core.Pod {
 		p := servertest.Pod(name)
-		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		return p
 	}
 	c.Created("default", privileged("before"))

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/volume"
 )
@@ -25,7 +24,7 @@ func TestBoundClaim(t *testing.T) {
 	}}, nil))
 	var made corev1.PersistentVolumeClaim
 	c.Must(claims.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: modes, StorageClassName: ptr.To(""), Resources: corev1.VolumeResourceRequirements{Requests: size},
+		AccessModes: modes, StorageClassName: new(""), Resources: corev1.VolumeResourceRequirements{Requests: size},
 	}}, &made))
 	c.Until("the claim says that it is unused", func(ctx context.Context) bool {
 		return claims.Get(ctx, "data", &made) == nil && slices.ContainsFunc(made.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -135,7 +134,7 @@ func (f *federation) owned(name string, owners ...metav1.OwnerReference) metav1.
 	f.T.Helper()
 	m := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners}}
 	f.Must(f.Root().Resource(core.ConfigMaps, "default").Create(f.T.Context(), m, m))
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: m.UID, BlockOwnerDeletion: ptr.To(true)}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: m.UID, BlockOwnerDeletion: new(true)}
 }
 
 func (f *federation) deleteMap(name string, policy metav1.DeletionPropagation) {

@@ -8,7 +8,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/utils/ptr"
 )
 
 // empty: metadata without content is left out, whoever sends it in which way, in the object and
@@ -18,7 +17,7 @@ func (c *custom) empty() {
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions = d.Spec.Versions[:1]
 		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		spec.Properties["template"] = apiextensionsv1.JSONSchemaProps{Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: ptr.To(true)}
+		spec.Properties["template"] = apiextensionsv1.JSONSchemaProps{Type: "object", XEmbeddedResource: true, XPreserveUnknownFields: new(true)}
 	}))
 	h := serveHooks(c.T)
 	h.on("empty", patches(`[{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/generateName","value":""}]`))

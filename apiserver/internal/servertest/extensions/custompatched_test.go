@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/utils/ptr"
 )
 
 // patched: a patch of the status changes the status and nothing else, whatever
@@ -21,7 +20,7 @@ func (c *custom) patched() {
 		spec.Properties["frees"] = apiextensionsv1.JSONSchemaProps{Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &object}}
 		spec.Properties["either"] = apiextensionsv1.JSONSchemaProps{XIntOrString: true}
 		spec.Properties["many"] = apiextensionsv1.JSONSchemaProps{
-			Type: "array", XListType: ptr.To("set"), Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{XIntOrString: true}},
+			Type: "array", XListType: new("set"), Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{XIntOrString: true}},
 		}
 	}))
 	made := c.want(201, "POST", path, widget(group+"/v1", "a", `{"size":1}`))

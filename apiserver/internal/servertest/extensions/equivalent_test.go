@@ -8,7 +8,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TestRulesAboutOtherVersions: a rule about one version of a custom resource
@@ -32,7 +31,7 @@ func TestRulesAboutOtherVersions(t *testing.T) {
 	c.policiesCount(true)
 	about := func(policy admissionregistrationv1.MatchPolicyType) func(w *admissionregistrationv1.MutatingWebhook) {
 		return func(w *admissionregistrationv1.MutatingWebhook) {
-			w.ObjectSelector, w.MatchPolicy = nil, ptr.To(policy)
+			w.ObjectSelector, w.MatchPolicy = nil, new(policy)
 			w.Rules[0].APIGroups, w.Rules[0].APIVersions = []string{group}, []string{"v1"}
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 	"kctl/proto/pki"
@@ -117,13 +116,13 @@ func (h *hooks) asked(name string) []*admissionv1.AdmissionRequest {
 func (h *hooks) webhook(name string, change ...func(w *admissionregistrationv1.MutatingWebhook)) admissionregistrationv1.MutatingWebhook {
 	w := admissionregistrationv1.MutatingWebhook{
 		Name:         name + ".hooks.test",
-		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To(h.URL + "/" + name), CABundle: h.ca.Cert},
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(h.URL + "/" + name), CABundle: h.ca.Cert},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{"*"},
 			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
 		}},
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": name}},
-		SideEffects:    ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+		SideEffects:    new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}
 	for _, c := range change {
 		c(&w)
@@ -167,7 +166,7 @@ func labelled(name, hook string) *core.ConfigMap {
 
 func patches(text string) func(*admissionv1.AdmissionReview) {
 	return func(r *admissionv1.AdmissionReview) {
-		r.Response.Patch, r.Response.PatchType = []byte(text), ptr.To(admissionv1.PatchTypeJSONPatch)
+		r.Response.Patch, r.Response.PatchType = []byte(text), new(admissionv1.PatchTypeJSONPatch)
 	}
 }
 

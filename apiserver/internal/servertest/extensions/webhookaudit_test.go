@@ -6,7 +6,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/servertest"
@@ -23,7 +22,7 @@ func TestWebhooksInTheAudit(t *testing.T) {
 	c, h := &cluster{audited}, serveHooks(t)
 	everything := func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector.MatchLabels = map[string]string{"asks": "all"}
-		w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+		w.FailurePolicy = new(admissionregistrationv1.Ignore)
 	}
 	h.on("patch", patches(`[{"value":"2","op":"add","path":"/metadata/annotations","value":{"by":"hook"}}]`))
 	h.on("keep", patches(`[]`))

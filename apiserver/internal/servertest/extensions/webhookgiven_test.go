@@ -46,14 +46,14 @@ func TestWhatTheServerGives(t *testing.T) {
 	remove("web", nil)
 	grace("deletion of a pod on a node", 30)
 	remove("web", nil)
-	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(30))})
+	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: new(int64(30))})
 	if asked := h.asked("all"); len(asked) > 0 {
 		t.Errorf("asked again about a pod that is being deleted: %+v", asked[0])
 	}
-	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(-3))})
+	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: new(int64(-3))})
 	grace("deletion of a pod in less time", 1)
 	c.Must(root.Resource(core.Pods, "shop").Create(ctx, servertest.Pod("nowhere"), nil))
 	h.last(t, "another pod")
-	remove("nowhere", &metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(10))})
+	remove("nowhere", &metav1.DeleteOptions{GracePeriodSeconds: new(int64(10))})
 	grace("deletion of a pod without a node", 0)
 }

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
@@ -148,7 +147,7 @@ func TestMutatingWebhookAnswers(t *testing.T) {
 		want[name] = patch[1]
 	}
 	h.on("type", func(r *admissionv1.AdmissionReview) {
-		r.Response.Patch, r.Response.PatchType = []byte("[]"), ptr.To(admissionv1.PatchType("Foo"))
+		r.Response.Patch, r.Response.PatchType = []byte("[]"), new(admissionv1.PatchType("Foo"))
 	})
 	want["type"] = `500 InternalError Internal error occurred: failed calling webhook "type.hooks.test": unsupported patch type "Foo"`
 	c.checkRefusals(h, true, want)
@@ -173,10 +172,10 @@ func TestWebhooksThatFail(t *testing.T) {
 		}
 	}
 	ignore := func(w *admissionregistrationv1.MutatingWebhook) {
-		w.FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
+		w.FailurePolicy = new(admissionregistrationv1.Ignore)
 	}
-	second := func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = ptr.To(int32(1)) }
-	dead := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.URL = ptr.To("https://127.0.0.1:1/") }
+	second := func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = new(int32(1)) }
+	dead := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.URL = new("https://127.0.0.1:1/") }
 	untrusted := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.CABundle = c.CA.Cert }
 	noAuthority := func(w *admissionregistrationv1.MutatingWebhook) { w.ClientConfig.CABundle = []byte("foo") }
 	nowhere := func(w *admissionregistrationv1.MutatingWebhook) {
@@ -349,7 +348,7 @@ func TestReinvocation(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
 	again := func(w *admissionregistrationv1.MutatingWebhook) {
-		w.ReinvocationPolicy = ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy)
+		w.ReinvocationPolicy = new(admissionregistrationv1.IfNeededReinvocationPolicy)
 		w.ObjectSelector.MatchLabels = map[string]string{"hook": "order"}
 	}
 	never := func(w *admissionregistrationv1.MutatingWebhook) {

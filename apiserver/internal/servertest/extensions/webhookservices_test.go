@@ -15,7 +15,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -29,7 +28,7 @@ func TestWebhookBehindAService(t *testing.T) {
 	h.on("path", func(r *admissionv1.AdmissionReview) { r.Response.Allowed = false })
 	behind := func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ClientConfig.URL = nil
-		w.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "hooks", Name: "hook", Path: ptr.To("/path"), Port: ptr.To(int32(8443))}
+		w.ClientConfig.Service = &admissionregistrationv1.ServiceReference{Namespace: "hooks", Name: "hook", Path: new("/path"), Port: new(int32(8443))}
 	}
 	c.register(h, false, h.webhook("service", behind))
 	wants := func(what, want string) {
@@ -46,8 +45,8 @@ func TestWebhookBehindAService(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "hook-1", Labels: map[string]string{discoveryv1.LabelServiceName: "hook"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To(int32(8443))}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false)}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(8443))}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}},
 	}
 	c.Must(root.Resource(core.EndpointSlices, "hooks").Create(ctx, slice, nil))
 	c.Until("not ready", func(context.Context) bool {
@@ -58,7 +57,7 @@ func TestWebhookBehindAService(t *testing.T) {
 	port := h.Listener.Addr().(*net.TCPAddr).Port
 	c.Must(root.Resource(core.Services, "hooks").Patch(ctx, "hook", types.MergePatchType, []byte(`{"spec":{"type":"ExternalName","externalName":"127.0.0.1","clusterIP":null,"clusterIPs":null}}`), nil))
 	c.Must(root.Resource(validatingWebhooks, "").Patch(ctx, "testwebhookbehindaservice-2", types.JSONPatchType,
-		[]byte(fmt.Sprintf(`[{"op":"replace","path":"/webhooks/0/clientConfig/service/port","value":%d}]`, port)), nil))
+		fmt.Appendf(nil, `[{"op":"replace","path":"/webhooks/0/clientConfig/service/port","value":%d}]`, port), nil))
 	c.Until("ready", func(context.Context) bool {
 		status, _ := c.refusal("service")
 		return status != nil && status.Message == `admission webhook "service.hooks.test" denied the request without explanation`
@@ -79,7 +78,7 @@ func TestWebhookThatCallsBack(t *testing.T) {
 			review.Response.Allowed = false
 		}
 	})
-	c.register(h, true, h.webhook("deep", func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = ptr.To(int32(1)) }))
+	c.register(h, true, h.webhook("deep", func(w *admissionregistrationv1.MutatingWebhook) { w.TimeoutSeconds = new(int32(1)) }))
 	if status, _ := c.refusal("deep"); status == nil {
 		t.Error("it has no end, and is allowed")
 	}

@@ -8,7 +8,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/servertest"
 )
@@ -20,7 +19,7 @@ func TestWhatWebhooksTookIsNotTheServers(t *testing.T) {
 	t.Parallel()
 	c, h := start(t), serveHooks(t)
 	slow := func(w *admissionregistrationv1.MutatingWebhook) {
-		w.TimeoutSeconds, w.FailurePolicy = ptr.To(int32(1)), ptr.To(admissionregistrationv1.Ignore)
+		w.TimeoutSeconds, w.FailurePolicy = new(int32(1)), new(admissionregistrationv1.Ignore)
 	}
 	h.raw("slow", func(_ http.ResponseWriter, r *http.Request, _ *admissionv1.AdmissionReview) { <-r.Context().Done() })
 	c.register(h, true, h.webhook("slow", slow))

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -308,7 +307,7 @@ func (d *debugOptions) addToCopy(pod *core.Pod, container *corev1.Container) err
 	}
 	d.keep.strip(pod, d.profile == "legacy")
 	if d.profile != "legacy" && pod.Spec.ShareProcessNamespace == nil {
-		pod.Spec.ShareProcessNamespace = ptr.To(true)
+		pod.Spec.ShareProcessNamespace = new(true)
 	}
 	if at >= 0 {
 		return d.changeContainer(&pod.Spec.Containers[at], *container)

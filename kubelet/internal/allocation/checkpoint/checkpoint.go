@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -192,9 +193,7 @@ func checksum(data string) uint32 {
 
 func (e entry) resources() map[string]corev1.ResourceRequirements {
 	all := map[string]corev1.ResourceRequirements{}
-	for name, r := range e.ContainerResources {
-		all[name] = r
-	}
+	maps.Copy(all, e.ContainerResources)
 	if e.PodLevelResources != nil {
 		all[allocation.Pod] = *e.PodLevelResources
 	}

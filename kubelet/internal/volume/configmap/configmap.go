@@ -6,6 +6,7 @@ package configmap
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,9 +35,7 @@ func Payload(ctx context.Context, get Getter, namespace string, source *corev1.C
 	for key, value := range object.Data {
 		values[key] = []byte(value)
 	}
-	for key, value := range object.BinaryData {
-		values[key] = value
-	}
+	maps.Copy(values, object.BinaryData)
 	payload, err := keys.Payload(keys.Source{What: "config", Values: values, Items: source.Items, Optional: optional}, d)
 	if err != nil {
 		return nil, fmt.Errorf("configmap %w", err)

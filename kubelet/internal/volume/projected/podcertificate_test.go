@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/keys"
 	"kctl/proto/core"
@@ -18,7 +17,7 @@ func (issued) PodCertificate(context.Context, *core.Pod, *corev1.PodCertificateP
 }
 
 func TestPodCertificates(t *testing.T) {
-	pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{{SecurityContext: &corev1.SecurityContext{RunAsUser: ptr.To(int64(7))}}}}}
+	pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{{SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(7))}}}}}
 	for _, source := range []corev1.PodCertificateProjection{
 		{CredentialBundlePath: "bundle"}, {KeyPath: "key", CertificateChainPath: "chain"}, {CredentialBundlePath: "bundle", KeyPath: "key"},
 	} {

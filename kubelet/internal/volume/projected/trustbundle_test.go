@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/keys"
 )
@@ -52,14 +51,14 @@ func TestTrustBundles(t *testing.T) {
 		err    error
 		want   []string // the blocks' content; nil for an error
 	}{
-		"by name":           {corev1.ClusterTrustBundleProjection{Name: ptr.To("mine")}, nil, []string{"one", "two"}},
-		"no such name":      {corev1.ClusterTrustBundleProjection{Name: ptr.To("other")}, nil, nil},
-		"none, optional":    {corev1.ClusterTrustBundleProjection{Name: ptr.To("other"), Optional: ptr.To(true)}, nil, []string{}},
-		"of a signer":       {corev1.ClusterTrustBundleProjection{SignerName: ptr.To("a.b/c"), LabelSelector: all}, nil, []string{"one", "three", "two"}},
-		"by labels":         {corev1.ClusterTrustBundleProjection{SignerName: ptr.To("a.b/c"), LabelSelector: live}, nil, []string{"one", "two"}},
-		"without selector":  {corev1.ClusterTrustBundleProjection{SignerName: ptr.To("a.b/c")}, nil, nil},
-		"nothing, optional": {corev1.ClusterTrustBundleProjection{SignerName: ptr.To("a.b/c"), Optional: ptr.To(true)}, nil, []string{}},
-		"server away":       {corev1.ClusterTrustBundleProjection{Name: ptr.To("mine"), Optional: ptr.To(true)}, errors.New("away"), nil},
+		"by name":           {corev1.ClusterTrustBundleProjection{Name: new("mine")}, nil, []string{"one", "two"}},
+		"no such name":      {corev1.ClusterTrustBundleProjection{Name: new("other")}, nil, nil},
+		"none, optional":    {corev1.ClusterTrustBundleProjection{Name: new("other"), Optional: new(true)}, nil, []string{}},
+		"of a signer":       {corev1.ClusterTrustBundleProjection{SignerName: new("a.b/c"), LabelSelector: all}, nil, []string{"one", "three", "two"}},
+		"by labels":         {corev1.ClusterTrustBundleProjection{SignerName: new("a.b/c"), LabelSelector: live}, nil, []string{"one", "two"}},
+		"without selector":  {corev1.ClusterTrustBundleProjection{SignerName: new("a.b/c")}, nil, nil},
+		"nothing, optional": {corev1.ClusterTrustBundleProjection{SignerName: new("a.b/c"), Optional: new(true)}, nil, []string{}},
+		"server away":       {corev1.ClusterTrustBundleProjection{Name: new("mine"), Optional: new(true)}, errors.New("away"), nil},
 		"neither":           {corev1.ClusterTrustBundleProjection{}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
