@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/request"
@@ -134,24 +133,12 @@ func desired(obj core.Object) []any {
 	return out
 }
 
-// checkedAsNew are the resources whose changed generateName must be the beginning of a valid name,
-// as for new objects: those whose metadata upstream validates again in updates.
-var checkedAsNew = sets.New("configmaps", "endpoints", "limitranges", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods",
-	"secrets", "serviceaccounts", "apiservices.apiregistration.k8s.io", "certificatesigningrequests.certificates.k8s.io", "controllerrevisions.apps",
-	"csinodes.storage.k8s.io", "csistoragecapacities.storage.k8s.io", "endpointslices.discovery.k8s.io", "flowschemas.flowcontrol.apiserver.k8s.io",
-	"ingressclasses.networking.k8s.io", "ingresses.networking.k8s.io", "ipaddresses.networking.k8s.io", "mutatingadmissionpolicies.admissionregistration.k8s.io",
-	"mutatingadmissionpolicybindings.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", "resourceclaims.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io",
-	"runtimeclasses.node.k8s.io", "storageclasses.storage.k8s.io", "storageversionmigrations.storagemigration.k8s.io",
-	"validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-	"validatingwebhookconfigurations.admissionregistration.k8s.io", "volumeattachments.storage.k8s.io", "volumeattributesclasses.storage.k8s.io")
-
-func (s *Store[T]) validateChangedBase(base string) field.ErrorList {
+// validateGenerateName checks a changed one as that of a new object.
+func (s *Store[T]) validateGenerateName(base string) (errs field.ErrorList) {
 	problems := content.IsPathSegmentPrefix(base)
-	if base != "" && checkedAsNew.Has(s.groupResource().String()) {
+	if base != "" {
 		problems = append(problems, s.validateName(base, true)...)
 	}
-	var errs field.ErrorList
 	for _, problem := range problems {
 		errs = append(errs, field.Invalid(metadataPath.Child("generateName"), base, problem))
 	}
@@ -161,7 +148,7 @@ func (s *Store[T]) validateChangedBase(base string) field.ErrorList {
 func (s *Store[T]) validateChange(ctx context.Context, way UpdateStrategy[T], obj, old T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadataPath)
 	if base := obj.GetGenerateName(); base != old.GetGenerateName() {
-		errs = append(errs, s.validateChangedBase(base)...)
+		errs = append(errs, s.validateGenerateName(base)...)
 	}
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 && !slices.Equal(finalizers, old.GetFinalizers()) {
 		errs = append(errs, validation.ValidateFinalizers(finalizers, metadataPath.Child("finalizers"))...)

@@ -74,8 +74,6 @@ func TestAnswers(t *testing.T) {
 		{"another age", "PUT", core + "/configmaps/a", `{"metadata":{"name":"a","creationTimestamp":"2020-01-01T00:00:00Z"}}`, 200, []string{"-2020-01-01"}},
 		{"another beginning", "PUT", core + "/configmaps/a", `{"metadata":{"name":"a","generateName":"a.B"}}`, 422, []string{`metadata.generateName: Invalid value: \"a.B\": a lowercase RFC 1123 subdomain`}},
 		{"a beginning of none", "PUT", core + "/configmaps/a", `{"metadata":{"name":"a","generateName":"a/"}}`, 422, []string{`[metadata.generateName: Invalid value: \"a/\": may not contain '/', metadata.generateName: Invalid value: \"a/\": a lowercase`}},
-		{"a quota", "POST", core + "/resourcequotas", `{"metadata":{"name":"beginning"}}`, 201, nil},
-		{"a beginning that nobody looks at", "PUT", core + "/resourcequotas/beginning", `{"metadata":{"name":"beginning","generateName":"B"}}`, 200, []string{`"generateName":"B"`}},
 		{"a version of what is tried", "POST", core + "/configmaps?dryRun=All", `{"metadata":{"name":"tried","resourceVersion":"5"}}`, 201, []string{`"resourceVersion":"5"`}},
 		{"another link", "PUT", core + "/configmaps/a", `{"metadata":{"name":"a","selfLink":"/x"}}`, 200, []string{"-selfLink"}},
 		{"a name that is taken and one to be made", "POST", core + "/configmaps", `{"metadata":{"name":"a","generateName":"b-"}}`, 409, []string{"already exists, the server was not able to generate a unique name for the object", `"retryAfterSeconds":1`}},
