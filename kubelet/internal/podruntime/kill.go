@@ -178,7 +178,8 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 	if hook || together.turn != nil {
 		grace = remaining(grace, m.Clock.Since(began))
 	}
-	if err := together.pace.stop(ctx, m.Clock, func() error { return m.stop(ctx, kill.ID, grace) }); err != nil {
+	err := together.pace.stop(ctx, m.Clock, grace, func(grace time.Duration) error { return m.stop(ctx, kill.ID, grace) })
+	if err != nil {
 		return fmt.Errorf("ending container %s: %w", spec.Name, err)
 	}
 	return nil

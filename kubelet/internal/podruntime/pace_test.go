@@ -13,7 +13,7 @@ import (
 )
 
 // Containers begin to end a few at a time, but none waits until another has used up its grace
-// period.
+// period, and all have ended when it is over.
 func TestContainersBeginToEndAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, began, grace := newPace(), atomic.Int64{}, time.Minute
@@ -21,7 +21,7 @@ func TestContainersBeginToEndAFewAtATime(t *testing.T) {
 		start := time.Now()
 		for range 3 * sideBySide {
 			all.Go(func() {
-				err := p.stop(t.Context(), clock.RealClock{}, func() error {
+				err := p.stop(t.Context(), clock.RealClock{}, grace, func(grace time.Duration) error {
 					began.Add(1)
 					time.Sleep(grace) // it ignores the signal
 					return nil
@@ -39,10 +39,41 @@ func TestContainersBeginToEndAFewAtATime(t *testing.T) {
 			time.Sleep(stopTurn)
 		}
 		all.Wait()
-		if took := time.Since(start); took != 2*stopTurn+grace {
-			t.Errorf("it took %v", took)
+		if took := time.Since(start); took != grace {
+			t.Errorf("it took %v, of a grace period of %v", took, grace)
 		}
 	})
+}
+
+// A container that waited for its turn has what it had left of its grace period, but not less than
+// it always gets.
+func TestWhatIsLeftOfAGracePeriod(t *testing.T) {
+	for grace, want := range map[time.Duration]time.Duration{
+		time.Minute: time.Minute - stopTurn, minimumGrace: minimumGrace, time.Second: time.Second, 0: 0,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, all := newPace(), sync.WaitGroup{}
+			defer all.Wait()
+			for range sideBySide {
+				all.Go(func() {
+					_ = p.stop(t.Context(), clock.RealClock{}, time.Minute, func(grace time.Duration) error {
+						time.Sleep(grace)
+						return nil
+					})
+				})
+			}
+			synctest.Wait()
+			err := p.stop(t.Context(), clock.RealClock{}, grace, func(left time.Duration) error {
+				if left != want {
+					t.Errorf("of %v, %v are left, want %v", grace, left, want)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // Starts are as many at a time, and whoever waits gives up with its context.
