@@ -74,9 +74,9 @@ type Keeper struct {
 // Load restores what the files have. A file that can't be read does not keep the other
 // from being restored. What a kubelet was writing when it was killed is removed.
 func (k *Keeper) Load() error {
-	unfinished, _ := filepath.Glob(filepath.Join(k.Dir, ".*_pods_state.*")) // the pattern is a good one
-	for _, path := range unfinished {
-		if err := os.Remove(path); err != nil {
+	unfinished, _ := fs.Glob(os.DirFS(k.Dir), ".*_pods_state.*") // the pattern is a good one, whatever Dir is called
+	for _, name := range unfinished {
+		if err := os.Remove(filepath.Join(k.Dir, name)); err != nil {
 			k.Logger.Warn("what is left of an earlier kubelet's records can't be removed", zap.Error(err))
 		}
 	}

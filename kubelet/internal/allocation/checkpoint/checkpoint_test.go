@@ -57,7 +57,10 @@ func pod(uid types.UID, cpu string) *core.Pod {
 
 // What upstream's kubelet wrote is read, kept for pods that were not seen yet, and written as it was.
 func TestUpstreamsFiles(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "[kubelet") // which is no pattern
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	write(t, dir, upstreams, upstreams)
 	k := newKeeper(dir)
 	if err := k.Load(); err != nil {
