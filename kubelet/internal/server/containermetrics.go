@@ -103,7 +103,7 @@ func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats, pods ma
 	} else {
 		f.addStart(at.Time, r.of())
 		f.addMeasured(one, r)
-		if owner, ok := s.Pods.ByName(r.namespace, r.pod); ok && owner.UID == uid {
+		if owner, ok := s.Pods.ByName(r.namespace, r.pod); ok && owner.UID == uid && !ended(one) {
 			addLimits(f, owner, r.container, r.of())
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
 	"kctl/kubelet/internal/server/auth"
 )
 
@@ -104,5 +107,24 @@ func TestRowsWithoutGroups(t *testing.T) {
 	}
 	if strings.Contains(text, "/kubepods") {
 		t.Error("rows of groups that nobody told of")
+	}
+}
+
+// What has ended is limited no more: sums of limits are of what runs, as with cAdvisor. It still
+// takes room on the disk.
+func TestRowsOfWhatHasEnded(t *testing.T) {
+	n, _ := newNode(t)
+	f := samples{}
+	newServer(t, n, auth.Authentication{}).addContainer(f, &runtimeapi.ContainerStats{
+		Attributes:    &runtimeapi.ContainerAttributes{Id: "id-2", Labels: n.labels()},
+		WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 1}},
+	}, map[types.UID]row{})
+	for metric := range f {
+		if strings.HasPrefix(metric, "container_spec_") {
+			t.Errorf("%s: %v", metric, f[metric])
+		}
+	}
+	if len(f["container_fs_usage_bytes"]) != 1 {
+		t.Errorf("its room on the disk is not told: %v", f)
 	}
 }
