@@ -3,9 +3,11 @@ package command
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -84,5 +86,35 @@ func TestTerminated(t *testing.T) {
 		if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("after %v: the socket: %v", sent, err)
 		}
+	}
+}
+
+// What a script has put into its background is started without SIGINT, and goes on when
+// Ctrl-C ends what is in front.
+func TestInterruptIsNotForTheBackground(t *testing.T) {
+	if file := os.Getenv(asKctl); file != "" {
+		os.Exit(Main([]string{"kctl", "proxy", "--server=http://127.0.0.1:1", "--unix-socket=" + file}, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	program := exec.Command("/bin/sh", "-c", `trap "" INT; exec "$0" -test.run="^TestInterruptIsNotForTheBackground$"`, os.Args[0])
+	program.Env = append(os.Environ(), asKctl+"="+filepath.Join(t.TempDir(), "socket"))
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	about, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", program.Process.Pid))
+	if ignored := regexp.MustCompile(`SigIgn:\s*[0-9a-f]*[2367abef]\n`); err != nil || !ignored.Match(about) {
+		t.Errorf("SIGINT is not ignored: %v\n%s", err, about)
+	}
+	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Wait(); err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("it ended by %v", err)
 	}
 }
