@@ -218,14 +218,14 @@ func (r Rules) parseObject(document []byte, source string, line int) ([]Object, 
 	return r.split(content, source, line)
 }
 
-// inferType gives an item of a list of one kind (ConfigMapList, as a server answers it) the
-// type that its list implies.
+// inferType gives an item without a type, in a list of one kind (ConfigMapList, as a server
+// answers it), the one that its list implies.
 func inferType(item map[string]any, listKind, version string) {
-	kind := strings.TrimSuffix(listKind, "List")
-	if itemKind, _ := item["kind"].(string); itemKind != "" && item["apiVersion"] != nil || kind == "" {
-		return
+	itemKind, _ := item["kind"].(string)
+	itemVersion, _ := item["apiVersion"].(string)
+	if kind := strings.TrimSuffix(listKind, "List"); kind != "" && itemKind == "" && itemVersion == "" {
+		item["kind"], item["apiVersion"] = kind, version
 	}
-	item["kind"], item["apiVersion"] = kind, version
 }
 
 func (r Rules) split(content map[string]any, source string, line int) ([]Object, error) {
