@@ -230,6 +230,25 @@ func TestADirectoryHasAName(t *testing.T) {
 	}
 }
 
+// The programs are looked for where the user says, not where $PATH does.
+func TestBinariesOfThisDirectory(t *testing.T) {
+	here, elsewhere := t.TempDir(), t.TempDir()
+	t.Chdir(here)
+	t.Setenv("PATH", elsewhere)
+	o := UpOptions{BinDir: ".", Without: []string{Apiserver, Scheduler}}
+	put := func(dir string) {
+		if err := os.WriteFile(filepath.Join(dir, Kubelet), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if put(elsewhere); o.checkBuilt() == nil {
+		t.Error("a kubelet in $PATH is taken for the one in --bin-dir=.")
+	}
+	if put(here); o.checkBuilt() != nil {
+		t.Errorf("the kubelet in --bin-dir=.: %v", o.checkBuilt())
+	}
+}
+
 // Nothing is made on a machine that lacks the tools, or where programs are not built.
 func TestMissingToolsComeFirst(t *testing.T) {
 	if os.Geteuid() != 0 {

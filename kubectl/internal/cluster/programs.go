@@ -44,12 +44,16 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 	return out, err
 }
 
-// binaries are this program's own file and the directory of the others.
+// binaries are this program's own file and the directory of the others, both from the root:
+// of a path without a slash, as --bin-dir=. would make it, the system looks in $PATH.
 func (o UpOptions) binaries() (self, dir string, err error) {
 	if self, err = os.Executable(); err != nil {
 		return "", "", fmt.Errorf("find this program's own file: %w", err)
 	}
-	return self, cmp.Or(o.BinDir, filepath.Dir(self)), nil
+	if dir, err = filepath.Abs(cmp.Or(o.BinDir, filepath.Dir(self))); err != nil {
+		return "", "", fmt.Errorf("find --bin-dir: %w", err)
+	}
+	return self, dir, nil
 }
 
 // checkBuilt says which of the project's programs that are wanted is not there.
