@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -55,6 +56,24 @@ func TestDrainEvictsSideBySide(t *testing.T) {
 	c := kctl(t, host, "", "drain", "n", "--timeout=20s")
 	if c.want(t, 0); !strings.Contains(c.out.String(), "pod/a evicted\n") || !strings.Contains(c.out.String(), "pod/b evicted\n") {
 		t.Errorf("said %s", c.out.String())
+	}
+}
+
+// Pods whose namespace ends can't be evicted: they leave with it.
+func TestDrainOfANamespaceThatEnds(t *testing.T) {
+	refusing := func(causes ...metav1.StatusCause) func(http.ResponseWriter, *http.Request, string) {
+		return func(w http.ResponseWriter, r *http.Request, _ string) {
+			status(403, metav1.StatusReasonForbidden, "no", causes...)(w, r)
+		}
+	}
+	host := drained(t, refusing(metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}))
+	c := kctl(t, host, "", "drain", "n")
+	if c.want(t, 0); !strings.HasSuffix(c.out.String(), "node/n drained\n") {
+		t.Errorf("said %s", c.out.String())
+	}
+	host = drained(t, refusing())
+	if c := kctl(t, host, "", "drain", "n"); c.code != 1 {
+		t.Errorf("code %d: %s", c.code, c.err.String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,8 @@ func (d *drainOptions) evict(ctx context.Context, pod *core.Pod) error {
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
+		case apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			return nil // its namespace refuses evictions, but takes it away by itself
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return d.outOfTime(pod)
 		case !apierrors.IsTooManyRequests(err):
