@@ -1,16 +1,22 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/preferences"
 )
 
 // A selector that is none is refused before a node is cordoned.
@@ -126,5 +132,35 @@ func TestDrainOfSeveralNodes(t *testing.T) {
 	const want = "GET one, GET two, PATCH one, PATCH two, pods spec.nodeName=one, pods spec.nodeName=two"
 	if got := strings.Join(asked, ", "); got != want {
 		t.Errorf("asked %s, want %s", got, want)
+	}
+}
+
+// interrupting ends a context when a line has been written: the user has seen it, and has
+// pressed Ctrl-C.
+type interrupting struct {
+	at     string
+	cancel context.CancelFunc
+}
+
+func (w interrupting) Write(text []byte) (int, error) {
+	if string(text) == w.at {
+		w.cancel()
+	}
+	return len(text), nil
+}
+
+// What is interrupted has not drained the nodes, even if what it was doing was done.
+func TestDrainInterrupted(t *testing.T) {
+	t.Setenv(preferences.Environment, preferences.Off)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for _, at := range []string{"node/n already cordoned\n", "pod/a evicted\n", "node/n drained\n"} {
+		host := drained(t, func(http.ResponseWriter, *http.Request, string) {})
+		ctx, cancel := context.WithCancel(t.Context())
+		var complaint strings.Builder
+		c := frame.New(frame.Streams{In: strings.NewReader(""), Out: interrupting{at, cancel}, Err: &complaint}, clock.RealClock{})
+		code := run(ctx, c, []string{"--server", host, "--cache-dir", t.TempDir(), "drain", "n", "n"})
+		if code != frame.ExitInterrupted || complaint.Len() != 0 {
+			t.Errorf("at %q: code %d, complained %q", at, code, complaint.String())
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +101,11 @@ func (d *drainOptions) cordon(ctx context.Context, targets []lookup.Target) (nod
 	for i := range found {
 		name := found[i].GetName()
 		nodes = append(nodes, name)
-		if err := closing.schedule(ctx, targets[0], &found[i]); ctx.Err() != nil {
-			return nil, err
-		} else if err != nil {
+		err := closing.schedule(ctx, targets[0], &found[i])
+		if ctx.Err() != nil {
+			return nil, cmp.Or(err, ctx.Err())
+		}
+		if err != nil {
 			if err := d.say(d.Err, "error: unable to cordon node %q: %v", name, err); err != nil {
 				return nil, err
 			}
@@ -119,7 +122,7 @@ func (d *drainOptions) drainAll(ctx context.Context, nodes []string) error {
 	for _, node := range nodes {
 		err := d.drain(ctx, node)
 		if ctx.Err() != nil {
-			return err
+			return cmp.Or(err, ctx.Err())
 		}
 		line, to := "node/"+node+" "+d.DryRun.Mark("drained"), d.Out
 		if err != nil {
