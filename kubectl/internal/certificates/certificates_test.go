@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -199,6 +201,7 @@ func TestMakeRefusesWhatMakesNoSense(t *testing.T) {
 		"swapped pairs":       {swap("front-proxy-client", "apiserver-kubelet-client"), "is not signed by"},
 		"swapped users":       {func(d *Directory) error { return os.Rename(d.Kubeconfig("scheduler"), d.Kubeconfig("admin")) }, `is the certificate of "system:kube-scheduler", not of "kubernetes-admin"`},
 		"rubbish":             {func(d *Directory) error { return os.WriteFile(d.Path("apiserver.crt"), []byte("x"), 0o600) }, "no PEM certificate in it; put the right one back, or move it away and run `kctl pki init --dir "},
+		"rubbish authority":   {func(d *Directory) error { return os.WriteFile(d.Path("ca.crt"), []byte("x"), 0o600) }, "; put the right one back, or move it and all that the authority signed away and run `kctl pki init --dir "},
 		"no kubeconfig":       {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("x"), 0o600) }, "; put the right one back, or move it away and run `kctl pki init --dir "},
 		"rubbish kubeconfig":  {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("{"), 0o600) }, "admin.kubeconfig"},
 		"lost authority":      {func(d *Directory) error { return os.Remove(d.Path("ca.key")) }, ""},
@@ -223,6 +226,14 @@ func TestMakeRefusesWhatMakesNoSense(t *testing.T) {
 				t.Error("a key is shown")
 			}
 		})
+	}
+}
+
+// What a user may not read need not be damaged.
+func TestWhatMayNotBeReadIsNoDamage(t *testing.T) {
+	s := &state{entry: Entry{Authority: Authority}}
+	if said := (certificateFiles{}).instead(s, "it", &fs.PathError{Op: "open", Path: "x.key", Err: syscall.EACCES}); said != "" {
+		t.Errorf("said %q", said)
 	}
 }
 

@@ -56,13 +56,13 @@ func (s *state) add(k problemKind, format string, args ...any) {
 // it, nil for authorities.
 func (d *Directory) readState(e Entry, authority *state, now time.Time) *state {
 	s := &state{entry: e}
+	f := certificateFiles{d.file(e), d.keyFile(e), d.remedy(e), d.initial()}
 	pair, err := d.load(e)
 	if err != nil {
-		s.add(problemUnusable, "%v; put the right one back, or move it away and run %s", err, d.initial())
+		s.add(problemUnusable, "%v%s", err, f.instead(s, "it", err))
 		return s
 	}
 	s.pair = pair
-	f := certificateFiles{d.file(e), d.keyFile(e), d.remedy(e), d.initial()}
 	switch {
 	case len(pair.Cert) == 0 && len(pair.Key) == 0:
 		s.add(problemMissing, "%s is not there", f.cert)
@@ -72,7 +72,7 @@ func (d *Directory) readState(e Entry, authority *state, now time.Time) *state {
 		return s
 	}
 	if s.cert, err = parse(pair.Cert); err != nil {
-		s.add(problemUnusable, "%s: %v; put the right one back, or move it away and run %s", f.cert, err, f.initial)
+		s.add(problemUnusable, "%s: %v%s", f.cert, err, f.instead(s, "it", err))
 		return s
 	}
 	f.checkKey(s)
@@ -132,6 +132,19 @@ type certificateFiles struct{ cert, key, remedy, initial string }
 // initial is the command that makes what is not there.
 func (d *Directory) initial() string { return fmt.Sprintf("`kctl pki init --dir %s`", d.Dir) }
 
+// instead is what to do about files of no use. Those that this user may not read can be
+// good: nothing is to be done about them. Without an authority, what it signed is of no use
+// either, and in the way of another.
+func (f certificateFiles) instead(s *state, files string, err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return ""
+	}
+	if s.entry.Authority == "" {
+		files += " and all that the authority signed"
+	}
+	return fmt.Sprintf("; put the right one back, or move %s away and run %s", files, f.initial)
+}
+
 // remedy is what to do when an entry expires.
 func (d *Directory) remedy(e Entry) string {
 	if e.Authority == "" {
@@ -149,7 +162,7 @@ func (f certificateFiles) checkKey(s *state) {
 		return
 	}
 	if _, err := s.pair.TLS(); err != nil {
-		s.add(problemUnusable, "%s is not the key of %s; put the right one back, or move both away and run %s", f.key, f.cert, f.initial)
+		s.add(problemUnusable, "%s is not the key of %s%s", f.key, f.cert, f.instead(s, "both", err))
 	}
 	if info, err := os.Stat(f.key); err == nil && info.Mode().Perm()&0o027 != 0 {
 		s.problems = append(s.problems, problem{problemExposed, exposedKey(f.key, info.Mode())})
