@@ -225,6 +225,27 @@ func TestTableKeepsItsColumns(t *testing.T) {
 	golden.Compare(t, "table-watch", out.String())
 }
 
+// Where there is nothing at first, the header is as wide as the events to come.
+func TestTableOfEventsToCome(t *testing.T) {
+	var out bytes.Buffer
+	table := &Table{WithEvent: true}
+	columns := []metav1.TableColumnDefinition{{Name: "Name"}}
+	row := func(name string) metav1.TableRow {
+		return metav1.TableRow{Cells: []any{name}, Object: runtime.RawExtension{Raw: []byte(`{}`)}}
+	}
+	for event, rows := range [][]metav1.TableRow{nil, {row("a")}, {row("b")}} {
+		if err := table.Add(&metav1.Table{ColumnDefinitions: columns, Rows: rows}, []string{"", "ADDED", "MODIFIED"}[event]); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Flush(&out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "EVENT      NAME\nADDED      a\nMODIFIED   b\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
 // The tables of rollout history have less padding.
 func TestPadding(t *testing.T) {
 	var out bytes.Buffer

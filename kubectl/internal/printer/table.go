@@ -96,7 +96,7 @@ func (t *Table) shown(i int) bool {
 func (t *Table) headerCells() []string {
 	var cells []string
 	if t.WithEvent {
-		cells = append(cells, "EVENT")
+		cells = append(cells, eventCell("EVENT"))
 	}
 	if t.WithNamespace {
 		cells = append(cells, "NAMESPACE")
@@ -115,6 +115,9 @@ func (t *Table) headerCells() []string {
 	return cells
 }
 
+// eventCell is of one width for all events, so that those to come align.
+func eventCell(event string) string { return fmt.Sprintf("%-8s", event) }
+
 func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
 	meta, err := rowMeta(row)
 	if err != nil {
@@ -122,7 +125,7 @@ func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
 	}
 	var cells []string
 	if t.WithEvent {
-		cells = append(cells, fmt.Sprintf("%-8s", event)) // of one width, so that those to come align
+		cells = append(cells, eventCell(event))
 	}
 	if t.WithNamespace {
 		cells = append(cells, meta.Namespace)

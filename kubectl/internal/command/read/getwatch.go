@@ -17,7 +17,10 @@ func (g *getOptions) follow(ctx context.Context, targets []lookup.Target) error 
 	if len(targets) != 1 {
 		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
 	}
-	if g.sortBy != "" {
+	switch {
+	case g.sortBy != "" && g.watchOnly:
+		g.Warn("--watch-only requested, --sort-by will be ignored")
+	case g.sortBy != "":
 		g.Warn("--watch requested, --sort-by will be ignored for watch events received")
 	}
 	t := targets[0]
@@ -47,12 +50,12 @@ func (g *getOptions) followTable(ctx context.Context, t lookup.Target, options [
 		return err
 	}
 	version := content.ResourceVersion
-	if g.sortBy != "" {
-		if err := printer.SortTable(content, g.sortBy); err != nil {
-			return err
-		}
-	}
 	if !g.watchOnly {
+		if g.sortBy != "" {
+			if err := printer.SortTable(content, g.sortBy); err != nil {
+				return err
+			}
+		}
 		if err := out.Add(content, string(watch.Added)); err != nil {
 			return err
 		}
