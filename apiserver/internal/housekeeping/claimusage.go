@@ -62,7 +62,9 @@ func newClaimUsage(d *Dependencies) (*claimUsage, error) {
 	}
 	u.worker = newWorker(claimProtectionName, d, u.sync)
 	u.claims.OnChange(func(key informer.Key, old, now *claimUse) {
-		if now != nil && now.Recorded && (old == nil || now.Unused == "") {
+		// Also after the loop's own write: its users may have changed back before the informer
+		// had it, and then nothing was to do yet.
+		if now != nil && now.Recorded && (old == nil || *old != *now) {
 			u.worker.add(key)
 		}
 	})

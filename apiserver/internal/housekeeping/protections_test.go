@@ -149,6 +149,10 @@ func TestUnusedClaims(t *testing.T) {
 		is("the pod has ended", "disk", corev1.ConditionTrue, "NoPodsUsingPVC")
 		s.claims.Put(bound("pending", corev1.ClaimBound))
 		is("bound later", "pending", corev1.ConditionTrue, "NoPodsUsingPVC")
+		late := s.claims.Peek("shop", "pending").DeepCopyObject().(*corev1.PersistentVolumeClaim)
+		setUnused(late, true, metav1.Now())
+		s.claims.Put(late)
+		is("a write for a pod that has gone meanwhile", "pending", corev1.ConditionTrue, "NoPodsUsingPVC")
 	})
 }
 
