@@ -124,7 +124,7 @@ var (
 
 // Declare compiles a variable, for use by expressions that are compiled after
 // it. One that does not compile is declared nevertheless, with a dynamic type,
-// so that its users don't fail, too.
+// so that its users don't fail, too; so is an object, as in upstream.
 func (c *Compiler) Declare(name, text string) (*expression.Program, *apiservercel.Error) {
 	program, err := c.Compile(text)
 	t := cel.DynType
@@ -133,9 +133,4 @@ func (c *Compiler) Declare(name, text string) (*expression.Program, *apiserverce
 	}
 	c.variables.Fields[name] = apiservercel.NewDeclField(name, declareVariable(t), true, nil, nil)
 	return program, err
-}
-
-// DeclareDynamic declares a variable of any type, as upstream does where it checks types.
-func (c *Compiler) DeclareDynamic(name string) {
-	c.variables.Fields[name] = apiservercel.NewDeclField(name, apiservercel.DynType, true, nil, nil)
 }

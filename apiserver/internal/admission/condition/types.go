@@ -70,5 +70,19 @@ func declareNamespace() *apiservercel.DeclType {
 
 // declareVariable adds the type of a compiled variable to the declared ones.
 func declareVariable(t *cel.Type) *apiservercel.DeclType {
+	t = loosened(t)
 	return apiservercel.NewSimpleTypeWithMinSize(t.String(), t, nil, 0)
+}
+
+// loosened is a type of scalars, and of lists and maps of them; anything else in it may be anything.
+func loosened(t *cel.Type) *cel.Type {
+	switch t.Kind() {
+	case cel.BoolKind, cel.BytesKind, cel.DoubleKind, cel.DurationKind, cel.IntKind, cel.NullTypeKind, cel.StringKind, cel.TimestampKind, cel.UintKind:
+		return t
+	case cel.ListKind:
+		return cel.ListType(loosened(t.Parameters()[0]))
+	case cel.MapKind:
+		return cel.MapType(loosened(t.Parameters()[0]), loosened(t.Parameters()[1]))
+	}
+	return cel.DynType
 }

@@ -43,7 +43,7 @@ func Check(policy *admissionregistrationv1.ValidatingAdmissionPolicy, documents 
 			return nil, err
 		}
 		for _, v := range policy.Spec.Variables {
-			compiler.DeclareDynamic(v.Name)
+			_, _ = compiler.Declare(v.Name, v.Expression) // what is wrong with variables is not reported, as in upstream
 		}
 		compilers = append(compilers, typed{kind, compiler})
 	}

@@ -61,10 +61,13 @@ func TestTypesOfPolicies(t *testing.T) {
 		"!has(object.spec.strategy) || object.spec.strategy.rollingUpdate.maxSurge == 1",
 		"object.spec == params",
 		"object == oldObject && authorizer.requestResource.check('get').allowed()",
+		"variables.r == 'x' || variables.opt == 'x' || variables.images[0] == 1",
 	)...)
 	warned.Spec.Validations[6].MessageExpression = "'x' + object.spec.nope"
 	warned.Spec.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
-	warned.Spec.Variables = []admissionregistrationv1.Variable{{Name: "r", Expression: "object.spec.replicas"}, {Name: "wrong", Expression: "object.nope"}}
+	warned.Spec.Variables = []admissionregistrationv1.Variable{{Name: "r", Expression: "object.spec.replicas"}, {Name: "wrong", Expression: "object.nope"},
+		{Name: "opt", Expression: "object.?spec"}, {Name: "images", Expression: "object.spec.template.spec.containers.map(c, c.image)"},
+	}
 	for _, p := range []*admissionregistrationv1.ValidatingAdmissionPolicy{
 		warned, policy("any", []string{"*"}, v1, []string{"*"}, says("object.nope == 1")...),
 		policy("reviews", []string{"authentication.k8s.io"}, v1, []string{"tokenreviews"}, says("object.status.user.extra['a'][0] == 1")...),
@@ -91,6 +94,9 @@ func TestTypesOfPolicies(t *testing.T) {
 				"apps/v1, Kind=Deployment: ERROR: <input>:1:13: found no matching overload for '_==_' applied to '(Deployment.spec, params.ConfigMap)'\n | object.spec == params\n | ............^\n"},
 			{FieldRef: "spec.validations[6].messageExpression", Warning: "/v1, Kind=Pod: ERROR: <input>:1:18: undefined field 'nope'\n | 'x' + object.spec.nope\n | .................^\n\n" +
 				"apps/v1, Kind=Deployment: ERROR: <input>:1:18: undefined field 'nope'\n | 'x' + object.spec.nope\n | .................^\n"},
+			{FieldRef: "spec.validations[7].expression", Warning: "apps/v1, Kind=Deployment: ERROR: <input>:1:13: found no matching overload for '_==_' applied to '(int, string)'\n" +
+				" | variables.r == 'x' || variables.opt == 'x' || variables.images[0] == 1\n | ............^\nERROR: <input>:1:67: found no matching overload for '_==_' applied to '(string, int)'\n" +
+				" | variables.r == 'x' || variables.opt == 'x' || variables.images[0] == 1\n | ..................................................................^\n"},
 		},
 	} {
 		p := c.checked(policies, name)
