@@ -176,18 +176,25 @@ func (l Layout) mounts() ([]string, error) {
 // unescapeMount undoes proc(5)'s escapes.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
+// unmount takes away all mounts below the directory, also those that others hide: upstream's kubelet
+// binds its directory over itself. Whether any are left, mounts tells.
 func (l Layout) unmount() error {
-	points, err := l.mounts()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, point := range points {
-		if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-			errs = append(errs, fmt.Errorf("unmount %s: %w", point, err))
+	for left := 0; ; {
+		points, err := l.mounts()
+		if err != nil || len(points) == 0 || len(points) == left {
+			return err
+		}
+		left = len(points)
+		var errs []error
+		for _, point := range points {
+			if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // hidden
+				errs = append(errs, fmt.Errorf("unmount %s: %w", point, err))
+			}
+		}
+		if len(errs) > 0 {
+			return errors.Join(errs...)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 func (l Layout) removeBridge(ctx context.Context) error {

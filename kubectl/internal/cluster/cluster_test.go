@@ -302,6 +302,15 @@ func TestMountsAreSeen(t *testing.T) {
 	if points, err := l.mounts(); err != nil || !slices.Equal(points, []string{target}) {
 		t.Errorf("mounted: %q, %v", points, err)
 	}
+	over := l.Dir
+	l.Dir = filepath.Dir(over)
+	if err := unix.Mount(over, over, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(over, unix.MNT_DETACH) })
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []string{target, over}) {
+		t.Errorf("mounted: %q, %v", points, err)
+	}
 	if err := l.unmount(); err != nil {
 		t.Error(err)
 	}

@@ -70,7 +70,7 @@ func comesBackAfterAResize(t *testing.T, b *bed, end func(*bed)) {
 	sized.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	sized.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 	b.create(sized)
-	uid := b.waitPhase("sized", corev1.PodRunning).UID
+	b.waitPhase("sized", corev1.PodRunning)
 	refuse := func(refuses func(*http.Request, []byte) bool) {
 		b.api.mu.Lock()
 		defer b.api.mu.Unlock()
@@ -85,9 +85,9 @@ func comesBackAfterAResize(t *testing.T, b *bed, end func(*bed)) {
 		}
 		return len(containers) - 1
 	}
-	b.eventually("the resize", func() bool {
-		actual, _ := b.kubelet.allocations.Actual(uid, "main")
-		return actual.Requests.Cpu().String() == "200m" && restarts() == 1
+	b.eventually("the resize, and its record", func() bool {
+		recorded, err := os.ReadFile(filepath.Join(b.config.RootDir, "actuated_pods_state"))
+		return err == nil && strings.Contains(string(recorded), "200m") && restarts() == 1
 	})
 	end(b)
 	b.start()
