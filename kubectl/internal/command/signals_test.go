@@ -57,26 +57,37 @@ func TestSecondSignalEnds(t *testing.T) {
 	t.Error("signals did not end it")
 }
 
-// SIGTERM ends a command as it ends kubectl: by the signal, which supervisors don't take
-// for a failure, but with everything cleaned up before.
-func TestTerminated(t *testing.T) {
+// beProxy makes a test's process that startProxy has started kctl proxy.
+func beProxy() {
 	if file := os.Getenv(asKctl); file != "" {
 		os.Exit(Main([]string{"kctl", "proxy", "--server=http://127.0.0.1:1", "--unix-socket=" + file}, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
+}
+
+// startProxy starts a test's process again, as one that listens at the socket.
+func startProxy(t *testing.T, program *exec.Cmd, socket string) {
+	t.Helper()
+	program.Env = append(os.Environ(), asKctl+"="+socket)
+	out, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+}
+
+// SIGTERM ends a command as it ends kubectl: by the signal, which supervisors don't take
+// for a failure, but with everything cleaned up before.
+func TestTerminated(t *testing.T) {
+	beProxy()
 	for sent, want := range map[syscall.Signal]string{syscall.SIGTERM: "signal: terminated", syscall.SIGINT: "exit status 130"} {
 		socket := filepath.Join(t.TempDir(), "socket")
 		program := exec.Command(os.Args[0], "-test.run=^TestTerminated$")
-		program.Env = append(os.Environ(), asKctl+"="+socket)
-		out, err := program.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-			t.Fatalf("%q, %v", line, err)
-		}
+		startProxy(t, program, socket)
 		if err := program.Process.Signal(sent); err != nil {
 			t.Fatal(err)
 		}
@@ -92,21 +103,9 @@ func TestTerminated(t *testing.T) {
 // What a script has put into its background is started without SIGINT, and goes on when
 // Ctrl-C ends what is in front.
 func TestInterruptIsNotForTheBackground(t *testing.T) {
-	if file := os.Getenv(asKctl); file != "" {
-		os.Exit(Main([]string{"kctl", "proxy", "--server=http://127.0.0.1:1", "--unix-socket=" + file}, frame.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
-	}
+	beProxy()
 	program := exec.Command("/bin/sh", "-c", `trap "" INT; exec "$0" -test.run="^TestInterruptIsNotForTheBackground$"`, os.Args[0])
-	program.Env = append(os.Environ(), asKctl+"="+filepath.Join(t.TempDir(), "socket"))
-	out, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("%q, %v", line, err)
-	}
+	startProxy(t, program, filepath.Join(t.TempDir(), "socket"))
 	about, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", program.Process.Pid))
 	if ignored := regexp.MustCompile(`SigIgn:\s*[0-9a-f]*[2367abef]\n`); err != nil || !ignored.Match(about) {
 		t.Errorf("SIGINT is not ignored: %v\n%s", err, about)
