@@ -42,7 +42,7 @@ type MemoryDetails struct {
 	Cache, Mapped            uint64 // files, and those of them that are mapped
 	ActiveFile, InactiveFile uint64
 	Dirty, Writeback         uint64 // of files; 0 with cgroup v1
-	Kernel, Swap             uint64
+	Kernel                   uint64
 	Peak                     uint64 // the most that was used
 	Reservation, SwapLimit   uint64 // 0 for none
 	AtLimit, AtHigh, Killed  uint64 // how often it reached its limits, and processes were killed for it
@@ -54,18 +54,13 @@ type MemoryDetails struct {
 // tick is the unit in which cgroup v1 counts CPU time (USER_HZ), in nanoseconds.
 const tick = 1e9 / 100
 
-// ContainerDetails are those of a running container in a pod's group, or of its sandbox, by the
-// id: the runtime names the group after the id, with its own prefix and suffix.
+// ContainerDetails are those of a running container in a pod's group, or of its sandbox, by the id.
 func (m *Manager) ContainerDetails(pod *core.Pod, id string) (Details, error) {
-	g, err := m.group(podGroup(pod), nil)
+	at, err := m.containerGroup(pod, id)
 	if err != nil {
 		return Details{}, err
 	}
-	name, err := childOf(g.Path("memory"), id)
-	if err != nil {
-		return Details{}, err
-	}
-	return m.details(func(controller string) string { return filepath.Join(g.Path(controller), name) })
+	return m.details(at)
 }
 
 // PodDetails are those of a pod, its sandbox included.
@@ -131,7 +126,7 @@ func (d *Details) readUnified(at func(controller string) string, stat map[string
 	d.Memory = MemoryDetails{
 		Cache: stat["file"], Mapped: stat["file_mapped"], ActiveFile: stat["active_file"], InactiveFile: stat["inactive_file"],
 		Dirty: stat["file_dirty"], Writeback: stat["file_writeback"], Kernel: stat["kernel"],
-		Swap: countOf(dir, "memory.swap.current"), Peak: countOf(dir, "memory.peak"), // Linux 5.19
+		Peak:        countOf(dir, "memory.peak"), // Linux 5.19
 		Reservation: countOf(dir, "memory.min"), SwapLimit: boundOf(dir, "memory.swap.max"),
 		AtLimit: happened["max"], AtHigh: happened["high"], Killed: happened["oom_kill"],
 		PagesScanned: stat["pgscan"], PagesFreed: stat["pgsteal"],
@@ -154,7 +149,7 @@ func (d *Details) readV1(at func(controller string) string, stat map[string]uint
 	}
 	d.Memory = MemoryDetails{
 		Cache: stat["total_cache"], Mapped: stat["total_mapped_file"], ActiveFile: stat["total_active_file"], InactiveFile: stat["total_inactive_file"],
-		Kernel: countOf(dir, "memory.kmem.usage_in_bytes"), Swap: stat["total_swap"], Peak: countOf(dir, "memory.max_usage_in_bytes"),
+		Kernel: countOf(dir, "memory.kmem.usage_in_bytes"), Peak: countOf(dir, "memory.max_usage_in_bytes"),
 		Reservation: boundOf(dir, "memory.soft_limit_in_bytes"), SwapLimit: boundOf(dir, "memory.memsw.limit_in_bytes"),
 		AtLimit: countOf(dir, "memory.failcnt"), Killed: happened["oom_kill"],
 	}
@@ -164,20 +159,26 @@ func (d *Details) readV1(at func(controller string) string, stat map[string]uint
 // Process is the first process of a container, or of a pod's sandbox, by its id; 0 if
 // there is none.
 func (m *Manager) Process(pod *core.Pod, id string) (int, error) {
-	g, err := m.group(podGroup(pod), nil)
+	at, err := m.containerGroup(pod, id)
 	if err != nil {
 		return 0, err
 	}
-	dir := g.Path("memory")
-	name, err := childOf(dir, id)
-	if err != nil {
-		return 0, err
-	}
-	pids, err := cgroups.GetPids(filepath.Join(dir, name))
+	pids, err := cgroups.GetPids(at("memory"))
 	if err != nil || len(pids) == 0 {
 		return 0, err
 	}
 	return pids[0], nil
+}
+
+// containerGroup are the directories of a container in a pod's group, or of its sandbox, by the id:
+// the runtime names the group after the id, with its own prefix and suffix.
+func (m *Manager) containerGroup(pod *core.Pod, id string) (at func(controller string) string, err error) {
+	g, err := m.group(podGroup(pod), nil)
+	if err != nil {
+		return nil, err
+	}
+	name, err := childOf(g.Path("memory"), id)
+	return func(controller string) string { return filepath.Join(g.Path(controller), name) }, err
 }
 
 // childOf is the name of a container's group in a pod's.

@@ -23,6 +23,7 @@ type Usage struct {
 	Memory     uint64 // bytes
 	WorkingSet uint64 // bytes of it that the kernel would not reclaim first
 	RSS        uint64 // bytes of processes that belong to no file
+	Swap       uint64 // bytes
 	Limit      uint64 // bytes of memory; 0 for none
 	Pressure   Pressure
 	// Started is when its directory was last changed, which cAdvisor uses for that.
@@ -38,15 +39,25 @@ const unifiedMount = "/sys/fs/cgroup"
 const unlimited = 1 << 62
 
 // files are the names of the files that are read in a group, by version.
-type files struct{ usage, limit, inactive, rss, faults, major string }
+type files struct{ usage, limit, inactive, rss, swap, faults, major string }
 
 var (
-	filesOfV1 = files{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss", "total_pgfault", "total_pgmajfault"}
-	filesOfV2 = files{"memory.current", "memory.max", "inactive_file", "anon", "pgfault", "pgmajfault"}
+	filesOfV1 = files{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss", "total_swap", "total_pgfault", "total_pgmajfault"}
+	filesOfV2 = files{"memory.current", "memory.max", "inactive_file", "anon", "", "pgfault", "pgmajfault"}
 )
 
 // Usage is what a pod uses, its sandbox included.
 func (m *Manager) Usage(pod *core.Pod) (Usage, error) { return m.usage(podGroup(pod)) }
+
+// ContainerUsage is what a running container in a pod's group uses, or its sandbox, by the id.
+func (m *Manager) ContainerUsage(pod *core.Pod, id string) (Usage, error) {
+	at, err := m.containerGroup(pod, id)
+	if err != nil {
+		return Usage{}, err
+	}
+	u, _, err := m.usageAt(at)
+	return u, err
+}
 
 // UsageOfPods is what all pods use together.
 func (m *Manager) UsageOfPods() (Usage, error) { return m.usage(podsGroup) }
@@ -146,5 +157,14 @@ func memoryOf(dir string) (u Usage, stat map[string]uint64, err error) {
 	}
 	u.RSS, u.PageFaults, u.MajorPageFaults = stat[of.rss], stat[of.faults], stat[of.major]
 	u.WorkingSet = u.Memory - min(u.Memory, stat[of.inactive])
+	u.Swap = of.swapOf(dir, stat)
 	return u, stat, nil
+}
+
+// swapOf is what a group has in swap, which cgroup v2 tells in a file of its own.
+func (f files) swapOf(dir string, stat map[string]uint64) uint64 {
+	if f.swap == "" {
+		return countOf(dir, "memory.swap.current")
+	}
+	return stat[f.swap]
 }

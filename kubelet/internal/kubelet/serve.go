@@ -50,7 +50,7 @@ func (k *Kubelet) newServer() (*server.Server, error) {
 		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
 		Configz: func() any { return k.config.Effective() },
 		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
-		Groups:  k.groupUsage, ContainerGroup: k.groupDetails, ClassGroups: k.classDetails, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,
+		Groups:  k.groupUsage, GroupDetails: k.groupDetails, ClassGroups: k.classDetails, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,
 		PodUsage: k.usages.get, ProbeMetrics: k.metrics.Probes.Registry,
 		Tracer:      k.tracer,
 		Machine:     func() corev1.NodeStatus { return k.node.Node().Status },

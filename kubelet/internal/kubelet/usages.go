@@ -117,8 +117,9 @@ func podUsage(one *eviction.Usage, at metav1.Time) server.PodUsage {
 	return usage
 }
 
-// groupUsage is what a pod's group uses, or, without a uid, what all pods use together.
-func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
+// groupUsage is what a pod's container or sandbox uses, the whole pod without an id, or, without
+// a uid, what all pods use together.
+func (k *Kubelet) groupUsage(uid types.UID, id string) (usage cgroup.Usage, known bool) {
 	if !k.config.CgroupsPerQOS {
 		return usage, false
 	}
@@ -130,7 +131,12 @@ func (k *Kubelet) groupUsage(uid types.UID) (usage cgroup.Usage, known bool) {
 	if !known {
 		return usage, false
 	}
-	usage, err := k.cgroups.Usage(pod)
+	var err error
+	if id == "" {
+		usage, err = k.cgroups.Usage(pod)
+	} else {
+		usage, err = k.cgroups.ContainerUsage(pod, id)
+	}
 	return usage, err == nil // it may be gone
 }
 

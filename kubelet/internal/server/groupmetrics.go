@@ -37,6 +37,7 @@ func (f samples) addDetails(d cgroup.Details, now time.Time, r row) {
 	f.addUsage(d.Usage, now, r)
 	f.addCPU(d.CPU, ms, of)
 	f.addMemory(d.Memory, ms, of)
+	f.add("container_memory_swap", of, fmt.Sprint(d.Usage.Swap), ms)
 	f.plain("container_creation_time_seconds", of, fmt.Sprint(d.Usage.Started.Unix()))
 	f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(d.Usage.Limit))
 	files, sockets := node.OpenFiles(d.Processes)
@@ -81,7 +82,7 @@ func (f samples) addMemory(m cgroup.MemoryDetails, ms int64, of string) {
 		"container_memory_cache": m.Cache, "container_memory_mapped_file": m.Mapped,
 		"container_memory_total_active_file_bytes": m.ActiveFile, "container_memory_total_inactive_file_bytes": m.InactiveFile,
 		"container_memory_file_dirty_bytes": m.Dirty, "container_memory_file_writeback_bytes": m.Writeback,
-		"container_memory_kernel_usage": m.Kernel, "container_memory_swap": m.Swap, "container_memory_max_usage_bytes": m.Peak,
+		"container_memory_kernel_usage": m.Kernel, "container_memory_max_usage_bytes": m.Peak,
 		"container_memory_failcnt": m.AtLimit, "container_memory_events_max_total": m.AtLimit, "container_memory_events_high_total": m.AtHigh,
 		"container_oom_events_total":    m.Killed,
 		"container_memory_pgscan_total": m.PagesScanned, "container_memory_pgsteal_total": m.PagesFreed,

@@ -239,21 +239,21 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 				Interfaces: []machine.Interface{{Name: "eth0", RxBytes: 11}},
 			}, nil
 		},
-		Groups: func(uid types.UID) (cgroup.Usage, bool) {
-			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100, Pressure: waited}, uid == "" || uid == "uid-1"
+		Groups: func(uid types.UID, id string) (cgroup.Usage, bool) {
+			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100, Pressure: waited}, (uid == "" || uid == "uid-1") && (id == "" || id == "id-1")
 		},
 		Daemons: func() map[string]cgroup.Usage {
 			return map[string]cgroup.Usage{"kubelet": {Path: "/system.slice/kubelet.service", CPU: 4e9, Memory: 9, WorkingSet: 8, RSS: 7, PageFaults: 6, MajorPageFaults: 5, Started: time.Unix(1, 0)}}
 		},
-		ContainerGroup: func(_ types.UID, id string) (cgroup.Details, bool) {
+		GroupDetails: func(_ types.UID, id string) (cgroup.Details, bool) {
 			of := map[string]string{"id-1": "/kubepods/poduid-1/id-1", "box-1": "/kubepods/poduid-1/box-1", "": "/kubepods/poduid-1"}
 			return cgroup.Details{
-				Usage: cgroup.Usage{Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Limit: 8192, PageFaults: 23, MajorPageFaults: 24, Pressure: waited, Started: time.Unix(2, 0)},
+				Usage: cgroup.Usage{Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Swap: 16, Limit: 8192, PageFaults: 23, MajorPageFaults: 24, Pressure: waited, Started: time.Unix(2, 0)},
 				CPU: cgroup.CPUDetails{
 					User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Bursts: 3, BurstTime: 25e8, Shares: 102, Quota: 25000, Period: 100000,
 				},
 				Memory: cgroup.MemoryDetails{
-					Cache: 11, Mapped: 12, Peak: 13, Swap: 16, AtLimit: 17, Killed: 18, ActiveFile: 25, InactiveFile: 26, Kernel: 27, Reservation: 28, SwapLimit: 29,
+					Cache: 11, Mapped: 12, Peak: 13, AtLimit: 17, Killed: 18, ActiveFile: 25, InactiveFile: 26, Kernel: 27, Reservation: 28, SwapLimit: 29,
 					Dirty: 30, Writeback: 31, AtHigh: 32, PagesScanned: 33, PagesFreed: 34, RefaultsFile: 35, RefaultsAnonymous: 36,
 				},
 				Tasks: 14, MaxTasks: 15, Processes: []int{os.Getpid()},

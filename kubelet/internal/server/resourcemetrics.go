@@ -163,7 +163,7 @@ func (f samples) addStarts(all []*runtimeapi.ContainerStats, status func(types.U
 
 // addContainers adds the usage of containers, and of their pods: as the sum, or from
 // the pods' control groups if they have some.
-func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID) (cgroup.Usage, bool), now time.Time) {
+func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(types.UID, string) (cgroup.Usage, bool), now time.Time) {
 	pods := map[string]*podSum{}
 	for _, one := range all {
 		labels := one.GetAttributes().GetLabels()
@@ -181,7 +181,7 @@ func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(typ
 	}
 	for of, pod := range pods {
 		if groups != nil && pod.cpu.known && pod.memory.known {
-			if whole, known := groups(pod.uid); known {
+			if whole, known := groups(pod.uid, ""); known {
 				pod.cpu, pod.memory = total{whole.CPU, now.UnixNano(), true}, total{whole.WorkingSet, now.UnixNano(), true}
 			}
 		}

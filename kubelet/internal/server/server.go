@@ -86,16 +86,16 @@ type Config struct {
 	// PodUsage is the last measurement of pods' disk usage and numbers of
 	// processes; may be nil.
 	PodUsage func(ctx context.Context) map[types.UID]PodUsage
-	// Groups is the usage of a pod's control group, or, without a uid, of that of all
-	// pods; false if there is none. May be nil.
-	Groups func(uid types.UID) (cgroup.Usage, bool)
+	// Groups is the usage of a control group: of a pod's container by its id, without an id of
+	// the pod, and without a uid of all pods; false if there is none. May be nil.
+	Groups func(pod types.UID, id string) (cgroup.Usage, bool)
 	// Daemons is the usage of the groups of the kubelet and of the container runtime,
 	// by their names in the summary. May be nil.
 	Daemons func() map[string]cgroup.Usage
-	// ContainerGroup is what the group of a pod's container reports, by the id of the
+	// GroupDetails is what the group of a pod's container reports, by the id of the
 	// container or of the sandbox; of the pod itself without an id. It is false if there is none.
 	// May be nil.
-	ContainerGroup func(pod types.UID, id string) (cgroup.Details, bool)
+	GroupDetails func(pod types.UID, id string) (cgroup.Details, bool)
 	// ClassGroups is what the groups above the pods' report; may be nil.
 	ClassGroups func() []cgroup.Details
 	// Interfaces is the traffic of a pod's interfaces, by its sandbox's id; nil if the

@@ -26,7 +26,7 @@ func (s *Server) summary(c *gin.Context) {
 	if !ok {
 		return
 	}
-	summary := summaryOf(s.NodeName, all, s.containerGroup)
+	summary := summaryOf(s.NodeName, all, s.Groups)
 	s.addStarts(summary)
 	s.addGroups(summary)
 	var usage node.Usage
@@ -155,13 +155,13 @@ func (s *Server) containerGroup(of *runtimeapi.ContainerStats) (cgroup.Details, 
 // group is what the group of a pod's container or sandbox reports, or without an id that of the
 // pod.
 func (s *Server) group(pod types.UID, id string) (cgroup.Details, bool) {
-	if s.ContainerGroup == nil {
+	if s.GroupDetails == nil {
 		return cgroup.Details{}, false
 	}
-	return s.ContainerGroup(pod, id)
+	return s.GroupDetails(pod, id)
 }
 
-func summaryOf(node string, all []*runtimeapi.ContainerStats, group func(*runtimeapi.ContainerStats) (cgroup.Details, bool)) *stats.Summary {
+func summaryOf(node string, all []*runtimeapi.ContainerStats, groups func(types.UID, string) (cgroup.Usage, bool)) *stats.Summary {
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: node}, Pods: []stats.PodStats{}}
 	index := map[string]int{}
 	for _, one := range all {
@@ -180,8 +180,10 @@ func summaryOf(node string, all []*runtimeapi.ContainerStats, group func(*runtim
 		}
 		pod := &summary.Pods[i]
 		container := containerStats(one)
-		if usage, known := group(one); known {
-			addContainerGroup(&container, usage)
+		if groups != nil {
+			if usage, known := groups(types.UID(uid), one.GetAttributes().GetId()); known {
+				addContainerGroup(&container, usage)
+			}
 		}
 		pod.Containers = append(pod.Containers, container)
 		pod.CPU = addCPU(pod.CPU, container.CPU)
@@ -226,14 +228,14 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 }
 
 // addContainerGroup adds what runtimes need not report.
-func addContainerGroup(c *stats.ContainerStats, u cgroup.Details) {
+func addContainerGroup(c *stats.ContainerStats, u cgroup.Usage) {
 	now := metav1.Time{}
 	if c.Memory != nil {
 		now = c.Memory.Time
 	}
-	c.IO = addPressure(now, u.Usage.Pressure, c.CPU, c.Memory)
+	c.IO = addPressure(now, u.Pressure, c.CPU, c.Memory)
 	if c.Swap == nil {
-		c.Swap = &stats.SwapStats{Time: now, SwapUsageBytes: &u.Memory.Swap}
+		c.Swap = &stats.SwapStats{Time: now, SwapUsageBytes: &u.Swap}
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *Server) addGroups(summary *stats.Summary) {
 	now := metav1.NewTime(s.Clock.Now())
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
-		if usage, known := s.Groups(types.UID(pod.PodRef.UID)); known {
+		if usage, known := s.Groups(types.UID(pod.PodRef.UID), ""); known {
 			pod.CPU, pod.Memory = groupStats(now, usage, pod.CPU)
 			pod.IO = addPressure(now, usage.Pressure, pod.CPU, pod.Memory)
 		}
@@ -70,7 +70,7 @@ func (s *Server) addGroups(summary *stats.Summary) {
 	if s.Daemons != nil {
 		system = s.Daemons()
 	}
-	if usage, known := s.Groups(""); known {
+	if usage, known := s.Groups("", ""); known {
 		system[stats.SystemContainerPods] = usage
 	}
 	for _, name := range slices.Sorted(maps.Keys(system)) {
