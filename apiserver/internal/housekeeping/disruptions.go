@@ -2,7 +2,7 @@ package housekeeping
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -85,12 +85,14 @@ func (l *disruptions) follow(ctx context.Context) error {
 			}
 			continue
 		}
-		failures++
 		err := l.watch(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil {
+		if err == nil {
+			failures = 0
+		} else {
+			failures++
 			l.Logger.Debug("following the pods of disruption budgets, again", zap.Error(err))
 			select {
 			case <-ctx.Done():
@@ -126,24 +128,32 @@ func (l *disruptions) watch(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			if event.Type == "ERROR" {
-				return fmt.Errorf("the watch of pods failed")
-			}
-			if event.Type == "BOOKMARK" {
-				continue
-			}
-			obj := event.Object.Object
-			if obj == nil {
-				if obj, err = l.pods.Decode(event.Object); err != nil {
-					return err
-				}
-			}
-			// All budgets of the namespace: the pod may have belonged to another before.
-			for _, b := range l.budgets.ByIndex(obj.GetNamespace()) {
-				l.worker.addAfter(informer.Key{Namespace: b.Namespace, Name: b.Name}, podChangeDelay)
+			if err := l.seen(event); err != nil {
+				return err
 			}
 		}
 	}
+}
+
+// seen lets the budgets be counted again that a pod's event may change.
+func (l *disruptions) seen(event cache.WatchEvent) (err error) {
+	switch event.Type {
+	case "ERROR":
+		return errors.New("the watch of pods failed")
+	case "BOOKMARK":
+		return nil
+	}
+	obj := event.Object.Object
+	if obj == nil {
+		if obj, err = l.pods.Decode(event.Object); err != nil {
+			return err
+		}
+	}
+	// All budgets of the namespace: the pod may have belonged to another before.
+	for _, b := range l.budgets.ByIndex(obj.GetNamespace()) {
+		l.worker.addAfter(informer.Key{Namespace: b.Namespace, Name: b.Name}, podChangeDelay)
+	}
+	return nil
 }
 
 func (l *disruptions) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
