@@ -3,6 +3,7 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,12 +117,24 @@ func TestAFullDisk(t *testing.T) {
 	if err := os.Mkdir(stuff, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	granted := filepath.Join(b.config.RootDir, "allocated_pods_state")
+	b.eventually("the pod to be recorded", func() bool {
+		record, _ := os.ReadFile(granted)
+		return strings.Contains(string(record), string(before.UID))
+	})
 	fill(t, func(i int) error {
 		return os.WriteFile(filepath.Join(stuff, fmt.Sprint(i%100)), make([]byte, (i/100+1)*4096), 0o600)
 	})
 
 	b.create(withInfo("later"))
 	b.waitEvent("later", "FailedMount", "no space left on device")
+	b.eventually("the record that can't be changed to be taken away", func() bool {
+		_, err := os.Stat(granted)
+		return errors.Is(err, fs.ErrNotExist)
+	})
+	fill(t, func(i int) error { // the room that it had
+		return os.WriteFile(filepath.Join(stuff, fmt.Sprint("more-", i)), make([]byte, 4096), 0o600)
+	})
 	b.create(shellPod("plain", forever)) // there is no room for its hosts file
 	b.api.wait("plain to say why it does not run", func() bool {
 		pod := b.api.pod("plain")
