@@ -47,7 +47,6 @@ func Main(cmd *cobra.Command) {
 // exitCode returns why the program ends, and its exit code. A cancelled context
 // is an ordinary end only if a signal asked for it.
 func exitCode(name string, err error, signalled bool) int {
-	var usage *UsageError
 	switch {
 	case err == nil, signalled && errors.Is(err, context.Canceled):
 		return ExitOK
@@ -57,7 +56,7 @@ func exitCode(name string, err error, signalled bool) int {
 		message += "; " + todo
 	}
 	fmt.Fprintln(os.Stderr, message)
-	if errors.As(err, &usage) {
+	if _, ok := errors.AsType[*UsageError](err); ok {
 		return ExitUsage
 	}
 	return ExitError

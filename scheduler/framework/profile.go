@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -59,8 +60,8 @@ func (p *Profile) RunReserve(ctx context.Context, state *CycleState, pod *PodInf
 
 // RunUnreserve undoes RunReserve, in the opposite order.
 func (p *Profile) RunUnreserve(ctx context.Context, state *CycleState, pod *PodInfo, node string) {
-	for i := len(p.Reserve) - 1; i >= 0; i-- {
-		p.Reserve[i].Unreserve(ctx, state, pod, node)
+	for _, plugin := range slices.Backward(p.Reserve) {
+		plugin.Unreserve(ctx, state, pod, node)
 	}
 }
 

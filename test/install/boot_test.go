@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -220,8 +221,8 @@ func (m *machine) halt() {
 				}
 				return nil
 			})
-			for i := len(groups) - 1; i >= 0; i-- { // the groups are sorted, children after their parents
-				err = errors.Join(err, os.Remove(groups[i]))
+			for _, group := range slices.Backward(groups) { // the groups are sorted, children after their parents
+				err = errors.Join(err, os.Remove(group))
 			}
 			return err
 		})

@@ -114,14 +114,14 @@ func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.Certif
 	if parsed.Subject.CommonName == r.Spec.Username {
 		kinds = append(kinds, struct{ subresource, message string }{"selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."})
 	}
-	for i := len(kinds) - 1; i >= 0; i-- {
-		decision, _, err := a.authorizer.Authorize(ctx, selfApprovalAttributes(r, kinds[i].subresource))
+	for _, kind := range slices.Backward(kinds) {
+		decision, _, err := a.authorizer.Authorize(ctx, selfApprovalAttributes(r, kind.subresource))
 		if err != nil {
 			return 0, fmt.Errorf("ask whether %q may have a kubelet's certificate: %w", r.Spec.Username, err)
 		}
 		if decision == authz.Allow {
 			return 0, a.write(ctx, r, certificatesigningrequest.Approval, func(r *certificatesv1.CertificateSigningRequest) {
-				r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateApproved, "AutoApproved", kinds[i].message))
+				r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateApproved, "AutoApproved", kind.message))
 			})
 		}
 	}

@@ -101,8 +101,7 @@ func coerceMetadata(object map[string]any, path string) ([]string, error) {
 	}
 	var unknown []string
 	for _, one := range strict {
-		var at kjson.FieldError
-		if errors.As(one, &at) {
+		if at, ok := errors.AsType[kjson.FieldError](one); ok {
 			unknown = append(unknown, join(path, "metadata."+at.FieldPath()))
 		}
 	}

@@ -176,8 +176,7 @@ const maxNameLength = 4096
 
 // printableError makes an error about a file whose name a container chose fit for a terminal.
 func printableError(err error) error {
-	var about *fs.PathError
-	if errors.As(err, &about) {
+	if about, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s %q: %w", about.Op, about.Path, about.Err)
 	}
 	return err

@@ -66,8 +66,7 @@ func (c *Cluster) checkAdmission(ctx context.Context, token *Token, node string)
 }
 
 func withoutQuery(err error) string {
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return failed.Err.Error()
 	}
 	return err.Error()

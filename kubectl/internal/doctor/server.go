@@ -230,8 +230,7 @@ func (s *Server) get(ctx context.Context, path string) (status int, header http.
 	if err != nil && ctx.Err() != nil {
 		return 0, nil, nil, fmt.Errorf("no answer within %s", answerWithin)
 	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
 	if err != nil {

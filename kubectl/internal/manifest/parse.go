@@ -60,8 +60,7 @@ func (r Rules) parseJSON(data []byte, source string) ([]Object, error) {
 		}
 		if err != nil {
 			at := len(data)
-			var syntax *json.SyntaxError
-			if errors.As(err, &syntax) {
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 				at = int(syntax.Offset)
 			}
 			return nil, parseError(source, lineAt(data, at), err)

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -180,9 +181,9 @@ func problem(pod *core.Pod, events []core.Event) string {
 		}
 	}
 	// Problems with sandboxes and volumes are not in the status, only in events.
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type == corev1.EventTypeWarning && !toldByStatus[events[i].Reason] && !harmless[events[i].Reason] {
-			return join(events[i].Reason, events[i].Message)
+	for _, event := range slices.Backward(events) {
+		if event.Type == corev1.EventTypeWarning && !toldByStatus[event.Reason] && !harmless[event.Reason] {
+			return join(event.Reason, event.Message)
 		}
 	}
 	return ""

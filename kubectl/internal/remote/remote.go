@@ -66,8 +66,7 @@ func Join(ctx context.Context, config *clientrest.Config, address *url.URL, s St
 	if typed.left.Load() {
 		return ErrDetached
 	}
-	var coded exec.CodeExitError
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[exec.CodeExitError](err); ok {
 		return &ExitError{Code: coded.Code}
 	}
 	return err

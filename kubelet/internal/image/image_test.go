@@ -84,8 +84,7 @@ func request(image string, policy corev1.PullPolicy, secrets ...*core.Secret) Re
 }
 
 func reasonOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
 	}
 	return fmt.Sprint(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,8 +114,8 @@ func (b *bed) removeGroups() {
 			}
 			return nil
 		})
-		for i := len(groups) - 1; i >= 0; i-- {
-			_ = os.Remove(groups[i])
+		for _, group := range slices.Backward(groups) {
+			_ = os.Remove(group)
 		}
 	}
 }

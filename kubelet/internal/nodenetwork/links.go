@@ -148,8 +148,7 @@ func vxlan(underlay netip.Addr, parent netlink.Link) (netlink.Link, error) {
 // findVXLAN returns the link, or nil.
 func findVXLAN() (netlink.Link, error) {
 	link, err := netlink.LinkByName(vxlanLink)
-	var missing netlink.LinkNotFoundError
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[netlink.LinkNotFoundError](err); ok {
 		return nil, nil
 	}
 	return link, err

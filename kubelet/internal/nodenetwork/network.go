@@ -135,8 +135,7 @@ func (n *Network) Run(ctx context.Context) error {
 }
 
 func (n *Network) tell(err error) {
-	var wait waiting
-	if errors.As(err, &wait) {
+	if wait, ok := errors.AsType[waiting](err); ok {
 		n.options.Logger.Info("the node's network waits", zap.String("for", string(wait)))
 		return
 	}

@@ -43,8 +43,7 @@ func (s *podSync) startContainer(c podactions.Start) bool {
 		s.started(c.Name)
 		return true
 	}
-	var noImage *image.Error
-	if errors.As(err, &noImage) {
+	if noImage, ok := errors.AsType[*image.Error](err); ok {
 		if s.ctx.Err() == nil {
 			s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "Failed", "Error: %s", noImage.Reason)
 		}
@@ -55,8 +54,7 @@ func (s *podSync) startContainer(c podactions.Start) bool {
 		return false
 	}
 	s.fail(fmt.Errorf("container %s of pod %s/%s: %w", c.Name, s.pod.Namespace, s.pod.Name, err))
-	var failed *startError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*startError](err); ok {
 		message := cri.Message(failed.err)
 		if failed.reason != runtimestate.ReasonPostStartHook { // which has an event of its own
 			s.Events.ContainerEventf(s.pod, fieldPath, corev1.EventTypeWarning, "Failed", "Error: %s", message)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -109,8 +110,8 @@ func endOfLog(ctx context.Context, path string) string {
 		size += len(part)
 	}
 	var out strings.Builder
-	for i := len(text) - 1; i >= 0; i-- {
-		out.WriteString(text[i])
+	for _, part := range slices.Backward(text) {
+		out.WriteString(part)
 	}
 	message := out.String()
 	if len(message) > maxMessageLogBytes {

@@ -40,8 +40,7 @@ func (s *Server) checkpoint(c *gin.Context) {
 		err = s.Runtime.CheckpointContainer(ctx, id, archive, time.Duration(timeout)*time.Second)
 	}
 	if err != nil {
-		var call *cri.Error
-		if errors.As(err, &call) {
+		if call, ok := errors.AsType[*cri.Error](err); ok {
 			err = call.Err // with the runtime's own code, which tells callers that it can't
 		}
 		s.refuse(c, http.StatusInternalServerError, fmt.Errorf("checkpointing of %s/%s/%s failed (%w)", pod.Namespace, pod.Name, container, err))

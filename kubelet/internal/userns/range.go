@@ -39,8 +39,7 @@ func (r Range) overlaps(o Range) bool { return r.First < o.end() && o.First < r.
 // user or program, pods get any ids except the host's own, the first 65,536.
 func Configured(ctx context.Context) (Range, error) {
 	if _, err := user.Lookup(owner); err != nil {
-		var unknown user.UnknownUserError
-		if errors.As(err, &unknown) {
+		if _, ok := errors.AsType[user.UnknownUserError](err); ok {
 			return everything(), nil
 		}
 		return Range{}, fmt.Errorf("looking for the user %s, whose subordinate ids are for pods: %w", owner, err)

@@ -83,8 +83,7 @@ func (a *attempt) schedulingCycle(ctx context.Context) (waits map[string]time.Du
 func (a *attempt) schedulePod(ctx context.Context) (ScheduleResult, error) {
 	a.Cache.Update(a.placer.snapshot)
 	result, err := a.placer.schedulePod(ctx, a.profile, a.state, a.queued.PodInfo, a.stamp)
-	var fit *framework.FitError
-	if errors.As(err, &fit) {
+	if fit, ok := errors.AsType[*framework.FitError](err); ok {
 		err = a.runPostFilter(ctx, fit)
 	}
 	a.Metrics.AlgorithmDuration.Observe(a.Clock.Since(a.begun).Seconds())

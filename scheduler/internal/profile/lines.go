@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,8 +75,7 @@ func (s source) locate(below string, err error) error {
 		return err
 	}
 	text := err.Error()
-	var field *fieldError
-	if errors.As(err, &field) {
+	if field, ok := errors.AsType[*fieldError](err); ok {
 		below, text = join(below, field.path), field.err.Error()
 	}
 	for _, pattern := range []*regexp.Regexp{unknownField, leadingField} {
@@ -143,9 +143,9 @@ func item(list *yaml.Node, element string) *yaml.Node {
 		}
 		return nil
 	}
-	for i := len(list.Content) - 1; i >= 0; i-- {
-		if _, name := member(list.Content[i], "name"); name != nil && name.Value == element {
-			return list.Content[i]
+	for _, candidate := range slices.Backward(list.Content) {
+		if _, name := member(candidate, "name"); name != nil && name.Value == element {
+			return candidate
 		}
 	}
 	return nil

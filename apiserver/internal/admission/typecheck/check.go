@@ -81,8 +81,7 @@ func warnings(policy *admissionregistrationv1.ValidatingAdmissionPolicy, compile
 
 // problem words what is wrong with an expression for one type, as upstream.
 func problem(kind schema.GroupVersionKind, err *apiservercel.Error) string {
-	var compilation *apiservercel.CompilationError
-	if errors.As(err.Cause, &compilation) {
+	if compilation, ok := errors.AsType[*apiservercel.CompilationError](err.Cause); ok {
 		return fmt.Sprintf("%v: %s\n", kind, compilation.Issues)
 	}
 	return fmt.Sprintf("%v: type checking error: %v\n", kind, err)

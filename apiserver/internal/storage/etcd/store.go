@@ -201,8 +201,7 @@ func classify(err error) error {
 // isUnavailable recognises an etcd without a leader or overloaded, a broken
 // connection, and a request that timed out.
 func isUnavailable(err error) bool {
-	var fromServer rpctypes.EtcdError
-	if errors.As(err, &fromServer) {
+	if fromServer, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return fromServer.Code() == codes.Unavailable
 	}
 	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded

@@ -55,8 +55,7 @@ func (c *CLI) Report(ctx context.Context, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	var code ExitCode
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[ExitCode](err); ok {
 		return int(code)
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -102,16 +101,14 @@ func (c *CLI) Text(err error) string {
 	if status, from := statusOf(err); status != nil {
 		return statusText(status, from) + withoutTLS(status) + withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
 	}
-	var noKind *discover.NoKindError
-	if errors.As(err, &noKind) {
+	if _, ok := errors.AsType[*discover.NoKindError](err); ok {
 		return "error: " + err.Error() + "\nensure CRDs are installed first"
 	}
 	var wrong utilerrors.Aggregate
 	if clientcmd.IsConfigurationInvalid(err) && errors.As(err, &wrong) {
 		return configurationText(wrong.Errors())
 	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return c.connectionText(failed) + c.certificateAdvice(strings.Contains(failed.Err.Error(), "remote error: tls"))
 	}
 	return "error: " + strings.TrimPrefix(err.Error(), "error: ") + hint(err) + withoutRoom(err.Error())

@@ -227,8 +227,7 @@ func resourceTypes(ctx context.Context, c *frame.CLI, list string) ([]discover.R
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		resource, err := discovery.Named(ctx, name)
-		var unknown *discover.NoResourceError
-		if errors.As(err, &unknown) {
+		if _, ok := errors.AsType[*discover.NoResourceError](err); ok {
 			category, categoryErr := discovery.InCategory(ctx, name)
 			if categoryErr == nil && len(category) > 0 {
 				add(category...)

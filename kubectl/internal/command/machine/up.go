@@ -46,8 +46,7 @@ that will change.`,
 			}
 			result, err := cluster.Up(cmd.Context(), o, progressTo(cmd))
 			if err != nil {
-				var partial *cluster.PartialError
-				if errors.As(err, &partial) {
+				if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
 					dir := frame.ShellWord(partial.Dir)
 					fmt.Fprintf(cmd.ErrOrStderr(), "What was started runs on: \"kctl up --dir %s\" goes on from there, \"kctl down --dir %s\" takes it away.\n", dir, dir)
 				}

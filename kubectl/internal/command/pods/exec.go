@@ -342,8 +342,7 @@ func (j *attachOptions) joinAddress(pod *core.Pod, subresource, container string
 // connectionError returns how a connection ended: the container's exit code
 // becomes kctl's.
 func (j *attachOptions) connectionError(err error, subresource string, pod *core.Pod) error {
-	var exit *remote.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*remote.ExitError](err); ok {
 		if !j.quiet {
 			fmt.Fprintln(j.Err, exit.Error())
 		}

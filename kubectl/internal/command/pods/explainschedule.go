@@ -117,8 +117,7 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	if errors.As(err, &status) && apierrors.IsNotFound(err) && (status.ErrStatus.Details == nil || status.ErrStatus.Details.Name == "") {
 		return nil, fmt.Errorf("what answers at %s is not kctl's scheduler: --scheduler says where that is", scheduler)
 	}
-	var untrusted *tls.CertificateVerificationError
-	if errors.As(err, &untrusted) {
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return nil, fmt.Errorf("what listens at %s is not this cluster's scheduler: --scheduler says where that is: %w", scheduler, untrusted)
 	}
 	if err != nil {

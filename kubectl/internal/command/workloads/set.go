@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,8 +167,8 @@ func podSpecPatch(object *unstructured.Unstructured, edit func(*unstructured.Uns
 	if err := unstructured.SetNestedMap(object.Object, content, where...); err != nil {
 		return nil, fmt.Errorf("changing the pod template: %w", err)
 	}
-	for i := len(where) - 1; i >= 0; i-- {
-		patch = fmt.Appendf(nil, `{%q:%s}`, where[i], patch)
+	for _, field := range slices.Backward(where) {
+		patch = fmt.Appendf(nil, `{%q:%s}`, field, patch)
 	}
 	return patch, nil
 }
