@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,10 @@ func TestChecksAreCounted(t *testing.T) {
 	broken = true
 	ask(t, mux, "/readyz?exclude=ping", "")
 	told := ask(t, mux, "/metrics/slis", "").Body.String()
+	all := ask(t, Endpoints(health, NewRegistry()), "/metrics", "").Body.String()
+	if started := regexp.MustCompile(`(?m)^process_start_time_seconds .*$`).FindString(all); started == "" || !strings.Contains(told, started+"\n") {
+		t.Errorf("the process started at %q, and the results of checks are\n%s", started, told)
+	}
 	for _, want := range []string{
 		`kubernetes_healthcheck{name="ping",type="healthz"} 1`, `kubernetes_healthcheck{name="sched",type="readyz"} 0`,
 		`kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 1`,

@@ -28,7 +28,7 @@ const SLIsPath = "/metrics/slis"
 // SLIs serves the results of the health checks as metrics.
 func (h *Health) SLIs() http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&h.results)
+	registry.MustRegister(&h.results, NewProcessStart())
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 

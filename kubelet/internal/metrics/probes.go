@@ -7,6 +7,7 @@ import (
 
 	"kctl/kubelet/internal/probe"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // ProbeMetrics are those of /metrics/probes: they are of each container, and are
@@ -27,7 +28,7 @@ func newProbeMetrics() *ProbeMetrics {
 			Name: "prober_probe_duration_seconds", Help: "Duration in seconds for a probe response.", Buckets: prometheus.DefBuckets,
 		}, []string{"probe_type", "container", "pod", "namespace"}),
 	}
-	p.Registry.MustRegister(p.total, p.duration)
+	p.Registry.MustRegister(p.total, p.duration, daemon.NewProcessStart())
 	return p
 }
 
