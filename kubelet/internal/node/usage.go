@@ -27,8 +27,9 @@ type Usage struct {
 	DiskCapacity, DiskAvailable uint64 // bytes
 	DiskUsed                    uint64 // what is neither available nor kept for root
 	Inodes, InodesFree          uint64
-	Swap, SwapFree              uint64 // bytes
-	Processes, MaxProcesses     uint64 // the kernel's tasks, threads included
+	DiskIO                      *DiskIO // nil for what is no block device
+	Swap, SwapFree              uint64  // bytes
+	Processes, MaxProcesses     uint64  // the kernel's tasks, threads included
 	Booted                      time.Time
 	Pressure                    cgroup.Pressure
 	Interfaces                  []Interface // the host's own; the one with the default route first
@@ -89,6 +90,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 		return u, fmt.Errorf("file system of %s: %w", rootDir, err)
 	}
 	u.Disk = filesystem.Device(rootDir)
+	u.DiskIO = diskIO("/proc/diskstats", u.Disk)
 	u.DiskCapacity, u.DiskUsed, u.DiskAvailable, u.Inodes, u.InodesFree = disk.Capacity, disk.Used, disk.Available, disk.Inodes, disk.InodesFree
 	return u, nil
 }

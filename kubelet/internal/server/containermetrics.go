@@ -211,6 +211,9 @@ func addMachine(f samples, u node.Usage) {
 	f.add("container_fs_limit_bytes", disk, fmt.Sprint(u.DiskCapacity), ms)
 	f.add("container_fs_inodes_free", disk, fmt.Sprint(u.InodesFree), ms)
 	f.add("container_fs_inodes_total", disk, fmt.Sprint(u.Inodes), ms)
+	if u.DiskIO != nil {
+		f.addDisk(*u.DiskIO, ms, disk)
+	}
 	f.add("container_processes", r.of(), fmt.Sprint(u.Processes), ms)
 	network{at: u.At, interfaces: trafficOf(u.Interfaces)}.addTo(f, r.of)
 }
@@ -219,6 +222,9 @@ func addMachine(f samples, u node.Usage) {
 func addMachineInfo(f samples, status corev1.NodeStatus) {
 	of := labelled("boot_id", status.NodeInfo.BootID, "machine_id", status.NodeInfo.MachineID, "system_uuid", status.NodeInfo.SystemUUID)
 	f.plain("machine_cpu_cores", of, fmt.Sprint(status.Capacity.Cpu().Value()))
+	cores, sockets := node.Processors()
+	f.plain("machine_cpu_physical_cores", of, fmt.Sprint(cores))
+	f.plain("machine_cpu_sockets", of, fmt.Sprint(sockets))
 	f.plain("machine_memory_bytes", of, fmt.Sprint(status.Capacity.Memory().Value()))
 	swap := int64(0)
 	if known := status.NodeInfo.Swap; known != nil && known.Capacity != nil {

@@ -21,8 +21,13 @@ func (f samples) addUsage(u cgroup.Usage, now time.Time, r row) {
 		f.add("container_memory_failures_total", r.of("failure_type", "pgmajfault", "scope", scope), fmt.Sprint(u.MajorPageFaults), ms)
 	}
 	f.addStart(u.Started, of)
+	f.add("container_health_state", of, healthUnknown, ms)
 	f.addPressure(u.Pressure, ms, r.of)
 }
+
+// healthUnknown is cAdvisor's word for what has no health check of the runtime's, as no container of
+// a pod has.
+const healthUnknown = "-1"
 
 // addStart adds when a container or group was started, if it is known.
 func (f samples) addStart(at time.Time, of string) {
@@ -57,6 +62,24 @@ func (f samples) addDetails(d cgroup.Details, now time.Time, r row) {
 		f.add("container_fs_reads_bytes_total", r.of("device", device), fmt.Sprint(used.ReadBytes), ms)
 		f.add("container_fs_writes_total", r.of("device", device), fmt.Sprint(used.Writes), ms)
 		f.add("container_fs_writes_bytes_total", r.of("device", device), fmt.Sprint(used.WriteBytes), ms)
+	}
+}
+
+// addDisk adds what the machine's disk has done, in seconds where the name says so: cAdvisor divides
+// milliseconds by as much as nanoseconds.
+func (f samples) addDisk(d node.DiskIO, ms int64, of string) {
+	for metric, count := range map[string]uint64{
+		"container_fs_reads_total": d.Reads, "container_fs_reads_merged_total": d.ReadsMerged, "container_fs_sector_reads_total": d.SectorsRead,
+		"container_fs_writes_total": d.Writes, "container_fs_writes_merged_total": d.WritesMerged, "container_fs_sector_writes_total": d.SectorsWritten,
+		"container_fs_io_current": d.InProgress,
+	} {
+		f.add(metric, of, fmt.Sprint(count), ms)
+	}
+	for metric, spent := range map[string]uint64{
+		"container_fs_read_seconds_total": d.ReadTime, "container_fs_write_seconds_total": d.WriteTime,
+		"container_fs_io_time_seconds_total": d.Busy, "container_fs_io_time_weighted_seconds_total": d.WeightedBusy,
+	} {
+		f.add(metric, of, seconds(spent), ms)
 	}
 }
 

@@ -235,7 +235,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		Usage: func() (machine.Usage, error) {
 			return machine.Usage{
 				At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5, Swap: 9, SwapFree: 6, Processes: 3, MaxProcesses: 4, Booted: time.Unix(1, 0),
-				Disk: "/dev/sda1", DiskCapacity: 100, DiskAvailable: 50, Pressure: waited,
+				Disk: "/dev/sda1", DiskCapacity: 100, DiskAvailable: 50, Pressure: waited, DiskIO: &machine.DiskIO{SectorsRead: 37, WriteTime: 15e8},
 				Interfaces: []machine.Interface{{Name: "eth0", RxBytes: 11}},
 			}, nil
 		},

@@ -1,0 +1,20 @@
+package node
+
+import "path/filepath"
+
+// Processors counts the machine's cores and the sockets that they are in; 0 for what the kernel does
+// not say, as on some virtual machines.
+func Processors() (cores, sockets int) { return processorsIn("/sys/devices/system/cpu") }
+
+func processorsIn(dir string) (cores, sockets int) {
+	type core struct{ socket, id string }
+	allCores, allSockets := map[core]bool{}, map[string]bool{}
+	logical, _ := filepath.Glob(filepath.Join(dir, "cpu[0-9]*", "topology")) // the pattern is a good one
+	for _, one := range logical {
+		is := core{firstLine(filepath.Join(one, "physical_package_id")), firstLine(filepath.Join(one, "core_id"))}
+		if is.socket != "" && is.id != "" {
+			allCores[is], allSockets[is.socket] = true, true
+		}
+	}
+	return len(allCores), len(allSockets)
+}
