@@ -41,6 +41,8 @@ const (
 	together = 100 * time.Millisecond
 	// retry is how long to wait after a failure, such as a full disk.
 	retry = 10 * time.Second
+	// writing is longer than a file is being written.
+	writing = time.Minute
 )
 
 // file is what is in a file: the data is the JSON of contents.
@@ -74,12 +76,7 @@ type Keeper struct {
 // Load restores what the files have. A file that can't be read does not keep the other
 // from being restored. What a kubelet was writing when it was killed is removed.
 func (k *Keeper) Load() error {
-	unfinished, _ := fs.Glob(os.DirFS(k.Dir), ".*_pods_state.*") // the pattern is a good one, whatever Dir is called
-	for _, name := range unfinished {
-		if err := os.Remove(filepath.Join(k.Dir, name)); err != nil {
-			k.Logger.Warn("what is left of an earlier kubelet's records can't be removed", zap.Error(err))
-		}
-	}
+	k.removeUnfinished()
 	granted, err := read(filepath.Join(k.Dir, grantedFile))
 	actual, alsoErr := read(filepath.Join(k.Dir, actualFile))
 	records := map[types.UID]allocation.Record{}
@@ -91,6 +88,25 @@ func (k *Keeper) Load() error {
 	}
 	k.Manager.Restore(records)
 	return errors.Join(err, alsoErr)
+}
+
+// removeUnfinished spares what is new: another kubelet with this directory may still run and be
+// writing it, as one that is being replaced.
+func (k *Keeper) removeUnfinished() {
+	unfinished, _ := fs.Glob(os.DirFS(k.Dir), ".*_pods_state.*") // the pattern is a good one, whatever Dir is called
+	for _, name := range unfinished {
+		path := filepath.Join(k.Dir, name)
+		info, err := os.Lstat(path)
+		if err == nil && k.Clock.Since(info.ModTime()).Abs() < writing {
+			continue
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			k.Logger.Warn("what is left of an earlier kubelet's records can't be removed", zap.Error(err))
+		}
+	}
 }
 
 // Run writes the files whenever something changes, until ctx ends.

@@ -2,11 +2,13 @@ package checkpoint
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -78,15 +80,6 @@ func TestUpstreamsFiles(t *testing.T) {
 	}
 	if granted, actual := files(t, dir); granted != upstreams || actual != upstreams {
 		t.Errorf("granted %s\nactual %s\nwant %s", granted, actual, upstreams)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "."+grantedFile+".1259235458"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := newKeeper(dir).Load(); err != nil {
-		t.Error(err)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-		t.Errorf("after a kubelet was killed while it wrote, there are %v, %v", entries, err)
 	}
 	k.Manager.Retain(func(types.UID) bool { return false })
 	if err := k.Save(); err != nil {
@@ -206,5 +199,28 @@ func TestAFullDisk(t *testing.T) {
 	}
 	if again, _ := files(t, dir); again != first {
 		t.Errorf("%s, at first %s", again, first)
+	}
+}
+
+// What a kubelet left half written when it was killed is removed by the next one, and what one that
+// still runs is writing is not.
+func TestHalfWrittenFiles(t *testing.T) {
+	dir := t.TempDir()
+	k := newKeeper(dir)
+	left, being := filepath.Join(dir, "."+grantedFile+".1"), filepath.Join(dir, "."+actualFile+".2")
+	for path, age := range map[string]time.Duration{left: 2 * writing, being: 0} {
+		at := k.Clock.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was left is still there: %v", err)
+	}
+	if _, err := os.Stat(being); err != nil {
+		t.Errorf("what is being written is gone: %v", err)
 	}
 }
