@@ -187,6 +187,15 @@ func (n *oneNode) PortForward(_ context.Context, request *runtimeapi.PortForward
 
 func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 	t.Helper()
+	n := onlyNode(t)
+	server := httptest.NewServer(newServer(t, n, auth.Authentication{Anonymous: true}))
+	t.Cleanup(server.Close)
+	return n, server
+}
+
+// onlyNode is a node without a server.
+func onlyNode(t *testing.T) *oneNode {
+	t.Helper()
 	n := &oneNode{
 		pod: &core.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid-1"},
@@ -203,9 +212,7 @@ func newNode(t *testing.T) (*oneNode, *httptest.Server) {
 	if err := os.WriteFile(n.logPath, []byte("2026-11-21T09:00:00Z stdout F one\n2026-11-21T09:00:01Z stderr F two\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(newServer(t, n, auth.Authentication{Anonymous: true}))
-	t.Cleanup(server.Close)
-	return n, server
+	return n
 }
 
 var waited = cgroup.Pressure{

@@ -16,7 +16,6 @@ import (
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/runtimestate"
 )
 
 // summary answers with the usage of the pods' containers, as the runtime
@@ -60,17 +59,6 @@ func cpuAndMemory(all *stats.Summary) *stats.Summary {
 		}
 	}
 	return little
-}
-
-// measure is what the runtime measures of pods' containers; where it fails, the request
-// is answered.
-func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
-	all, err := s.Runtime.ListContainerStats(c.Request.Context(), nil)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
-		return nil, false
-	}
-	return newest(slices.DeleteFunc(all, func(one *runtimeapi.ContainerStats) bool { return !runtimestate.OfKubelet(one.GetAttributes()) })), true
 }
 
 // newest leaves out containers that have been replaced by newer ones, which some
