@@ -161,14 +161,16 @@ func (s *podSync) endPod(forget bool) bool {
 		s.fail(err)
 		return false
 	}
-	if forget {
-		ended.Containers = slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
-			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
+	s.publish(func(status *runtimestate.PodStatus) {
+		status.Sandboxes, status.Containers = ended.Sandboxes, slices.Clone(ended.Containers)
+	})
+	if forget { // only now, or nobody would know how those that ran have ended
+		s.publish(func(status *runtimestate.PodStatus) {
+			status.Containers = slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
+				return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
+			})
 		})
 	}
-	s.publish(func(status *runtimestate.PodStatus) {
-		status.Sandboxes, status.Containers = ended.Sandboxes, ended.Containers
-	})
 	return true
 }
 

@@ -232,6 +232,31 @@ func TestInitContainersRunFirstInANewSandbox(t *testing.T) {
 	}
 }
 
+// How a sidecar ended with its sandbox is told before it is removed for its next run.
+func TestEndsOfSidecarsAreToldBeforeANewSandbox(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("lost", shell("main", forever))
+	pod.Spec.InitContainers = []core.Container{shell("proxy", "trap 'exit 9' TERM; "+forever)}
+	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	b.sync(t, pod, SyncOptions{})
+	first := b.sync(t, pod, SyncOptions{})
+	if first.Err != nil || len(first.Status.Running()) != 2 {
+		t.Fatalf("%s %v", show(first.Status), first.Err)
+	}
+	if err := b.containerd.Client().StopPodSandbox(t.Context(), first.Status.Sandboxes[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	second := b.sync(t, pod, SyncOptions{Changed: func(status *runtimestate.PodStatus) {
+		if proxy := status.Container("proxy"); proxy != nil && proxy.State == runtimestate.StateExited {
+			told[proxy.ID.ID] = true
+		}
+	}})
+	if old := first.Status.Container("proxy").ID.ID; second.Err != nil || !told[old] {
+		t.Errorf("told of the ends of %v, not of %s: %s %v", told, old, show(second.Status), second.Err)
+	}
+}
+
 func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 	b := newBed(t)
 	b.objects.configMaps = map[string]*core.ConfigMap{"default/settings": {Data: map[string]string{"color": "blue", "size": "9"}}}

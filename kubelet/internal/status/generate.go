@@ -63,7 +63,8 @@ func Generate(in Input) core.PodStatus {
 
 	// A pod that has ended stays so, whatever else is found out.
 	if !Ended(in.Previous.Phase) {
-		status.Phase = phase(spec, &status, podactions.Initialized(spec, in.Runtime), in.Terminal, restartOf(in))
+		initialized := in.Runtime.ReadySandbox() != nil && podactions.Initialized(spec, in.Runtime)
+		status.Phase = phase(spec, &status, initialized, in.Terminal, restartOf(in))
 	}
 	setPodResources(in, &status)
 	setConditions(&status, in)

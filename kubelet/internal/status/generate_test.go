@@ -149,6 +149,7 @@ func TestGenerate(t *testing.T) {
 		{"init runs again in a new sandbox", testPod(always, "i", "a"), "i=running old a=exit137", nil, false, corev1.PodPending, "R|T137:Error", base + "Initialized PodScheduled"},
 		{"init is to run again in a new sandbox", testPod(always, "i", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error", base + "Initialized PodScheduled"},
 		{"sidecar starts again in a new sandbox", testPod(always, "i+", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error", base + "Initialized PodScheduled"},
+		{"sidecar ended with its sandbox", testPod(always, "i+", "a"), "old i=exit2 a=exit0", nil, false, corev1.PodRunning, "T2:Error|T0:Completed", base + "Initialized PodScheduled"},
 		{"sidecar is gone", testPod(always, "i+", "a"), "a=running", nil, false, corev1.PodRunning, "W:PodInitializing|R", base + "Initialized PodScheduled"},
 		{"ended while running", testPod(always, "", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
 		{"ended before it began", testPod(always, "", "a"), "", nil, true, corev1.PodFailed, "T137:ContainerStatusUnknown", base + "Initialized PodScheduled"},

@@ -43,8 +43,9 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 //	Failed     all ended, one at least not well, and none will be restarted;
 //	           or an init container failed that is not tried again
 //
-// initialized says that a regular container was made in the pod's newest sandbox.
-// Sidecars that are started again after that do not make the pod Pending.
+// initialized says that a regular container was made in the pod's present sandbox.
+// Sidecars that start after that do not make the pod Pending, nor do those that have
+// ended and were not started again yet.
 //
 // Whether a container will be restarted is decided by its own rules and policy,
 // or by the pod's policy if it has none. A pod that starts over is Pending
@@ -55,7 +56,8 @@ func phase(spec *core.PodSpec, status *core.PodStatus, initialized, terminal boo
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]
 		switch {
 		case core.IsSidecar(c):
-			pendingSidecar = pendingSidecar || s.Started == nil || !*s.Started
+			pendingSidecar = pendingSidecar || s.State.Running != nil && (s.Started == nil || !*s.Started) ||
+				s.State.Waiting != nil && s.LastTerminationState.Terminated == nil
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:
 			failedInit = failedInit || !podactions.Restarts(spec, c, s.State.Terminated.ExitCode)
