@@ -114,7 +114,8 @@ func (d described) Customs() []openapi.Custom {
 	var out []openapi.Custom
 	for _, info := range d.definitions.Infos() {
 		out = append(out, openapi.Custom{
-			Info: info.Info, ListKind: info.ListKind, Mark: hex.EncodeToString(info.Hash[:]), Selectable: info.Selectable, Schema: info.Schema,
+			Info: info.Info, ListKind: info.ListKind, HasScale: info.HasScale, Mark: hex.EncodeToString(info.Hash[:]),
+			Selectable: info.Selectable, Schema: info.Schema,
 		})
 	}
 	return out
