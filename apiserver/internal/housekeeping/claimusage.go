@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/informer"
@@ -25,14 +26,19 @@ type claimUsage struct {
 	worker     *worker
 
 	mu sync.Mutex
-	// users counts the pods that use a claim, on a node or not yet.
-	users map[informer.Key]int
+	// users are the pods that use a claim, on a node or not yet. The claims that are generated for
+	// a pod are used by it only if they are its own.
+	users map[informer.Key]map[types.UID]claimUser
 }
+
+// claimUser says how a pod uses a claim.
+type claimUser struct{ ifOwn bool }
 
 // claimUse is what a claim says of its use. Unused is empty for nothing.
 type claimUse struct {
 	Recorded bool // in its state, it is recorded
 	Unused   corev1.ConditionStatus
+	Owner    types.UID
 }
 
 func claimUseOf(obj core.Object) claimUse {
@@ -40,6 +46,9 @@ func claimUseOf(obj core.Object) claimUse {
 	use := claimUse{Recorded: claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimBound}
 	if c := unusedCondition(claim); c != nil {
 		use.Unused = c.Status
+	}
+	if owner := metav1.GetControllerOfNoCopy(claim); owner != nil {
+		use.Owner = owner.UID
 	}
 	return use
 }
@@ -55,7 +64,7 @@ func unusedCondition(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolu
 }
 
 func newClaimUsage(d *Dependencies) (*claimUsage, error) {
-	u := &claimUsage{clock: d.Clock, users: map[informer.Key]int{}}
+	u := &claimUsage{clock: d.Clock, users: map[informer.Key]map[types.UID]claimUser{}}
 	var err error
 	if u.claims, u.claimStore, err = newInformer(d, volume.Claims, claimUseOf, informer.Options[claimUse]{}); err != nil {
 		return nil, err
@@ -69,46 +78,72 @@ func newClaimUsage(d *Dependencies) (*claimUsage, error) {
 		}
 	})
 	d.Pods.OnChange(func(_ informer.Key, old, now *informer.Pod) {
-		if old != nil && now != nil && old.UID == now.UID && old.HasTerminated() == now.HasTerminated() {
+		if old != nil && now != nil && old.UID == now.UID && needsClaims(old) == needsClaims(now) {
 			return // a pod's claims don't change
 		}
-		u.count(old, -1)
-		u.count(now, 1)
+		u.removeUser(old)
+		u.addUser(now)
 	})
 	return u, nil
 }
 
-// count adds a pod to the users of its claims, or takes it away.
-func (u *claimUsage) count(pod *informer.Pod, more int) {
-	if pod == nil || pod.HasTerminated() {
+// needsClaims reports whether a pod may still read and write its claims.
+func needsClaims(pod *informer.Pod) bool {
+	return !pod.HasTerminated() && !pod.Idle
+}
+
+func (u *claimUsage) addUser(pod *informer.Pod) {
+	if pod == nil || !needsClaims(pod) {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, name := range pod.Claims {
 		key := informer.Key{Namespace: pod.Namespace, Name: name}
-		if u.users[key] += more; u.users[key] == 0 {
+		if u.users[key] == nil {
+			u.users[key] = map[types.UID]claimUser{}
+		}
+		u.users[key][pod.UID] = claimUser{ifOwn: slices.Contains(pod.Generated, name)}
+		u.worker.add(key)
+	}
+}
+
+func (u *claimUsage) removeUser(pod *informer.Pod) {
+	if pod == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, name := range pod.Claims {
+		key := informer.Key{Namespace: pod.Namespace, Name: name}
+		if delete(u.users[key], pod.UID); len(u.users[key]) == 0 {
 			delete(u.users, key)
 		}
 		u.worker.add(key)
 	}
 }
 
-func (u *claimUsage) isUsed(key informer.Key) bool {
+// isUsed reports whether a pod uses the claim that owner controls.
+func (u *claimUsage) isUsed(key informer.Key, owner types.UID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.users[key] > 0
+	for pod, user := range u.users[key] {
+		if !user.ifOwn || pod == owner {
+			return true
+		}
+	}
+	return false
 }
 
 func (u *claimUsage) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	use, ok := u.claims.Get(key.Namespace, key.Name)
-	if !ok || !use.Recorded || use.Unused == unusedStatus(u.isUsed(key)) {
+	if !ok || !use.Recorded || use.Unused == unusedStatus(u.isUsed(key, use.Owner)) {
 		return 0, nil
 	}
 	err := modify(ctx, u.claimStore, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
 		claim := current.(*corev1.PersistentVolumeClaim)
-		if claimUseOf(claim).Recorded {
-			setUnused(claim, u.isUsed(key), metav1.NewTime(u.clock.Now()))
+		if use := claimUseOf(claim); use.Recorded {
+			setUnused(claim, u.isUsed(key, use.Owner), metav1.NewTime(u.clock.Now()))
 		}
 		return claim, nil
 	})

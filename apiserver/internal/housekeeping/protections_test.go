@@ -1,6 +1,7 @@
 package housekeeping
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,6 +154,53 @@ func TestUnusedClaims(t *testing.T) {
 		setUnused(late, true, metav1.Now())
 		s.claims.Put(late)
 		is("a write for a pod that has gone meanwhile", "pending", corev1.ConditionTrue, "NoPodsUsingPVC")
+	})
+}
+
+// A claim is not used by a pod that is only kept by a finalizer, nor by one for which it would have
+// been generated if another had not had it before.
+func TestUnusedClaimsOfPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claim := func(name string, owner types.UID) *corev1.PersistentVolumeClaim {
+			c := &corev1.PersistentVolumeClaim{ObjectMeta: kept(name, storageprotection.ClaimFinalizer, false)}
+			c.Status.Phase = corev1.ClaimBound
+			c.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", UID: owner, Controller: new(true)}}
+			return c
+		}
+		user := pod("user", "n1")
+		user.UID, user.Finalizers = "uid-user", []string{"example.com/x"}
+		user.Spec.Volumes = []corev1.Volume{
+			{Name: "own", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			{Name: "foreign", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+			{Name: "named", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "named"}}},
+		}
+		state := func(s corev1.ContainerState) []corev1.ContainerStatus { return []corev1.ContainerStatus{{State: s}} }
+		user.Status.ContainerStatuses = state(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+		s := protect(t, newClaimProtection, func(s *stores) {
+			s.pods.Put(user)
+			s.claims.Put(claim("user-own", user.UID))
+			s.claims.Put(claim("user-foreign", "uid-other"))
+			s.claims.Put(claim("named", "uid-other"))
+		})
+		used := func(what string, want ...string) {
+			t.Helper()
+			pass(settled)
+			for _, name := range []string{"user-own", "user-foreign", "named"} {
+				c := unusedCondition(s.claims.Peek("shop", name).(*corev1.PersistentVolumeClaim))
+				if c == nil || c.Status != unusedStatus(slices.Contains(want, name)) {
+					t.Errorf("%s: %s has %+v", what, name, c)
+				}
+			}
+		}
+		used("it runs", "user-own", "named")
+		user = user.DeepCopy()
+		user.DeletionTimestamp = new(metav1.Now())
+		s.pods.Put(user)
+		used("it is being deleted", "user-own", "named")
+		user = user.DeepCopy()
+		user.Status.ContainerStatuses = state(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})
+		s.pods.Put(user)
+		used("its containers have ended")
 	})
 }
 

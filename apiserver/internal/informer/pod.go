@@ -21,12 +21,15 @@ type Pod struct {
 	Secrets         []string
 	ConfigMaps      []string
 	Claims          []string
-	ResourceClaims  []string
-	Mirror          bool
-	Created         time.Time
-	Deleted         bool // being deleted
-	Tolerations     []corev1.Toleration
-	Ready           bool
+	// Generated are those of Claims that were generated for the pod, if they are its own.
+	Generated      []string
+	ResourceClaims []string
+	Mirror         bool
+	Created        time.Time
+	Deleted        bool // being deleted
+	Idle           bool // being deleted, with no container that may run
+	Tolerations    []corev1.Toleration
+	Ready          bool
 }
 
 // HasTerminated reports whether the pod has terminated.
@@ -41,7 +44,7 @@ func PodOf(obj core.Object) Pod {
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Node: pod.Spec.NodeName, Phase: pod.Status.Phase, ServiceAccount: pod.Spec.ServiceAccountName,
 		Created: pod.CreationTimestamp.Time, Deleted: pod.DeletionTimestamp != nil,
-		Tolerations: pod.Spec.Tolerations,
+		Tolerations: pod.Spec.Tolerations, Idle: pod.DeletionTimestamp != nil && !mayRun(&pod.Status),
 	}
 	_, p.Mirror = pod.Annotations[core.ConfigMirrorAnnotation]
 	for _, condition := range pod.Status.Conditions {
@@ -52,6 +55,13 @@ func PodOf(obj core.Object) Pod {
 	p.addReferences(&pod.Spec)
 	p.addResourceClaims(pod)
 	return p
+}
+
+// mayRun reports whether a container runs, or may, as far as its status tells.
+func mayRun(status *corev1.PodStatus) bool {
+	return slices.ContainsFunc(slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated == nil && c.State.Waiting == nil
+	})
 }
 
 // PodNode indexes pods by their node.
@@ -121,6 +131,7 @@ func (p *Pod) addVolume(v *corev1.Volume) {
 		addName(&p.Claims, v.PersistentVolumeClaim.ClaimName)
 	case v.Ephemeral != nil:
 		addName(&p.Claims, p.Name+"-"+v.Name)
+		addName(&p.Generated, p.Name+"-"+v.Name)
 	case v.Projected != nil:
 		for _, source := range v.Projected.Sources {
 			if source.Secret != nil {
