@@ -20,6 +20,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/bodylimit"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
@@ -158,6 +159,9 @@ func (c *call) checkPatched(obj, current core.Object) error {
 	}
 	if current == nil || obj.GetUID() == current.GetUID() || obj.GetUID() == "" {
 		return nil
+	}
+	if version := obj.GetResourceVersion(); version != "" && version != "0" && version != current.GetResourceVersion() {
+		return apierrors.NewConflict(c.groupResource(), c.name, registry.ErrModified)
 	}
 	if c.subresource == "scale" {
 		resource := schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Name + "/scale"}

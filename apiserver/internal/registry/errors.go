@@ -18,8 +18,8 @@ import (
 	"kctl/apiserver/internal/storage/cache"
 )
 
-// errModified is upstream's text, which clients look for.
-var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+// ErrModified is upstream's text, which clients look for.
+var ErrModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
 // statusOf turns an error into the form that goes over the wire. Status errors
 // stay as they are.
@@ -122,7 +122,7 @@ func (s *Store[T]) noAnswer(verb string) error {
 }
 
 func (s *Store[T]) conflict(name string) error {
-	return apierrors.NewConflict(s.groupResource(), name, errModified)
+	return apierrors.NewConflict(s.groupResource(), name, ErrModified)
 }
 
 // wrongUID is upstream's answer to a request that means another object of the
