@@ -83,6 +83,47 @@ func TestDrainOfANamespaceThatEnds(t *testing.T) {
 	}
 }
 
+// Pods are looked at in kubectl's order: one that should be long gone is not evicted where
+// nobody is to wait for it, and one of a daemon set that is gone leaves with --force.
+func TestDrainLooksAtPods(t *testing.T) {
+	const pod = `{"metadata":{"name":%q,"namespace":"default","uid":%[1]q%s},"spec":{"nodeName":"n"%s}}`
+	const emptyDir = `,"volumes":[{"name":"v","emptyDir":{}}]`
+	owned := func(by string) string {
+		return `,"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"` + by + `","controller":true}]`
+	}
+	for _, test := range []struct {
+		pods, line string
+		code       int
+		want       string // on standard output, or else on standard error
+	}{
+		{fmt.Sprintf(pod, "a", `,"deletionTimestamp":"2020-01-01T00:00:00Z"`, emptyDir), "--skip-wait-for-delete-timeout=1", 0, "node/n already cordoned\nnode/n drained\n"},
+		{fmt.Sprintf(pod, "a", "", emptyDir), "", 1, "cannot delete Pods with local storage (use --delete-emptydir-data to override): default/a"},
+		{fmt.Sprintf(pod, "a", "", "") + "," + fmt.Sprintf(pod, "b", owned("set"), emptyDir), "", 1,
+			"due to error: [cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): default/b, cannot delete Pods that declare no controller (use --force to override): default/a], continuing"},
+		{fmt.Sprintf(pod, "b", owned("set"), emptyDir), "--ignore-daemonsets", 0, "node/n already cordoned\nnode/n drained\n"},
+		{fmt.Sprintf(pod, "b", owned("gone"), ""), "--ignore-daemonsets", 1, `cannot delete daemonsets.apps "gone" not found: default/b`},
+		{fmt.Sprintf(pod, "b", owned("gone"), ""), "--force", 0, "node/n already cordoned\nevicting pod default/b\npod/b evicted\nnode/n drained\n"},
+		{fmt.Sprintf(pod, "b", owned("gone"), emptyDir), "--force", 1, "local storage"},
+	} {
+		host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch selector := r.URL.Query().Get("fieldSelector"); {
+			case strings.HasSuffix(r.URL.Path, "/daemonsets/gone"):
+				status(404, metav1.StatusReasonNotFound, `daemonsets.apps "gone" not found`)(w, r)
+			case strings.HasSuffix(r.URL.Path, "/nodes/n"):
+				fmt.Fprint(w, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"spec":{"unschedulable":true}}`)
+			case selector == "spec.nodeName=n":
+				fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1"},"items":[`+test.pods+`]}`)
+			default:
+				fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}`)
+			}
+		})
+		c := kctl(t, host, "", append([]string{"drain", "n"}, strings.Fields(test.line)...)...)
+		if c.code != test.code || c.code == 0 && c.out.String() != test.want || !strings.Contains(c.out.String()+c.err.String(), test.want) {
+			t.Errorf("drain %s: code %d, said %q, complained %q", test.line, c.code, c.out.String(), c.err.String())
+		}
+	}
+}
+
 // When the time is over, each pod that is kept is named.
 func TestDrainOutOfTime(t *testing.T) {
 	host := drained(t, func(w http.ResponseWriter, r *http.Request, _ string) {

@@ -176,6 +176,12 @@ func TestEventsForComparesGroups(t *testing.T) {
 	if got, want := <-asked, "involvedObject.kind=Pod,involvedObject.apiVersion=v1,involvedObject.name=web"; got != want {
 		t.Errorf("asked for %s, want %s", got, want)
 	}
+	kctl(t, host, "", "events", "--for", "pod/web,type=Normal").want(t, 0)
+	if got := <-asked; !strings.HasSuffix(got, `involvedObject.name=web\,type\=Normal`) {
+		t.Errorf("a name with signs of a selector asks for %s", got)
+	}
+	kctl(t, host, "", "events", "--for", "pod/").want(t, 1, "--for must be in resource/name form")
+	kctl(t, host, "", "events", "--for", "pod/a/b").want(t, 1, "may not have more than one slash")
 }
 
 // events -o prints those of the types asked for, the last at the end; with --watch each by

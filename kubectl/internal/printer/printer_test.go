@@ -295,6 +295,24 @@ func TestNoName(t *testing.T) {
 	}
 }
 
+// A range is gone through anew for each object, as a watch prints them.
+func TestJSONPathOfSeveralObjects(t *testing.T) {
+	p, err := New(Options{Output: `jsonpath={.metadata.name}:{range .list[*]}{@}{","}{end}{"\n"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for _, name := range []string{"a", "b"} {
+		object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "list": []any{name, "x"}}}
+		if err := p.Print(&out, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "a:a,x,\nb:b,x,\n"; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+}
+
 // Of two templates, neither is the one.
 func TestTwoTemplates(t *testing.T) {
 	for output, fits := range map[string]bool{"go-template={{.a}}": false, "jsonpath={.a}": false, "custom-columns=A:.a": false, "go-template": true, "yaml": true} {

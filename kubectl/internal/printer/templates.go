@@ -80,19 +80,25 @@ func (p *goTemplate) Print(w io.Writer, obj runtime.Object) error {
 
 // jsonPath prints the values that a JSONPath finds in the object.
 type jsonPath struct {
-	text string
-	path *jsonpath.JSONPath
+	text                     string
+	asJSON, allowMissingKeys bool
 }
 
 func newJSONPath(text string, asJSON, allowMissingKeys bool) (Printer, error) {
-	path := jsonpath.New("output").AllowMissingKeys(allowMissingKeys)
-	if err := path.Parse(text); err != nil {
-		return nil, fmt.Errorf("error parsing jsonpath %s, %w", text, err)
+	p := &jsonPath{text, asJSON, allowMissingKeys}
+	_, err := p.parse()
+	return p, err
+}
+
+// parse is done for each object anew: what a path has gone through a range with begins
+// the next object within the range.
+func (p *jsonPath) parse() (*jsonpath.JSONPath, error) {
+	path := jsonpath.New("output").AllowMissingKeys(p.allowMissingKeys)
+	if err := path.Parse(p.text); err != nil {
+		return nil, fmt.Errorf("error parsing jsonpath %s, %w", p.text, err)
 	}
-	if asJSON {
-		path.EnableJSONOutput(true)
-	}
-	return &jsonPath{text, path}, nil
+	path.EnableJSONOutput(p.asJSON)
+	return path, nil
 }
 
 func (p *jsonPath) Print(w io.Writer, obj runtime.Object) error {
@@ -100,7 +106,11 @@ func (p *jsonPath) Print(w io.Writer, obj runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	if err := p.path.Execute(w, content); err != nil {
+	path, err := p.parse()
+	if err != nil {
+		return err
+	}
+	if err := path.Execute(w, content); err != nil {
 		return fmt.Errorf("error executing jsonpath %q: %w", p.text, err)
 	}
 	return nil

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -206,88 +203,4 @@ func (d *drainOptions) say(to io.Writer, format string, args ...any) error {
 	defer d.saying.Unlock()
 	_, err := fmt.Fprintf(printer.VisibleTo(to), format+"\n", args...)
 	return err
-}
-
-// The reasons why a pod keeps a node from being drained, in the order in which
-// they are reported.
-var reasons = []struct{ is, warn string }{
-	{"cannot delete Pods that declare no controller (use --force to override)", "deleting Pods that declare no controller"},
-	{"cannot delete Pods with local storage (use --delete-emptydir-data to override)", "deleting Pods with local storage"},
-	{"cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore)", "ignoring DaemonSet-managed Pods"},
-}
-
-const (
-	unmanaged = iota
-	localStorage
-	ofDaemonSet
-)
-
-// podsToEvict returns a node's pods that are to be evicted, or an error that says why
-// the node can't be drained.
-func (d *drainOptions) podsToEvict(ctx context.Context, node string) ([]core.Pod, error) {
-	pods, err := d.podsOn(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	var leaving []core.Pod
-	refused, warned := make([][]string, len(reasons)), make([][]string, len(reasons))
-	note := func(to [][]string, reason int, pod *core.Pod) {
-		to[reason] = append(to[reason], pod.Namespace+"/"+pod.Name)
-	}
-	for i := range pods {
-		pod := &pods[i]
-		controller := metav1.GetControllerOf(pod)
-		ended := lookup.Ended(pod)
-		switch {
-		case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
-			continue
-		case controller != nil && controller.Kind == "DaemonSet" && !ended:
-			if !d.ignoreDaemonSets {
-				note(refused, ofDaemonSet, pod)
-			} else {
-				note(warned, ofDaemonSet, pod)
-			}
-			continue
-		case controller == nil && !ended:
-			if !d.force {
-				note(refused, unmanaged, pod)
-				continue
-			}
-			note(warned, unmanaged, pod)
-		}
-		if usesEmptyDir(pod) && !ended && !d.deleteEmptyDir {
-			note(refused, localStorage, pod)
-			continue
-		}
-		leaving = append(leaving, *pod)
-	}
-	if err := d.conclude(refused, warned); err != nil {
-		return nil, err
-	}
-	return leaving, nil
-}
-
-// conclude refuses to go on because of pods, and warns of others, both by reason.
-func (d *drainOptions) conclude(refused, warned [][]string) error {
-	var problems, warnings []string
-	for i := range reasons {
-		if len(refused[i]) > 0 {
-			sort.Strings(refused[i])
-			problems = append(problems, reasons[i].is+": "+strings.Join(refused[i], ", "))
-		}
-		if len(warned[i]) > 0 {
-			warnings = append(warnings, reasons[i].warn+": "+strings.Join(warned[i], ", "))
-		}
-	}
-	if len(problems) > 0 {
-		return errors.New(strings.Join(problems, ", "))
-	}
-	if len(warnings) > 0 {
-		d.Warn("%s", strings.Join(warnings, "; "))
-	}
-	return nil
-}
-
-func usesEmptyDir(pod *core.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 }

@@ -104,7 +104,7 @@ func (d *drainOptions) untilOverdue(ctx context.Context, pod *core.Pod) (skipped
 			return false, nil
 		case err != nil:
 			return false, err
-		case now.DeletionTimestamp != nil && d.Clock.Since(now.DeletionTimestamp.Time) > time.Duration(d.skipWait)*time.Second:
+		case d.overdue(now):
 			return true, d.say(d.Out, "pod %q has DeletionTimestamp older than %v seconds, skipping", pod.Name, d.skipWait)
 		}
 		if err := backoff.Sleep(ctx, d.Clock, overduePause); err != nil {

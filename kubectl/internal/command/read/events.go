@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -182,8 +183,11 @@ func (e *eventsOptions) selector(ctx context.Context) (rest.Option, error) {
 		return rest.FieldSelector(""), nil
 	}
 	kind, name, ok := strings.Cut(e.about, "/")
-	if !ok || name == "" {
+	switch {
+	case !ok, name == "":
 		return nil, errors.New("--for must be in resource/name form")
+	case strings.Contains(name, "/"):
+		return nil, errors.New("arguments in resource/name form may not have more than one slash")
 	}
 	discovery, err := e.Discovery()
 	if err != nil {
@@ -193,7 +197,7 @@ func (e *eventsOptions) selector(ctx context.Context) (rest.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.apiVersion=" + resource.GroupVersion() + ",involvedObject.name=" + name), nil
+	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.apiVersion=" + resource.GroupVersion() + ",involvedObject.name=" + fields.EscapeValue(name)), nil
 }
 
 func (e *eventsOptions) addHeader(out *printer.Columns) {

@@ -38,6 +38,9 @@ type proxyOptions struct {
 	keepalive           time.Duration
 }
 
+// defaultPort is where a proxy is that is not told otherwise, or told so.
+const defaultPort = 8001
+
 func newProxy(c *frame.CLI) *cobra.Command {
 	p := &proxyOptions{CLI: c}
 	cmd := &cobra.Command{
@@ -49,7 +52,7 @@ func newProxy(c *frame.CLI) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()
-	fs.IntVarP(&p.port, "port", "p", 8001, "The port on which to run the proxy. Set to 0 to pick a random port.")
+	fs.IntVarP(&p.port, "port", "p", defaultPort, "The port on which to run the proxy. Set to 0 to pick a random port.")
 	fs.StringVar(&p.address, "address", "127.0.0.1", "The IP address on which to serve on.")
 	fs.StringVarP(&p.unixSocket, "unix-socket", "u", "", "Unix socket on which to run the proxy.")
 	fs.StringVar(&p.prefix, "api-prefix", "/", "Prefix to serve the proxied API under.")
@@ -210,6 +213,9 @@ func (p *proxyOptions) upgrading() (*clientrest.Config, error) {
 }
 
 func (p *proxyOptions) run(ctx context.Context) error {
+	if p.port != defaultPort && p.unixSocket != "" {
+		return errors.New("cannot set --unix-socket and --port at the same time")
+	}
 	if _, err := os.Stat(p.www); p.www != "" && err != nil {
 		p.Warn("Failed to stat static file directory %s: %v", p.www, err)
 	}

@@ -92,6 +92,14 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// A socket and a port are two places, of which a proxy has one.
+func TestUnixSocketOrPort(t *testing.T) {
+	p := &proxyOptions{port: 8009, unixSocket: filepath.Join(t.TempDir(), "socket")}
+	if err := p.run(t.Context()); err == nil || err.Error() != "cannot set --unix-socket and --port at the same time" {
+		t.Errorf("said %v", err)
+	}
+}
+
 // Requests keep the path that they have, and get the server's before it if asked.
 func TestServerPath(t *testing.T) {
 	asked := make(chan string, 1)
