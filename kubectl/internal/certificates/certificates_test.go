@@ -229,6 +229,17 @@ func TestMakeRefusesWhatMakesNoSense(t *testing.T) {
 	}
 }
 
+// A command line that is advised can be taken as it is, whatever the directory's name.
+func TestAdviceIsForAShell(t *testing.T) {
+	d := &Directory{Dir: "/srv/my cluster"}
+	if got, want := d.initial(), "`kctl pki init --dir '/srv/my cluster'`"; got != want {
+		t.Errorf("advised %s, want %s", got, want)
+	}
+	if got, want := d.remedy(Entry{Name: "admin", Authority: Authority}), "`kctl pki renew admin --dir '/srv/my cluster'` renews it"; got != want {
+		t.Errorf("advised %s, want %s", got, want)
+	}
+}
+
 // What a user may not read need not be damaged.
 func TestWhatMayNotBeReadIsNoDamage(t *testing.T) {
 	s := &state{entry: Entry{Authority: Authority}}

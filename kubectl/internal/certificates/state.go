@@ -14,6 +14,7 @@ import (
 
 	certutil "k8s.io/client-go/util/cert"
 
+	"kctl/kubectl/internal/shell"
 	"kctl/proto/pki"
 )
 
@@ -130,7 +131,7 @@ func parse(certPEM []byte) (*x509.Certificate, error) {
 type certificateFiles struct{ cert, key, remedy, initial string }
 
 // initial is the command that makes what is not there.
-func (d *Directory) initial() string { return fmt.Sprintf("`kctl pki init --dir %s`", d.Dir) }
+func (d *Directory) initial() string { return "`kctl pki init --dir " + shell.Word(d.Dir) + "`" }
 
 // instead is what to do about files of no use. Those that this user may not read can be
 // good: nothing is to be done about them. Without an authority, what it signed is of no use
@@ -150,7 +151,7 @@ func (d *Directory) remedy(e Entry) string {
 	if e.Authority == "" {
 		return "authorities are not renewed: `kctl pki init` makes another, and all that it signs, once everything of this one is moved away"
 	}
-	return fmt.Sprintf("`kctl pki renew %s --dir %s` renews it", e.Name, d.Dir)
+	return fmt.Sprintf("`kctl pki renew %s --dir %s` renews it", e.Name, shell.Word(d.Dir))
 }
 
 func (f certificateFiles) checkKey(s *state) {

@@ -129,7 +129,7 @@ func addVerbs(c *frame.CLI, root *cobra.Command) {
 	add(groupCluster, access.Verbs(c)...)
 	add(groupCluster, read.NewTop(c))
 	add(groupSelf, settings.Verbs(c)...)
-	add(groupSelf, server.NewVersion(c), newOptions(), newCompletion(c), newPlugin(c))
+	add(groupSelf, server.NewVersion(c), newOptions(), newCompletion(c), newPlugin(c), newAlpha(c))
 }
 
 // refuseUnknownTopics makes `kctl help VERB` say that there is no such verb.
@@ -163,6 +163,16 @@ func usageTemplate(whole string) string {
 		return whole
 	}
 	return before + "{{if .HasAvailableInheritedFlags}}\n\nUse \"{{.Root.Name}} options\" for the flags of all commands.{{end}}" + after
+}
+
+// newAlpha is there for scripts: kubectl has it, too, with no verbs below it.
+func newAlpha(c *frame.CLI) *cobra.Command {
+	none := func(*cobra.Command, []string) {
+		fmt.Fprintf(c.Err, "No alpha commands are available in this version of %s\n", c.Name)
+	}
+	cmd := &cobra.Command{Use: "alpha", Short: "Commands for features in alpha", Hidden: true, Args: cobra.ArbitraryArgs, Run: none}
+	cmd.SetHelpFunc(none)
+	return cmd
 }
 
 // newOptions lists the flags of all verbs.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kctl/kubectl/internal/shell"
 )
 
 // WrapTransport shows users the traffic: the server's warnings always, the
@@ -100,12 +102,12 @@ func (v *loggingTransport) showRequest(request *http.Request) error {
 	if v.Verbosity >= showCurl {
 		line := "curl -v -X" + request.Method
 		for _, name := range names {
-			line += " -H " + shellQuoted(name+": "+strings.Join(request.Header[name], ","))
+			line += " -H " + shell.Quoted(name+": "+strings.Join(request.Header[name], ","))
 		}
 		if len(body) > 0 {
-			line += " --data-binary " + shellQuoted(string(body))
+			line += " --data-binary " + shell.Quoted(string(body))
 		}
-		fmt.Fprintf(v.Err, "%s %s\n", line, shellQuoted(request.URL.String()))
+		fmt.Fprintf(v.Err, "%s %s\n", line, shell.Quoted(request.URL.String()))
 		return nil
 	}
 	for _, name := range names {
@@ -138,21 +140,6 @@ func (v *loggingTransport) redact(body []byte) string {
 		return string(body)
 	}
 	return fmt.Sprintf("%s [truncated %d chars]", body[:maxShown], len(body)-maxShown)
-}
-
-// ShellWord quotes a text as one word for a shell, if it needs quotes.
-func ShellWord(text string) string {
-	if text != "" && strings.Trim(text, shellPlain) == "" {
-		return text
-	}
-	return shellQuoted(text)
-}
-
-const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,"
-
-// shellQuoted is a text in a shell's quotes.
-func shellQuoted(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // showWarnings reads Warning headers (`299 agent "text"`), each text once.

@@ -20,6 +20,7 @@ import (
 	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/kubeconfig"
 	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/shell"
 	"kctl/proto/rest"
 )
 
@@ -100,7 +101,7 @@ func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.D
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: advice}}
 	}
 	if local != "" {
-		local = frame.ShellWord(local) // for command lines only
+		local = shell.Word(local) // for command lines only
 	}
 	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before, Up: local}
 	checks := []doctor.Check{{Name: name, Result: doctor.OK, Detail: "the server is " + client.URL("").Host}}
@@ -122,7 +123,7 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 	var checks []doctor.Check
 	for _, f := range findings {
 		for _, problem := range f.Problems {
-			checks = append(checks, doctor.Check{Name: name, Result: severity(f, now), Detail: problem, Advice: "`kctl pki check --dir " + frame.ShellWord(dir) + "` lists them all"})
+			checks = append(checks, doctor.Check{Name: name, Result: severity(f, now), Detail: problem, Advice: "`kctl pki check --dir " + shell.Word(dir) + "` lists them all"})
 		}
 	}
 	if len(checks) == 0 {
@@ -161,11 +162,11 @@ func nodeMachine(n bootstrap.Node) *doctor.Machine {
 	}
 	// No port, with --without=kubelet: another kubelet, or none, is as it should be.
 	machine := doctor.NewMachine("unix://"+local.Socket(), local.KubeletRoot(), local.KubeletPort)
-	dir := frame.ShellWord(local.Dir)
+	dir := shell.Word(local.Dir)
 	machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint(dir, cluster.Kubelet)
 	machine.Start = "`kctl up --dir " + dir + "`"
 	machine.Restart = fmt.Sprintf("if it hangs, end it with `kill -9 $(cat %s)`, and `kctl up --dir %s` starts it anew; %s is its log",
-		frame.ShellWord(local.PIDFile(cluster.Containerd)), dir, frame.ShellWord(local.Log(cluster.Containerd)))
+		shell.Word(local.PIDFile(cluster.Containerd)), dir, shell.Word(local.Log(cluster.Containerd)))
 	return machine
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/shell"
 )
 
 // defaultDir is where the cluster of this machine lives.
@@ -47,7 +48,7 @@ that will change.`,
 			result, err := cluster.Up(cmd.Context(), o, progressTo(cmd))
 			if err != nil {
 				if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
-					dir := frame.ShellWord(partial.Dir)
+					dir := shell.Word(partial.Dir)
 					fmt.Fprintf(cmd.ErrOrStderr(), "What was started runs on: \"kctl up --dir %s\" goes on from there, \"kctl down --dir %s\" takes it away.\n", dir, dir)
 				}
 				return err
@@ -58,7 +59,7 @@ that will change.`,
 				fmt.Fprintf(out, " An image to try: %s", image)
 			}
 			fmt.Fprintln(out)
-			fmt.Fprintf(out, "export KUBECONFIG=%s\n", frame.ShellWord(result.Kubeconfig))
+			fmt.Fprintf(out, "export KUBECONFIG=%s\n", shell.Word(result.Kubeconfig))
 			return nil
 		},
 	}
