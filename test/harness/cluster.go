@@ -67,9 +67,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	dir, release := holdDir(t, bin)
 	c := &Cluster{Dir: dir, Port: FreePort(t), Node: o.Node, t: t, bin: bin}
 	c.up = append([]string{"up", "--dir", dir, "--port", strconv.Itoa(c.Port), "--node-name", o.Node}, o.Flags...)
-	if len(o.Without) > 0 {
-		c.up = append(c.up, "--without="+strings.Join(o.Without, ","))
-	}
+	c.up = append(c.up, "--without="+strings.Join(o.Without, ",")) // if none, not those of another up either
 	checkLeaks := WatchForLeaks(t, dir)
 	t.Cleanup(func() {
 		c.showLogs()

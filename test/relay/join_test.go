@@ -48,7 +48,7 @@ func TestANodeJoinsWithAToken(t *testing.T) {
 	if err := os.WriteFile(bootstrap, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.Kctl("up", "--dir", c.Dir, "--port", strconv.Itoa(c.Port), "--node-name", c.Node,
+	c.Kctl("up", "--dir", c.Dir, "--port", strconv.Itoa(c.Port), "--node-name", c.Node, "--without=",
 		"--kubelet-flags=--bootstrap-kubeconfig="+bootstrap+" --kubeconfig="+own+" --cert-dir="+certs+" --rotate-certificates --rotate-server-certificates")
 	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "kubelet-client-current.pem"), filepath.Join(certs, "kubelet-client-current.pem"))
 	if err != nil || pair.Leaf.Subject.CommonName != "system:node:"+c.Node {

@@ -95,7 +95,7 @@ func TestSettingsStay(t *testing.T) {
 	if local := Of(filepath.Join(t.TempDir(), "config")); local != nil {
 		t.Errorf("some kubeconfig is %+v's", local)
 	}
-	again, err := chooseSettings(l, UpOptions{Port: 6443})
+	again, err := chooseSettings(l, UpOptions{Port: 6443, Without: []string{Apiserver}})
 	if err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("second time %+v, %v, want %+v", again, err, first)
 	}
@@ -148,6 +148,46 @@ func TestFlagsAreKept(t *testing.T) {
 	}
 	if etcd, got := ask(UpOptions{EtcdServersSet: true, Flags: map[string]string{Kubelet: ""}}); etcd != "" || !maps.Equal(got, map[string]string{Scheduler: "--v=4"}) {
 		t.Errorf("taken away: etcd %q, flags %q", etcd, got)
+	}
+}
+
+// What was left out, for a program of the user's own, stays so, until the user asks for
+// something else.
+func TestWithoutIsKept(t *testing.T) {
+	l := layout(t)
+	first := UpOptions{Port: 7443, NodeName: "n", Without: []string{Scheduler}, WithoutSet: true}
+	for _, test := range []struct {
+		asked UpOptions
+		want  []string
+	}{
+		{first, []string{Scheduler}},
+		{UpOptions{}, []string{Scheduler}},
+		{UpOptions{WithoutSet: true, Without: []string{Kubelet}}, []string{Kubelet}},
+		{UpOptions{}, []string{Kubelet}},
+		{UpOptions{WithoutSet: true}, nil},
+		{UpOptions{}, nil},
+	} {
+		o := test.asked
+		if before, err := loadSettings(l); err == nil {
+			before.recall(&o)
+		}
+		s, err := chooseSettings(l, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(o.Without, test.want) || !slices.Equal(s.Without, test.want) {
+			t.Errorf("%+v: left out are %v, %v saved, want %v", test.asked, o.Without, s.Without, test.want)
+		}
+	}
+	status, err := GetStatus(t.Context(), l.Dir)
+	if err != nil || status.Programs[1].Without || status.Programs[1].Reason != "not running" {
+		t.Errorf("status %+v, %v", status, err)
+	}
+	if _, err := chooseSettings(l, UpOptions{Without: []string{Containerd}}); err != nil {
+		t.Fatal(err)
+	}
+	if status, err = GetStatus(t.Context(), l.Dir); err != nil || !status.Programs[1].Without || status.Programs[1].Reason != "" {
+		t.Errorf("status %+v, %v of what was left out", status, err)
 	}
 }
 

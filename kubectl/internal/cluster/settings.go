@@ -30,10 +30,11 @@ type settings struct {
 	KubeletPort   int    `json:"kubeletPort"`
 	HealthzPort   int    `json:"healthzPort"` // the kubelet's
 	PodCIDR       string `json:"podCIDR"`
-	// With what programs are started, until the user asks for something else: an API
+	// Which programs are started, and with what, until the user asks for something else: an API
 	// server that came up again without its etcd would serve an empty cluster.
 	EtcdServers string            `json:"etcdServers,omitempty"`
 	Flags       map[string]string `json:"flags,omitempty"`
+	Without     []string          `json:"without,omitempty"`
 }
 
 // Upstream's ports. A cluster on upstream's API server port uses them if they
@@ -88,7 +89,7 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port, EtcdServers: o.EtcdServers, Flags: o.Flags}
+	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port, EtcdServers: o.EtcdServers, Flags: o.Flags, Without: o.Without}
 	if s.NodeName == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -133,6 +134,9 @@ func (s *settings) recall(o *UpOptions) {
 	if !o.EtcdServersSet {
 		o.EtcdServers = s.EtcdServers
 	}
+	if !o.WithoutSet {
+		o.Without = s.Without
+	}
 	flags := map[string]string{}
 	maps.Copy(flags, s.Flags)
 	maps.Copy(flags, o.Flags)
@@ -147,12 +151,12 @@ func (s *settings) asBefore() UpOptions {
 	return o
 }
 
-// remember saves what programs are started with now, which recall has completed.
+// remember saves which programs are started now, and with what, which recall has completed.
 func (s *settings) remember(l Layout, o UpOptions) error {
-	if s.EtcdServers == o.EtcdServers && maps.Equal(s.Flags, o.Flags) {
+	if s.EtcdServers == o.EtcdServers && maps.Equal(s.Flags, o.Flags) && slices.Equal(s.Without, o.Without) {
 		return nil
 	}
-	s.EtcdServers, s.Flags = o.EtcdServers, o.Flags
+	s.EtcdServers, s.Flags, s.Without = o.EtcdServers, o.Flags, o.Without
 	return s.save(l)
 }
 

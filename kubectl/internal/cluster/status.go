@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,8 @@ type ProgramStatus struct {
 	Name    string        `json:"name"`
 	PID     int           `json:"pid,omitempty"` // 0: not running
 	Ready   bool          `json:"ready"`
-	Reason  string        `json:"reason,omitempty"` // why it is not ready
+	Without bool          `json:"without,omitempty"` // not running, as it was asked for
+	Reason  string        `json:"reason,omitempty"`  // why it is not ready
 	Uptime  time.Duration `json:"uptime,omitempty"`
 	RSS     int64         `json:"rss,omitempty"` // bytes of memory in use
 	Address string        `json:"address,omitempty"`
@@ -47,9 +49,12 @@ func GetStatus(ctx context.Context, dir string) (*Status, error) {
 	status := &Status{Dir: l.Dir, Server: s.server(), Node: s.NodeName}
 	for _, name := range Parts {
 		p := ProgramStatus{Name: name, Address: all[name].address, PID: l.pid(name)}
-		if p.PID == 0 {
+		switch {
+		case p.PID == 0 && slices.Contains(s.Without, name):
+			p.Without = true
+		case p.PID == 0:
 			p.Reason = "not running"
-		} else {
+		default:
 			p.Uptime, p.RSS = processFacts(p.PID)
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 			err := all[name].ready(ctx)

@@ -26,11 +26,13 @@ type UpOptions struct {
 	PortSet  bool // the user named Port
 	NodeName string
 	Address  string // of this machine, for nodes and pods; "" for loopback
-	// EtcdServers and Flags are those of the last time if the user does not name them.
+	// EtcdServers, Without and Flags are those of the last time if the user does not name
+	// them.
 	EtcdServers    string
 	EtcdServersSet bool              // the user named EtcdServers
 	BinDir         string            // "" for the folder of this program
 	Without        []string          // parts that are not started
+	WithoutSet     bool              // the user named Without
 	Flags          map[string]string // part → flags passed on to it, where the user named them
 }
 
@@ -64,6 +66,7 @@ type Result struct {
 	Kubeconfig string
 	Server     string
 	Images     []string
+	Without    []string // parts that were not started
 }
 
 // PartialError says that only a part of the cluster in Dir runs: what was started before
@@ -123,7 +126,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 	if err := startParts(ctx, l, s, o, cniBin, progress); err != nil {
 		return nil, &PartialError{l.Dir, err}
 	}
-	result := &Result{Kubeconfig: l.Kubeconfig("admin"), Server: s.server()}
+	result := &Result{Kubeconfig: l.Kubeconfig("admin"), Server: s.server(), Without: o.Without}
 	if !slices.Contains(o.Without, Registry) {
 		result.Images = []string{images.Host + "/demo"}
 	}

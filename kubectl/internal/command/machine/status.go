@@ -20,7 +20,8 @@ func newStatus(c *frame.CLI) *cobra.Command {
 		Short: "Show how the cluster on this machine is",
 		Long: `Show how the cluster on this machine is: each program with its process, its
 memory, and why it is not ready. Where the kubeconfig is kctl up's, the cluster is
-the one that it leads to. The exit code is 1 unless all run and are ready.`,
+the one that it leads to. The exit code is 1 unless all run and are ready, but for
+those that "kctl up --without" left out.`,
 		Example: `  kctl status
   kctl status -o json`,
 		Args: frame.NoArgs,
@@ -46,7 +47,7 @@ the one that it leads to. The exit code is 1 unless all run and are ready.`,
 				return err
 			}
 			for _, p := range status.Programs {
-				if !p.Ready {
+				if !p.Ready && !p.Without {
 					return errors.New("not everything is ready")
 				}
 			}
@@ -63,13 +64,16 @@ func printStatus(out io.Writer, status *cluster.Status) error {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "PROGRAM\tREADY\tPID\tUP\tMEMORY\tADDRESS")
 	for _, p := range status.Programs {
-		if p.PID == 0 {
-			fmt.Fprintf(w, "%s\tno\t-\t-\t-\t%s\n", p.Name, p.Address)
-			continue
-		}
 		ready := "yes"
-		if !p.Ready {
+		switch {
+		case p.Without:
+			ready = "left out"
+		case !p.Ready:
 			ready = "no"
+		}
+		if p.PID == 0 {
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t%s\n", p.Name, ready, p.Address)
+			continue
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d MiB\t%s\n", p.Name, ready, p.PID, p.Uptime, p.RSS>>20, p.Address)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -27,7 +28,8 @@ registry, a containerd of its own, the API server, the scheduler and a kubelet.
 Everything is kept below --dir. What runs already is left alone; what does not is
 started as it was the last time, with its flags and --etcd-servers, unless they are
 given again ("--kubelet-flags=" takes them away), and of the others kctl says what
-that will change.`,
+that will change. Parts that were left out stay so, until --without is given again
+("--without=" starts all).`,
 		Example: `  # A cluster in /var/lib/kctl
   kctl up
 
@@ -39,6 +41,7 @@ that will change.`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.PortSet, o.EtcdServersSet = cmd.Flags().Changed("port"), cmd.Flags().Changed("etcd-servers")
+			o.WithoutSet = cmd.Flags().Changed("without")
 			o.Flags = map[string]string{}
 			for part, value := range flags {
 				if cmd.Flags().Changed(part + "-flags") {
@@ -59,6 +62,9 @@ that will change.`,
 				fmt.Fprintf(out, " An image to try: %s", image)
 			}
 			fmt.Fprintln(out)
+			if len(result.Without) > 0 && !o.WithoutSet {
+				fmt.Fprintf(out, "Left out, as the last time: %s (--without= starts all).\n", strings.Join(result.Without, ", "))
+			}
 			fmt.Fprintf(out, "export KUBECONFIG=%s\n", shell.Word(result.Kubeconfig))
 			return nil
 		},
