@@ -25,9 +25,6 @@ func Main(plugins map[string]framework.Factory) {
 			if err != nil {
 				return &daemon.UsageError{Err: err}
 			}
-			if options.WriteConfigTo != "" {
-				return configuration.WriteTo(options.WriteConfigTo)
-			}
 			logger, err := options.Logging.Logger()
 			if err != nil {
 				return &daemon.UsageError{Err: err}

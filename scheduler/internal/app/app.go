@@ -47,8 +47,9 @@ import (
 // expireEvery is how often expired assumptions are taken out of the cache.
 const expireEvery = 30 * time.Second
 
-// Run schedules until ctx ends or the lease is lost. The configuration may name
-// plugins besides the built-in ones.
+// Run schedules until ctx ends or the lease is lost, or only writes the configuration
+// down if it was asked to: one with which it could schedule. The configuration may
+// name plugins besides the built-in ones.
 func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) error {
 	s, err := assemble(options, configuration, plugins, logger)
 	if err != nil {
@@ -56,6 +57,9 @@ func Run(ctx context.Context, options *config.Options, configuration *profile.Co
 	}
 	for _, note := range configuration.Notes {
 		logger.Info("note on the configuration", zap.String("note", note))
+	}
+	if options.WriteConfigTo != "" {
+		return configuration.WriteTo(options.WriteConfigTo)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	keeps := eventhandlers.Keeps(len(plugins) > 0 || s.extenders != nil)
@@ -166,11 +170,15 @@ type parts struct {
 }
 
 // connect returns a client, measured by meter, of the API server at master, or
-// else of the one that a kubeconfig names.
+// else of the one that a kubeconfig names. Without either, as for writing down a
+// configuration, it is a client that nobody uses.
 func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) {
-	restConfig, err := rest.LoadKubeconfig(kubeconfig)
-	if err != nil {
-		return nil, &daemon.UsageError{Err: err}
+	restConfig := &rest.Config{Host: "https://localhost"}
+	if kubeconfig != "" {
+		var err error
+		if restConfig, err = rest.LoadKubeconfig(kubeconfig); err != nil {
+			return nil, &daemon.UsageError{Err: err}
+		}
 	}
 	if master != "" {
 		restConfig.Host = master

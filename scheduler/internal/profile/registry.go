@@ -190,28 +190,35 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 		}
 	}
 	options := noderesources.FitOptions{IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources), IgnoredGroups: args.IgnoredResourceGroups}
-	if s := args.ScoringStrategy; s != nil {
-		var err error
-		switch s.Type {
-		case configv1.LeastAllocated, "":
-		case configv1.MostAllocated:
-			options.MostAllocated = true
-		case configv1.RequestedToCapacityRatio:
-			var points []configv1.UtilizationShapePoint
-			if ratio := s.RequestedToCapacityRatio; ratio != nil {
-				points = ratio.Shape
-			}
-			if options.Shape, err = readShape(points, "scoringStrategy.requestedToCapacityRatio.shape"); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, field.NotSupported(field.NewPath("scoringStrategy.type"), s.Type, []configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio})
-		}
-		if options.Weights, err = weights(s.Resources, "scoringStrategy.resources"); err != nil {
+	if args.ScoringStrategy != nil {
+		if err := readStrategy(args.ScoringStrategy, &options); err != nil {
 			return nil, err
 		}
 	}
 	return noderesources.NewFit(options), nil
+}
+
+func readStrategy(s *configv1.ScoringStrategy, into *noderesources.FitOptions) (err error) {
+	ratio, at := s.RequestedToCapacityRatio, field.NewPath("scoringStrategy", "requestedToCapacityRatio")
+	switch s.Type {
+	case configv1.LeastAllocated, "":
+	case configv1.MostAllocated:
+		into.MostAllocated = true
+	case configv1.RequestedToCapacityRatio:
+		if ratio == nil {
+			return field.Required(at, "must be specified when type is RequestedToCapacityRatio")
+		}
+		if into.Shape, err = readShape(ratio.Shape, at.Child("shape").String()); err != nil {
+			return err
+		}
+	default:
+		return field.NotSupported(field.NewPath("scoringStrategy.type"), s.Type, []configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio})
+	}
+	if ratio != nil && s.Type != configv1.RequestedToCapacityRatio {
+		return field.Forbidden(at, "must be nil when type is not RequestedToCapacityRatio")
+	}
+	into.Weights, err = weights(s.Resources, "scoringStrategy.resources")
+	return err
 }
 
 // qualified returns an error for a name that no resource and no label can have.
@@ -252,7 +259,12 @@ func newBalanced(raw runtime.RawExtension, _ Services) (framework.Plugin, error)
 	if err != nil {
 		return nil, err
 	}
+	seen := map[corev1.ResourceName]bool{}
 	for i, r := range resources {
+		if seen[r.Resource] {
+			return nil, field.Duplicate(field.NewPath("resources").Index(i).Child("name"), r.Resource)
+		}
+		seen[r.Resource] = true
 		if r.Weight != 1 {
 			return nil, invalid(fmt.Sprintf("resources[%d].weight", i), r.Weight, "must be 1")
 		}
@@ -321,6 +333,8 @@ func checkConstraints(constraints []corev1.TopologySpreadConstraint) error {
 			return field.Required(path.Child("topologyKey"), "can not be empty")
 		case qualified("", c.TopologyKey) != nil:
 			return qualified(path.Child("topologyKey").String(), c.TopologyKey)
+		case c.WhenUnsatisfiable == "":
+			return field.Required(path.Child("whenUnsatisfiable"), "can not be empty")
 		case c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway:
 			return field.NotSupported(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway})
 		case c.LabelSelector != nil:
