@@ -165,11 +165,10 @@ func (s *podSync) endPod(forget bool) bool {
 		status.Sandboxes, status.Containers = ended.Sandboxes, slices.Clone(ended.Containers)
 	})
 	if forget { // only now, or nobody would know how those that ran have ended
-		s.publish(func(status *runtimestate.PodStatus) {
-			status.Containers = slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
-				return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
-			})
+		kept := slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
+			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
 		})
+		s.publish(func(status *runtimestate.PodStatus) { status.Containers = kept })
 	}
 	return true
 }
