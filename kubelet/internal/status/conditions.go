@@ -55,8 +55,8 @@ func setConditions(status *core.PodStatus, in Input) {
 	add(corev1.PodReadyToStartContainers, readyToStartContainers(in))
 	anew := restartOf(in)
 	initial := initialized(&in.Pod.Spec, status)
-	if old := findCondition(before, corev1.PodInitialized); anew.there && old != nil && old.Status == corev1.ConditionTrue {
-		initial = verdict{ok: true} // what was initialized once stays so
+	if old := findCondition(before, corev1.PodInitialized); !initial.ok && old != nil && old.Status == corev1.ConditionTrue {
+		initial = verdict{ok: true} // what was initialized once stays so, whatever its containers wait for
 	}
 	add(corev1.PodInitialized, initial)
 	containers := containersReady(&in.Pod.Spec, status)

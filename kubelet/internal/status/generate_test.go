@@ -178,6 +178,19 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
+// A pod that has been initialized stays so while a sidecar and the container beside it wait for their
+// next runs.
+func TestWhatWasInitializedStaysSo(t *testing.T) {
+	held := map[string]runtimestate.Waiting{"i": {Reason: "CrashLoopBackOff"}, "a": {Reason: "CrashLoopBackOff"}}
+	in := Input{Pod: testPod(corev1.RestartPolicyAlways, "i+", "a"), Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit5 a=running"), Ready: yes, Started: yes, Now: now}
+	first := Generate(in)
+	in.Previous, in.Runtime, in.Waiting = &first, runtimeOf("i=exit5 a=exit0"), held
+	second := Generate(in)
+	if c := findCondition(second.Conditions, corev1.PodInitialized); second.ContainerStatuses[0].State.Waiting == nil || c.Status != corev1.ConditionTrue || c.Reason != "" {
+		t.Errorf("%+v while the containers are %s", c, short(second.ContainerStatuses))
+	}
+}
+
 func TestRestartKeepsTheLastEnd(t *testing.T) {
 	in := Input{Pod: testPod(corev1.RestartPolicyAlways, "", "a"), Previous: &core.PodStatus{}, Ready: yes, Started: yes, Now: now}
 	in.Runtime = runtimeOf("a=exit7")
