@@ -95,7 +95,7 @@ func (s *podSync) step() (again bool) {
 		return s.restartAll(actions)
 	}
 	if actions.KillPod {
-		if !s.endPod(actions.CreateSandbox) || !actions.CreateSandbox {
+		if !s.endPod(actions) || !actions.CreateSandbox {
 			return false
 		}
 	} else if !s.endContainers(actions) {
@@ -151,7 +151,7 @@ func (s *podSync) facts() podactions.Facts {
 
 // endPod ends everything of the pod. Before a new sandbox, init containers are
 // forgotten too, because the pod starts from its beginning.
-func (s *podSync) endPod(forget bool) bool {
+func (s *podSync) endPod(a podactions.Actions) bool {
 	if err := s.KillPod(s.ctx, s.pod, s.status.RunningPod(s.state.Name()), nil); err != nil {
 		s.fail(err)
 		return false
@@ -161,16 +161,35 @@ func (s *podSync) endPod(forget bool) bool {
 		s.fail(err)
 		return false
 	}
+	s.markRestarts(ended.Containers, a.Start)
 	s.publish(func(status *runtimestate.PodStatus) {
 		status.Sandboxes, status.Containers = ended.Sandboxes, slices.Clone(ended.Containers)
 	})
-	if forget { // only now, or nobody would know how those that ran have ended
+	if a.CreateSandbox { // only now, or nobody would know how those that ran have ended
 		kept := slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
 			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
 		})
 		s.publish(func(status *runtimestate.PodStatus) { status.Containers = kept })
 	}
 	return true
+}
+
+// markRestarts marks those of the containers that have been ended just now only to be started again.
+func (s *podSync) markRestarts(ended []*runtimestate.ContainerStatus, starts []podactions.Start) {
+	for i, c := range ended {
+		before := s.status.ContainerByID(c.ID)
+		if before != nil && before.State == runtimestate.StateRunning && slices.ContainsFunc(starts, func(start podactions.Start) bool { return start.Name == c.Name }) {
+			ended[i] = startedAgain(c)
+		}
+	}
+}
+
+// startedAgain is the status of a container that was ended and is to be started again: by its exit
+// code alone, a job that was interrupted would be one that is done.
+func startedAgain(ended *runtimestate.ContainerStatus) *runtimestate.ContainerStatus {
+	marked := *ended
+	marked.Again = true
+	return &marked
 }
 
 func (s *podSync) isInit(name string) bool {
@@ -191,7 +210,7 @@ func (s *podSync) endContainers(a podactions.Actions) bool {
 			switch {
 			case ended == nil:
 			case slices.ContainsFunc(restarts, func(c podactions.Start) bool { return c.Name == kill.Name }):
-				s.record(with(ended), false)
+				s.record(with(startedAgain(ended)), false)
 				s.publishLater()
 			default:
 				s.publish(with(ended))

@@ -257,6 +257,41 @@ func TestEndsOfSidecarsAreToldBeforeANewSandbox(t *testing.T) {
 	}
 }
 
+// A container that is ended because its sandbox was lost is told to be one that starts again: a job that
+// handles SIGTERM well is not done for that.
+func TestWhatANewSandboxInterruptsIsNotDone(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("interrupted", shell("main", "trap 'exit 0' TERM; "+forever), shell("done", "exit 0"))
+	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	b.sync(t, pod, SyncOptions{})
+	b.until(t, pod, "half done", exited("done", 0))
+	lost := b.status(t, pod).Clone()
+	box := *lost.Sandboxes[0]
+	box.Ready, lost.Sandboxes[0], lost.IPs = false, &box, nil
+	told := 0
+	result := b.SyncPod(t.Context(), pod, lost, SyncOptions{Changed: func(status *runtimestate.PodStatus) {
+		main, done := status.Container("main"), status.Container("done")
+		if main.State == runtimestate.StateExited {
+			told++
+			if main.ExitCode != 0 || !main.Again {
+				t.Errorf("told of its end: %+v", main)
+			}
+		}
+		if done.Again {
+			t.Errorf("what is done starts again: %+v", done)
+		}
+	}})
+	if main := result.Status.Container("main"); result.Err != nil || told == 0 || main.State != runtimestate.StateRunning || main.RestartCount != 1 {
+		t.Errorf("told %d times: %s %v", told, show(result.Status), result.Err)
+	}
+	pod = pod.DeepCopy()
+	pod.Spec.Containers[0].Image, pod.Spec.Containers[0].ImagePullPolicy = "localhost/none", corev1.PullNever
+	result = b.sync(t, pod, SyncOptions{})
+	if main := result.Status.Container("main"); main.State != runtimestate.StateExited || !main.Again {
+		t.Errorf("after its image has changed: %s", show(result.Status))
+	}
+}
+
 func TestContainerSeesWhatItsSpecSays(t *testing.T) {
 	b := newBed(t)
 	b.objects.configMaps = map[string]*core.ConfigMap{"default/settings": {Data: map[string]string{"color": "blue", "size": "9"}}}

@@ -58,6 +58,8 @@ type ContainerStatus struct {
 	ImageID      string // digest reference, or the image's id
 	RestartCount int32
 	Hash         uint64 // of the spec that it was created from
+	// Again says that the kubelet ended it and is about to start it again, whatever its exit code.
+	Again bool
 	// User is the user of the container's first process; nil if the runtime does
 	// not report it.
 	User *corev1.LinuxContainerUser

@@ -142,12 +142,12 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 	if newest.User != nil {
 		status.User = &corev1.ContainerUser{Linux: newest.User}
 	}
-	switch newest.State {
-	case runtimestate.StateRunning:
+	switch {
+	case newest.State == runtimestate.StateRunning, interrupted(in, c, newest):
 		status.State.Running = &corev1.ContainerStateRunning{StartedAt: apiTime(newest.StartedAt)}
-	case runtimestate.StateExited:
+	case newest.State == runtimestate.StateExited:
 		status.State.Terminated = terminated(newest)
-	case runtimestate.StateCreated:
+	case newest.State == runtimestate.StateCreated:
 		status.State.Waiting = notStarted(in)
 	default:
 		status.State.Terminated = lost(newest.ID.String(), "The container could not be located when the pod was examined")
@@ -166,6 +166,13 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 		status.LastTerminationState = old.LastTerminationState
 	}
 	return status
+}
+
+// interrupted says that a container has ended only for the kubelet to start it again, although its
+// policy would not after that exit code. It is said to run until then: the API takes an end of it
+// for the last one, and so would those who wait for the pod.
+func interrupted(in Input, c *core.Container, newest *runtimestate.ContainerStatus) bool {
+	return newest.Again && !in.Terminal && !podactions.Restarts(&in.Pod.Spec, c, newest.ExitCode)
 }
 
 // volumeMounts are how the container's volumes are mounted: for read-only ones,
@@ -352,6 +359,9 @@ func ready(in Input, c *core.Container, status *core.ContainerStatus, init bool)
 		return status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
 	}
 	if status.State.Running == nil || !*status.Started {
+		return false
+	}
+	if newest := in.Runtime.Container(c.Name); newest != nil && newest.Again {
 		return false
 	}
 	return c.ReadinessProbe == nil || in.Ready(c.Name, containerID(status))

@@ -35,3 +35,27 @@ func TestASidecarThatHasNotStarted(t *testing.T) {
 		}
 	}
 }
+
+// What the kubelet has ended in order to start it again is not done, whatever its exit code.
+func TestWhatIsInterruptedIsNotDone(t *testing.T) {
+	in := Input{Pod: testPod(corev1.RestartPolicyOnFailure, "", "a b"), Previous: &core.PodStatus{}, Ready: yes, Started: yes, Now: now}
+	for name, c := range map[string]struct {
+		runtime         string
+		again, terminal bool
+		phase           corev1.PodPhase
+		states          string
+	}{
+		"ended by themselves":    {"a=exit0 b=exit0", false, false, corev1.PodSucceeded, "T0:Completed T0:Completed"},
+		"about to start again":   {"a=exit0 b=exit0", true, false, corev1.PodRunning, "R T0:Completed"},
+		"restarts in any case":   {"a=exit3 b=exit0", true, false, corev1.PodRunning, "T3:Error T0:Completed"},
+		"the pod ends meanwhile": {"a=exit0 b=exit0", true, true, corev1.PodSucceeded, "T0:Completed T0:Completed"},
+		"started again":          {"a=running a=exit0 b=exit0", false, false, corev1.PodRunning, "R T0:Completed"},
+	} {
+		in.Runtime, in.Terminal = runtimeOf(c.runtime), c.terminal
+		in.Runtime.Container("a").Again = c.again
+		got := Generate(in)
+		if a := got.ContainerStatuses[0]; got.Phase != c.phase || short(got.ContainerStatuses) != c.states || c.again && a.Ready {
+			t.Errorf("%s: %s, %s, ready: %t", name, got.Phase, short(got.ContainerStatuses), a.Ready)
+		}
+	}
+}
