@@ -1,6 +1,7 @@
 package cache_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"testing"
@@ -123,6 +124,17 @@ func TestARevisionExpiresThoughNothingHasChangedSince(t *testing.T) {
 	}
 	if got, err := b.ListAt(t.Context(), page, first.Revision); !errors.Is(err, storage.ErrCompacted) {
 		t.Errorf("after it was dropped: %q, %v", names(got), err)
+	}
+}
+
+// TestRevisionNotInTime: a reader whose time is over before is told the same.
+func TestRevisionNotInTime(t *testing.T) {
+	b := start(t, etcdtest.Start(t), clocktesting.NewFakeClock(time.Unix(1700000000, 0)))
+	b.current()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	if err := b.WaitFor(ctx, 1<<40); !errors.Is(err, storage.ErrFuture) {
+		t.Errorf("%v", err)
 	}
 }
 

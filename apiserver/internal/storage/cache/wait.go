@@ -79,6 +79,10 @@ func (f *Reflector) wait(ctx context.Context, revision int64) error {
 		return &FutureError{Wanted: revision, Current: f.revision.Load()}
 	case <-ctx.Done():
 		f.dropWaiter(w)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			// A watch with a short timeout: no call of etcd is late.
+			return &FutureError{Wanted: revision, Current: f.revision.Load()}
+		}
 		return ctx.Err()
 	}
 }

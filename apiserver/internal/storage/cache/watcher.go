@@ -385,7 +385,7 @@ func (w *Watcher) sendBookmark(d *delivery) bool {
 
 func (w *Watcher) bookmark(revision int64, initialEnd bool) WatchEvent {
 	apiVersion, kind := w.cache.options.Kind.ToAPIVersionAndKind()
-	value := `{"kind":"` + kind + `","apiVersion":"` + apiVersion + `","metadata":{"resourceVersion":"` + strconv.FormatInt(revision, 10) + `","creationTimestamp":null`
+	value := `{"kind":"` + kind + `","apiVersion":"` + apiVersion + `","metadata":{"resourceVersion":"` + strconv.FormatInt(revision, 10) + `"`
 	if initialEnd {
 		value += `,"annotations":{"k8s.io/initial-events-end":"true"}`
 	}
