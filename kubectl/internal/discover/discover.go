@@ -91,6 +91,19 @@ func (d *Discovery) Refresh(ctx context.Context) ([]Resource, error) {
 	return resources, nil
 }
 
+// Served is OfKind by what the server has said, whatever the file says.
+func (d *Discovery) Served(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
+	if !d.fresh {
+		if _, err := d.Refresh(ctx); err != nil {
+			return Resource{}, err
+		}
+	}
+	return d.OfKind(ctx, kind)
+}
+
+// Distrust makes the next search that finds nothing, and Served, ask the server again.
+func (d *Discovery) Distrust() { d.fresh = false }
+
 // find looks through the resources, and if that fails once more through a fresh
 // list, since the server may serve more than when the file was written.
 func (d *Discovery) find(ctx context.Context, matches ...func(Resource) bool) (Resource, bool, error) {

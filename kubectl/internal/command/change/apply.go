@@ -136,6 +136,7 @@ func (a *applyOptions) findPruned(ctx context.Context) error {
 }
 
 func (a *applyOptions) run(ctx context.Context) error {
+	a.InOrder = a.DryRun == frame.DryRunNone
 	targets, err := lookup.Targets(ctx, a.Sender.CLI, &a.Selection, nil, "")
 	if len(targets) == 0 {
 		return cmp.Or(err, errNothingToApply)
@@ -154,6 +155,10 @@ func (a *applyOptions) run(ctx context.Context) error {
 			continue
 		}
 		applied++
+		if err := t.AwaitServed(ctx, a.Sender.CLI); err != nil {
+			failed = append(failed, err)
+			continue
+		}
 		object, operation, err := a.apply(ctx, t)
 		if err != nil {
 			failed = append(failed, frame.InSource(err, "applying patch to", t.Source))

@@ -132,7 +132,7 @@ func (a *applyOptions) checkSet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	definitions, err := lookup.List(ctx, client.Resource(core.Resource{Group: "apiextensions.k8s.io", Version: "v1", Name: "customresourcedefinitions"}, ""),
+	definitions, err := lookup.List(ctx, client.Resource(lookup.Definitions, ""),
 		lookup.ChunkSize, rest.LabelSelector(setParentType))
 	if err != nil {
 		return fmt.Errorf("identifying allowed custom resource parent types: %w", err)

@@ -63,6 +63,7 @@ func New(c *frame.CLI) *cobra.Command {
 }
 
 func (k *createOptions) run(ctx context.Context) error {
+	k.InOrder = k.DryRun == frame.DryRunNone
 	targets, err := lookup.Targets(ctx, k.Sender.CLI, &k.Selection, nil, "")
 	if len(targets) == 0 {
 		return cmp.Or(err, errors.New("no objects passed to create"))
@@ -92,7 +93,10 @@ func (k *createOptions) create(ctx context.Context, t lookup.Target) error {
 	k.Record(t.Object)
 	created := t.Object
 	if k.DryRun != frame.DryRunClient {
-		var err error
+		err := t.AwaitServed(ctx, k.Sender.CLI)
+		if err != nil {
+			return err
+		}
 		if created, err = k.Post(ctx, t.Resource.Resource, t.Namespace, t.Object); err != nil {
 			return frame.InSource(err, "creating", t.Source)
 		}

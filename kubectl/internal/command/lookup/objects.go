@@ -27,6 +27,7 @@ type Target struct {
 	ObjectName string
 	Source     string // the file it was named in, if any
 	Object     *unstructured.Unstructured
+	unserved   error // of a kind that is defined by an object sent before this one: that the server does not have it
 }
 
 // In is the place of the target on the server.
@@ -46,6 +47,7 @@ type Selection struct {
 	All           bool
 	AllSelects    bool   // All is a selector, beside which there can be no names; else it only allows types alone
 	Sub           string // the subresource that is read of named objects
+	InOrder       bool   // what files have is sent in their order: definitions, then objects of the kinds that they define
 	Unnamed       bool   // takes objects without a name from files: they are about to be created
 	chunk         *int64 // how many objects are asked for at once, of verbs that may be told
 	// Checked is the value of --validate, in verbs that send the content of files.
@@ -290,18 +292,21 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	}
 	var failed []error
 	var targets []Target
-	for _, object := range objects {
+	for i, object := range objects {
 		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
-		var missing *discover.NoKindError
-		switch {
-		case errors.As(err, &missing):
-			failed = append(failed, fmt.Errorf("resource mapping not found for name: %q namespace: %q from %q: %w",
-				object.GetName(), object.GetNamespace(), object.Source, err))
-			continue
-		case err != nil:
+		_, missing := errors.AsType[*discover.NoKindError](err)
+		if err != nil && !missing {
 			return nil, err
 		}
-		t := Target{Resource: resource, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
+		var unserved error
+		if here, ok := definedAbove(objects[:i], object.GroupVersionKind()); ok && s.InOrder {
+			resource, missing, unserved = here, false, noMapping(object)
+		}
+		if missing {
+			failed = append(failed, noMapping(object))
+			continue
+		}
+		t := Target{Resource: resource, unserved: unserved, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
 		err = t.setNamespace(loaded)
 		if t.ObjectName == "" && !s.Unnamed {
 			err = checkNamed(t)

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const definedAndUsed = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.ex.com}
+spec: {group: ex.com, scope: Namespaced, names: {plural: gadgets, kind: Gadget}, versions: [{name: v1, served: true}, {name: v2, served: false}]}
+---
+{apiVersion: ex.com/v1, kind: Gadget, metadata: {name: g}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p}}
+`
+
+// definitionsServer stores definitions, or refuses them, and serves what they define some
+// requests later. It tells what it has been asked to create.
+func definitionsServer(t *testing.T, refuses bool) (host string, created func() string) {
+	const resource = `{"resource":%q,"responseKind":{"group":%q,"version":%q,"kind":%q},"scope":%q,"verbs":["get","create"]}`
+	const group = `{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[%s]}]}`
+	var mu sync.Mutex
+	var stored []string
+	asked := 0 // for the groups, since the definition was stored
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case r.URL.Path == "/api":
+			fmt.Fprint(w, discoveryAPI)
+		case r.URL.Path == "/apis":
+			groups := fmt.Sprintf(group, "apiextensions.k8s.io", fmt.Sprintf(resource, "customresourcedefinitions", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "Cluster"))
+			if len(stored) > 0 {
+				if asked++; asked > 2 {
+					groups += "," + fmt.Sprintf(group, "ex.com", fmt.Sprintf(resource, "gadgets", "ex.com", "v1", "Gadget", "Namespaced"))
+				}
+			}
+			fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[%s]}`, groups)
+		case r.Method == http.MethodPost && refuses && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
+			status(422, metav1.StatusReasonInvalid, "it is invalid")(w, r)
+		case r.Method == http.MethodPost:
+			stored = append(stored, r.URL.Path)
+			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
+		case strings.HasSuffix(r.URL.Path, "/gadgets.ex.com") && len(stored) > 0:
+			fmt.Fprint(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.ex.com"}}`)
+		default:
+			status(404, metav1.StatusReasonNotFound, "not found")(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(stored, " ")
+	}
+}
+
+// An object of a kind that the same files define is sent when the server serves the kind.
+func TestDefinitionAndObject(t *testing.T) {
+	const definition, gadget, pod = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/ex.com/v1/namespaces/default/gadgets", "/api/v1/namespaces/default/pods"
+	const missing = `resource mapping not found for name: "g" namespace: "" from "STDIN"` // as kubectl says
+	backwards := strings.Split(definedAndUsed, "---\n")
+	for _, verb := range []string{"create", "apply"} {
+		for _, test := range []struct {
+			files, args string
+			refuses     bool
+			code        int
+			want        string
+		}{
+			{definedAndUsed, "", false, 0, definition + " " + gadget + " " + pod},
+			{definedAndUsed, "", true, 1, pod},
+			{definedAndUsed, "--dry-run=client", false, 1, ""},
+			{strings.ReplaceAll(definedAndUsed, "ex.com/v1", "ex.com/v2"), "", false, 1, definition + " " + pod},
+			{backwards[1] + "---\n" + backwards[0], "", false, 1, definition},
+		} {
+			host, created := definitionsServer(t, test.refuses)
+			c := kctl(t, host, test.files, append([]string{verb, "-f", "-"}, strings.Fields(test.args)...)...)
+			if got := created(); c.code != test.code || got != test.want {
+				t.Errorf("%s %s: code %d, made %q, want %q; complained %s", verb, test.args, c.code, got, test.want, c.err.String())
+			}
+			if said := strings.Contains(c.err.String(), missing); said != (test.code == 1) {
+				t.Errorf("%s %s: complained %s", verb, test.args, c.err.String())
+			}
+		}
+	}
+}
