@@ -128,10 +128,10 @@ func TestRunRemovesItsOwn(t *testing.T) {
 // What kctl tells users to type is the name by which they called it.
 func TestNameInMessages(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
-	for _, line := range []string{"get", "describe", "explain", "auth can-i", "get pods pods/x", "get pods/x pods", "cluster-info", "help create cm", "help nosuch"} {
+	for _, line := range []string{"get", "describe", "explain", "auth can-i", "get pods pods/x", "get pods/x pods", "cluster-info", "help create cm", "help nosuch", "apply -f -"} {
 		for _, name := range []string{frame.Kubectl, "kctl"} {
 			c := &call{}
-			cli := frame.New(frame.Streams{In: strings.NewReader(""), Out: &c.out, Err: &c.err}, clock.RealClock{})
+			cli := frame.New(frame.Streams{In: strings.NewReader("{apiVersion: v1, kind: Pod, metadata: {name: x}}"), Out: &c.out, Err: &c.err}, clock.RealClock{})
 			cli.Name = name
 			run(context.Background(), cli, append([]string{"--server", host, "--cache-dir", t.TempDir()}, strings.Fields(line)...))
 			said := c.out.String() + c.err.String()

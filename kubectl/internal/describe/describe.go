@@ -62,14 +62,11 @@ func (p *page) pairs(label string, pairs map[string]string) {
 		p.line(label, "<none>")
 		return
 	}
-	indent := strings.Repeat("  ", p.level)
-	for i, key := range slices.Sorted(maps.Keys(pairs)) {
-		head := indent + label + ":"
-		if i > 0 {
-			head = indent
-		}
-		fmt.Fprintf(p.tabs, "%s\t%s\n", head, key+"="+pairs[key])
+	var texts []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		texts = append(texts, key+"="+pairs[key])
 	}
+	p.column(label, texts)
 }
 
 // lastApplied is apply's own annotation, of no interest to people.
@@ -86,11 +83,10 @@ func (p *page) notes(label string, all map[string]string) {
 		p.line(label, "<none>")
 		return
 	}
-	indent := strings.Repeat("  ", p.level)
 	for i, key := range slices.Sorted(maps.Keys(notes)) {
-		head := indent + label + ":"
+		head := strings.Repeat("  ", p.level) + label + ":"
 		if i > 0 {
-			head = indent
+			head = ""
 		}
 		value := strings.TrimSuffix(notes[key], "\n")
 		if len(key)+len(value)+2 <= noteWidth && !strings.Contains(value, "\n") {
@@ -102,7 +98,7 @@ func (p *page) notes(label string, all map[string]string) {
 			if line = "  " + line; len(line) > noteWidth {
 				line = line[:noteWidth] + "..."
 			}
-			fmt.Fprintf(p.tabs, "%s\t%s\n", indent, line)
+			fmt.Fprintf(p.tabs, "\t%s\n", line)
 		}
 	}
 }

@@ -50,11 +50,20 @@ func (p *page) spread(constraints []corev1.TopologySpreadConstraint) {
 	p.column("Topology Spread Constraints", texts)
 }
 
+// group tells with which pods a pod is to be placed.
+func (p *page) group(group *corev1.PodSchedulingGroup) {
+	if group == nil || group.PodGroupName == nil {
+		return
+	}
+	p.head("SchedulingGroup")
+	p.text("  PodGroupName:\t%s", *group.PodGroupName)
+}
+
 // column writes texts below each other, after one label.
 func (p *page) column(label string, texts []string) {
 	head := strings.Repeat("  ", p.level) + label + ":"
 	for _, text := range texts {
 		fmt.Fprintf(p.tabs, "%s\t%s\n", head, text)
-		head = strings.Repeat("  ", p.level)
+		head = ""
 	}
 }

@@ -43,6 +43,7 @@ func (p *page) template(template *corev1.PodTemplateSpec) {
 		p.pairs("Node-Selectors", template.Spec.NodeSelector)
 		p.tolerations(template.Spec.Tolerations)
 	})
+	p.group(template.Spec.SchedulingGroup)
 }
 
 func (p *page) templateContainers(label string, containers []core.Container) {

@@ -246,8 +246,8 @@ func (a *applyOptions) applyOnce(ctx context.Context, t lookup.Target) (*unstruc
 		return nil, "", err
 	}
 	if _, managed := current.GetAnnotations()[threeway.LastApplied]; !managed && !a.comparing {
-		a.Warn("resource %s/%s is missing the %s annotation which is required by kctl apply. kctl apply should only be used on resources created declaratively by either kctl create --save-config or kctl apply. The missing annotation will be patched automatically.",
-			t.Name, t.ObjectName, threeway.LastApplied)
+		a.Warn("resource %s/%s is missing the %s annotation which is required by %[4]s apply. %[4]s apply should only be used on resources created declaratively by either %[4]s create --save-config or %[4]s apply. The missing annotation will be patched automatically.",
+			t.Name, t.ObjectName, threeway.LastApplied, a.Name)
 	}
 	schema, err := a.PatchSchema(ctx, t.GVK())
 	if err != nil {

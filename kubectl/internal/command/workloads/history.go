@@ -147,7 +147,11 @@ func (r *rolloutOptions) printHistory(t lookup.Target, object *unstructured.Unst
 					return r.Print(&r.Printing, "", revision.Object)
 				}
 				fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)
-				return rollout.PrintTemplate(r.Out, revision)
+				if err := rollout.PrintTemplate(r.Out, revision); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintln(r.Out)
+				return err
 			}
 		}
 		if len(revisions) > 0 || r.Chosen() {
