@@ -204,6 +204,8 @@ func TestMisuse(t *testing.T) {
 		{"cp a:b c:d", []string{"one of src or dest must be a local file specification"}},
 		{"debug x", []string{"error: you must specify --image when not using --copy-to."}},
 		{"debug x --copy-to=y", []string{"error: you must specify --image, --set-image or command arguments."}},
+		{"debug x --copy-to=y -- sleep 1", []string{"error: you must specify an existing container or a new image when specifying args."}},
+		{"debug x --copy-to=y --attach --set-image=a=b", []string{"error: you must specify --container or create a new container using --image in order to attach."}},
 		{"debug x --image=a --set-image=a=b", []string{"error: --set-image may only be used with --copy-to."}},
 		{"debug x --image=a --same-node", []string{"error: --same-node may only be used with --copy-to."}},
 		{"debug x --image=a --replace", []string{"error: --replace may only be used with --copy-to."}},

@@ -71,7 +71,7 @@ func TestDebugACopy(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"old","readinessProbe":{"httpGet":{"port":1}}}]}}`)
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"app":"x"}},"spec":{"initContainers":[{"name":"first","image":"old"}],"containers":[{"name":"c","image":"old","command":["run"],"args":["it"],"env":[{"name":"A","value":"b"}],"readinessProbe":{"httpGet":{"port":1}}}]}}`)
 	})
 	for args, changed := range map[string]bool{
 		"--set-image=*=new": false, "--set-image=c=new --profile=sysadmin": false, "--set-image=c=new -c debugger": false,
@@ -83,6 +83,25 @@ func TestDebugACopy(t *testing.T) {
 			t.Errorf("%s: labels %v, processes shared: %v, %+v", args, made.Labels, shared, made.Spec.Containers[0])
 		}
 	}
+	// What the command line does not name of a container stays.
+	for args, want := range map[string]string{
+		"-c c -- sleep 1": `"old" "" ["sleep" "1"] [] [{A b nil}]`, "-c c --arguments-only -- sleep 1": `"old" "" ["run"] ["sleep" "1"] [{A b nil}]`,
+		"-c c --env=C=d,B=c --image-pull-policy=Never --image=new": `"new" "Never" ["run"] ["it"] [{B c nil} {C d nil}]`,
+		"--set-image=*=any,c=new":                                  `"new" "" ["run"] ["it"] [{A b nil}]`, "--set-image=c=new,*=any": `"new" "" ["run"] ["it"] [{A b nil}]`,
+		"-c first -- sleep 1": `"old" "" ["run"] ["it"] [{A b nil}]`,
+	} {
+		kctl(t, host, "", append([]string{"debug", "p", "--copy-to=q", "--attach=false"}, strings.Fields(args)...)...).want(t, 0)
+		c := made.Spec.Containers[0]
+		if got := fmt.Sprintf("%q %q %q %q %v", c.Image, c.ImagePullPolicy, c.Command, c.Args, c.Env); got != want {
+			t.Errorf("%s: %s, want %s", args, got, want)
+		}
+		if strings.HasPrefix(args, "-c first") != (len(made.Spec.InitContainers[0].Command) == 2) {
+			t.Errorf("%s: the first is %+v", args, made.Spec.InitContainers[0])
+		}
+	}
+	// Of a copy of which only images are changed, none is attached to.
+	kctl(t, host, "", "debug", "p", "--copy-to=q", "-it", "--set-image=*=new").want(t, 0)
+	kctl(t, host, "", "debug", "p", "--copy-to=q", "-c", "none", "--", "sleep", "1").want(t, 1, "you must specify image when creating new container")
 	kctl(t, host, "", "debug", "p", "--copy-to=p", "--replace", "--attach=false", "--image=i").want(t, 0)
 	if deleted.GracePeriodSeconds == nil || *deleted.GracePeriodSeconds != 0 {
 		t.Errorf("the replaced pod is deleted by %+v", deleted)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,11 +28,12 @@ import (
 type debugOptions struct {
 	attachOptions
 	image, imagePullPolicy, target string
-	env, setImage                  []string
+	env, setImage                  map[string]string
 	attach                         bool
 	copyTo                         string
 	replace, sameNode, shareProc   bool
-	asArgs                         bool // what follows -- are arguments, not a command
+	command                        []string // what follows --
+	asArgs                         bool     // these are arguments, not a command
 	keep                           keepOptions
 	shareSaid                      bool
 	rights                         debugProfile
@@ -56,23 +59,23 @@ func newDebug(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&d.image, "image", "", "Container image to use for debug container.")
 	fs.StringVar(&d.imagePullPolicy, "image-pull-policy", "", "The image pull policy for the container. If left empty, the server decides.")
 	fs.StringVar(&d.target, "target", "", "When using an ephemeral container, target processes in this container name.")
-	fs.StringArrayVar(&d.env, "env", nil, "Environment variables to set in the container.")
+	fs.StringToStringVar(&d.env, "env", nil, "Environment variables to set in the container.")
 	fs.BoolVar(&d.attach, "attach", false, "If true, wait for the container to start running, and then attach as if 'kctl attach ...' were called. Default false, unless '-i/--stdin' is set.")
 	fs.StringVar(&d.copyTo, "copy-to", "", "Create a copy of the target Pod with this name.")
 	fs.BoolVar(&d.replace, "replace", false, "When used with '--copy-to', delete the original Pod.")
 	fs.BoolVar(&d.sameNode, "same-node", false, "When used with '--copy-to', schedule the copy of target Pod on the same node.")
 	fs.BoolVar(&d.shareProc, "share-processes", true, "When used with '--copy-to', enable process namespace sharing in the copy.")
 	fs.BoolVar(&d.asArgs, "arguments-only", false, "If specified, everything after -- will be passed to the new container as Args instead of Command.")
-	fs.StringSliceVar(&d.setImage, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images.")
+	fs.StringToStringVar(&d.setImage, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images.")
 	fs.StringVar(&d.profile, "profile", "general", "Options are general, baseline, restricted, netadmin or sysadmin.")
 	fs.StringVar(&d.customFile, "custom", "", "Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
 	return cmd
 }
 
 func (d *debugOptions) run(cmd *cobra.Command, args []string, selected *lookup.Selection) error {
-	names, command := args, []string(nil)
+	names := args
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		names, command = args[:dash], args[dash:]
+		names, d.command = args[:dash], args[dash:]
 	}
 	if selected.FromFiles() {
 		named, err := fileNamed(cmd.Context(), d.attachOptions.CLI, selected)
@@ -87,7 +90,7 @@ func (d *debugOptions) run(cmd *cobra.Command, args []string, selected *lookup.S
 	if err := d.prepare(cmd); err != nil {
 		return err
 	}
-	container, err := d.newContainer(command)
+	container, err := d.newContainer()
 	if err != nil {
 		return err
 	}
@@ -115,22 +118,31 @@ func (d *debugOptions) run(cmd *cobra.Command, args []string, selected *lookup.S
 // check refuses command lines that don't say what to do, or say it twice.
 func (d *debugOptions) check(cmd *cobra.Command, names []string) error {
 	switch {
+	case d.attach && d.image == "" && d.container == "":
+		return errors.New("you must specify --container or create a new container using --image in order to attach.")
+	case d.copyTo != "" && d.image == "" && len(d.setImage)+len(d.command) == 0:
+		return errors.New("you must specify --image, --set-image or command arguments.")
+	case d.copyTo != "" && d.image == "" && d.container == "" && len(d.command) > 0:
+		return errors.New("you must specify an existing container or a new image when specifying args.")
+	case d.replace && d.copyTo == "":
+		return errors.New("--replace may only be used with --copy-to.")
+	case d.sameNode && d.copyTo == "":
+		return errors.New("--same-node may only be used with --copy-to.")
+	case len(d.setImage) > 0 && d.copyTo == "":
+		return errors.New("--set-image may only be used with --copy-to.")
 	case d.image == "" && d.copyTo == "":
 		return errors.New("you must specify --image when not using --copy-to.")
 	case len(names) != 1:
 		return frame.UsageError(cmd, "exactly one POD or TYPE/NAME is required for debug")
-	case d.image == "" && len(d.setImage) == 0:
-		return errors.New("you must specify --image, --set-image or command arguments.")
-	case d.tty && !d.stdin:
-		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
-	case len(d.setImage) > 0 && d.copyTo == "":
-		return errors.New("--set-image may only be used with --copy-to.")
-	case d.sameNode && d.copyTo == "":
-		return errors.New("--same-node may only be used with --copy-to.")
-	case d.replace && d.copyTo == "":
-		return errors.New("--replace may only be used with --copy-to.")
 	case d.copyTo != "" && d.target != "":
 		return errors.New("--target is incompatible with --copy-to. Use --share-processes instead.")
+	case d.tty && !d.stdin:
+		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
+	}
+	for container, image := range d.setImage {
+		if err := generate.CheckImage(image); err != nil {
+			return fmt.Errorf("container %q: %w", container, err)
+		}
 	}
 	if d.image == "" {
 		return nil
@@ -164,32 +176,27 @@ func (d *debugOptions) printf(format string, args ...any) {
 	}
 }
 
-// setCommand sets the command of a container.
-func (d *debugOptions) setCommand(container *corev1.Container, command []string) {
-	if len(command) > 0 {
-		container.Command, container.Args = command, nil
-		if d.asArgs {
-			container.Command, container.Args = nil, command
-		}
+// setCommand sets what a container runs, if the command line says it.
+func (d *debugOptions) setCommand(container *corev1.Container) {
+	switch {
+	case len(d.command) == 0:
+	case d.asArgs:
+		container.Args = d.command
+	default:
+		container.Command, container.Args = d.command, nil
 	}
 }
 
 // newContainer returns the container to debug with.
-func (d *debugOptions) newContainer(command []string) (corev1.Container, error) {
+func (d *debugOptions) newContainer() (corev1.Container, error) {
 	container := corev1.Container{Name: d.container, Image: d.image, Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile}
-	d.setCommand(&container, command)
+	d.setCommand(&container)
 	policy, err := generate.PullPolicy(d.imagePullPolicy)
 	if err != nil {
 		return container, err
 	}
 	container.ImagePullPolicy = policy
-	for _, setting := range d.env {
-		name, value, ok := strings.Cut(setting, "=")
-		if !ok || name == "" {
-			return container, fmt.Errorf("invalid env: %q is not NAME=VALUE", setting)
-		}
-		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
-	}
+	container.Env = d.variables()
 	if container.Name == "" {
 		container.Name = "debugger-" + rand.String(5)
 	}
@@ -197,13 +204,22 @@ func (d *debugOptions) newContainer(command []string) (corev1.Container, error) 
 	return container, nil
 }
 
+// variables are those of --env.
+func (d *debugOptions) variables() []corev1.EnvVar {
+	var all []corev1.EnvVar
+	for _, name := range slices.Sorted(maps.Keys(d.env)) {
+		all = append(all, corev1.EnvVar{Name: name, Value: d.env[name]})
+	}
+	return all
+}
+
 // addEphemeral adds the container to the pod as it runs.
 func (d *debugOptions) addEphemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
-	if d.container == "" {
-		d.printf("Defaulting debug container name to %s.\n", container.Name)
-	}
 	if d.target != "" {
 		d.printf("Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
+	}
+	if d.container == "" {
+		d.printf("Defaulting debug container name to %s.\n", container.Name)
 	}
 	d.warnUnprivileged(pod, &container)
 	added := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon(container), TargetContainerName: d.target}
@@ -286,7 +302,7 @@ func (d *debugOptions) create(ctx context.Context, pod *core.Pod, container stri
 // attachOrShowLogs attaches the user to the container once it runs, or shows its output
 // if it has ended by then.
 func (d *debugOptions) attachOrShowLogs(ctx context.Context, pod *core.Pod, container string) error {
-	if !d.attach {
+	if !d.attach || container == "" {
 		return nil
 	}
 	ended := false
@@ -296,7 +312,7 @@ func (d *debugOptions) attachOrShowLogs(ctx context.Context, pod *core.Pod, cont
 		if err := lookup.Typed(object, latest); err != nil {
 			return false, err
 		}
-		for _, list := range [][]core.ContainerStatus{latest.Status.ContainerStatuses, latest.Status.EphemeralContainerStatuses} {
+		for _, list := range [][]core.ContainerStatus{latest.Status.InitContainerStatuses, latest.Status.ContainerStatuses, latest.Status.EphemeralContainerStatuses} {
 			for i := range list {
 				state := list[i].State
 				switch {

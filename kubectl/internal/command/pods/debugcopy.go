@@ -1,10 +1,10 @@
 package pods
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,10 +23,9 @@ func (d *debugOptions) createCopy(ctx context.Context, from *core.Pod, container
 	if d.shareSaid {
 		pod.Spec.ShareProcessNamespace = &d.shareProc
 	}
-	if err := d.setImages(pod); err != nil {
-		return err
-	}
-	if err := d.addToCopy(pod, &container); err != nil {
+	d.setImages(pod)
+	debugged, err := d.addToCopy(pod, container)
+	if err != nil {
 		return err
 	}
 	if d.replace { // at once, so that the copy finds the node's room and the name free
@@ -38,58 +37,67 @@ func (d *debugOptions) createCopy(ctx context.Context, from *core.Pod, container
 			return err
 		}
 	}
-	return d.create(ctx, pod, container.Name)
+	return d.create(ctx, pod, debugged)
 }
 
-// addToCopy adds the container to a copy, or makes it of the one that has its name. Unless
-// --keep-labels is given, no controller or service selects the copy then. A copy of which
-// only images are changed stays as it is, labels included, as kubectl has it.
-func (d *debugOptions) addToCopy(pod *core.Pod, container *corev1.Container) error {
-	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container.Name })
-	if at < 0 && d.image == "" {
-		container.Name = pod.Spec.Containers[0].Name
-		return nil
+// addToCopy adds the container to a copy, or makes it of the one that has its name, and
+// returns the name of the one to debug with. Unless --keep-labels is given, no controller or
+// service selects the copy then. A copy of which only images are changed stays as it is,
+// labels included, and there is none to debug with, as kubectl has it.
+func (d *debugOptions) addToCopy(pod *core.Pod, container corev1.Container) (string, error) {
+	there := containerOf(pod, container.Name)
+	switch {
+	case there != nil || d.image != "":
+	case len(d.setImage) > 0:
+		return "", nil
+	default:
+		return "", errors.New("you must specify image when creating new container")
 	}
 	d.keep.strip(pod, d.profile == "legacy")
 	if d.profile != "legacy" && pod.Spec.ShareProcessNamespace == nil {
 		pod.Spec.ShareProcessNamespace = new(true)
 	}
-	if at >= 0 {
-		return d.changeContainer(&pod.Spec.Containers[at], *container)
+	if there != nil {
+		return there.Name, d.changeContainer(there)
 	}
 	if d.container == "" {
 		d.printf("Defaulting debug container name to %s.\n", container.Name)
 	}
-	pod.Spec.Containers = append(pod.Spec.Containers, *container)
-	d.warnUnprivileged(pod, container)
-	return nil
+	pod.Spec.Containers = append(pod.Spec.Containers, container)
+	d.warnUnprivileged(pod, &container)
+	return container.Name, nil
 }
 
-// setImages changes images as --set-image says.
-func (d *debugOptions) setImages(pod *core.Pod) error {
-	for _, setting := range d.setImage {
-		name, image, ok := strings.Cut(setting, "=")
-		if !ok {
-			return fmt.Errorf("invalid --set-image %q: expected name=image", setting)
-		}
-		for i := range pod.Spec.Containers {
-			if name == "*" || pod.Spec.Containers[i].Name == name {
-				pod.Spec.Containers[i].Image = image
-			}
+// containerOf is the container of the name, whether it prepares the pod or not.
+func containerOf(pod *core.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		if at := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == name }); at >= 0 {
+			return &list[at]
 		}
 	}
 	return nil
 }
 
-// changeContainer makes one of the copied pod's containers the one to debug
-// with.
-func (d *debugOptions) changeContainer(one *corev1.Container, container corev1.Container) error {
-	if d.image != "" {
-		one.Image = d.image
+// setImages changes images as --set-image says: of the containers it names, and of all others
+// if it names *.
+func (d *debugOptions) setImages(pod *core.Pod) {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if image := cmp.Or(d.setImage[c.Name], d.setImage["*"]); image != "" {
+			c.Image = image
+		}
 	}
-	if len(container.Command)+len(container.Args) > 0 {
-		one.Command, one.Args = container.Command, container.Args
+}
+
+// changeContainer makes one of the copied pod's containers the one to debug with: what the
+// command line does not name stays as it was.
+func (d *debugOptions) changeContainer(one *corev1.Container) error {
+	one.Image = cmp.Or(d.image, one.Image)
+	one.ImagePullPolicy = cmp.Or(corev1.PullPolicy(d.imagePullPolicy), one.ImagePullPolicy)
+	if len(d.env) > 0 {
+		one.Env = d.variables()
 	}
+	d.setCommand(one)
 	one.Stdin, one.TTY = d.stdin, d.tty
 	d.rights.applyTo(one)
 	return d.customize(one)
