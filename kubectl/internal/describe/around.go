@@ -18,12 +18,29 @@ import (
 // Around is what other objects say about the described one. Parts that its kind
 // does not use are empty.
 type Around struct {
-	Endpoints   map[string][]string         // of a service: addresses, by the ports' names
+	Endpoints   Endpoints                   // of a service
 	Backends    map[string]string           // of an ingress: what is known of each SERVICE:PORT
 	Pods        []core.Pod                  // a workload's own, or those that use a claim
 	ReplicaSets []unstructured.Unstructured // a deployment's own, the oldest first
 	Quotas      []corev1.ResourceQuota      // of a namespace
 	Limits      []corev1.LimitRange         // of a namespace
+}
+
+// Endpoints are where a service leads, by the names of its ports; nil if nothing has looked
+// for them yet.
+type Endpoints map[string][]string
+
+// Of names the first endpoints of a port, and counts the others.
+func (e Endpoints) Of(port string) string {
+	if e == nil {
+		return "<none>"
+	}
+	const most = 3
+	all := e[port]
+	if len(all) <= most {
+		return strings.Join(all, ",")
+	}
+	return fmt.Sprintf("%s + %d more...", strings.Join(all[:most], ","), len(all)-most)
 }
 
 // phases counts pods, as every layout of a workload has it.

@@ -66,7 +66,7 @@ func (p *page) pairs(label string, pairs map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		texts = append(texts, key+"="+pairs[key])
 	}
-	p.column(label, texts)
+	p.column(label, "", texts)
 }
 
 // lastApplied is apply's own annotation, of no interest to people.

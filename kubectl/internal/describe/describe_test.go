@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -70,4 +71,26 @@ func TestOthers(t *testing.T) {
 	secret := &core.Secret{}
 	read(t, "secret.yaml", secret)
 	compare(t, "secret", func(w *bytes.Buffer) error { return Secret(w, secret, now) })
+}
+
+// Of many endpoints three are named. None of those that were looked for differs from none
+// that nothing looked for.
+func TestEndpoints(t *testing.T) {
+	e := Endpoints{"": {"a:1", "b:1", "c:1"}, "web": {"a:2", "b:2", "c:2", "d:2", "e:2"}}
+	for port, want := range map[string]string{"": "a:1,b:1,c:1", "web": "a:2,b:2,c:2 + 2 more...", "none": ""} {
+		if got := e.Of(port); got != want {
+			t.Errorf("port %q: %q, want %q", port, got, want)
+		}
+	}
+	if got := Endpoints(nil).Of("web"); got != "<none>" {
+		t.Errorf("without slices: %q", got)
+	}
+}
+
+// A template by itself has its values behind tabs: nothing lines them up, so that what is
+// before a tab shows.
+func TestPodTemplate(t *testing.T) {
+	template := &corev1.PodTemplateSpec{}
+	read(t, "template.yaml", template)
+	compare(t, "template", func(w *bytes.Buffer) error { return PodTemplate(w, template) })
 }

@@ -155,7 +155,7 @@ func (p *page) servicePorts(s *corev1.Service) {
 		if port.AppProtocol != nil {
 			p.line("AppProtocol", "%s", *port.AppProtocol)
 		}
-		p.line("Endpoints", "%s", orElse(strings.Join(p.around.Endpoints[port.Name], ","), "<none>"))
+		p.line("Endpoints", "%s", p.around.Endpoints.Of(port.Name))
 	}
 }
 

@@ -96,7 +96,7 @@ func (p *page) leadsTo(b *backend) string {
 	switch {
 	case b.Service != nil:
 		key := b.Service.Key()
-		return fmt.Sprintf("%s (%s)", key, orElse(p.around.Backends[key], "<none>"))
+		return fmt.Sprintf("%s (%s)", key, p.around.Backends[key])
 	case b.Resource != nil:
 		return fmt.Sprintf("APIGroup: %s, Kind: %s, Name: %s", ptr.Deref(b.Resource.APIGroup, "<none>"), b.Resource.Kind, b.Resource.Name)
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 func (p *page) tolerations(tolerations []corev1.Toleration) {
@@ -33,7 +34,7 @@ func (p *page) tolerations(tolerations []corev1.Toleration) {
 		}
 		texts = append(texts, text)
 	}
-	p.column("Tolerations", texts)
+	p.column("Tolerations", "", texts)
 }
 
 // spread tells how pods are to be spread over the nodes.
@@ -47,23 +48,23 @@ func (p *page) spread(constraints []corev1.TopologySpreadConstraint) {
 		texts = append(texts, text)
 	}
 	slices.Sort(texts)
-	p.column("Topology Spread Constraints", texts)
+	p.column("Topology Spread Constraints", strings.Repeat("  ", p.level), texts)
 }
 
-// group tells with which pods a pod is to be placed.
-func (p *page) group(group *corev1.PodSchedulingGroup) {
-	if group == nil || group.PodGroupName == nil {
-		return
+// schedulingGroup names the group of pods that are placed together. Its name stands where
+// kubectl has it, one level in at most.
+func (p *page) schedulingGroup(group *corev1.PodSchedulingGroup) {
+	if group != nil {
+		p.head("SchedulingGroup")
+		fmt.Fprintf(p.tabs, "  PodGroupName:\t%s\n", ptr.Deref(group.PodGroupName, ""))
 	}
-	p.head("SchedulingGroup")
-	p.text("  PodGroupName:\t%s", *group.PodGroupName)
 }
 
-// column writes texts below each other, after one label.
-func (p *page) column(label string, texts []string) {
+// column writes texts below each other, after one label; indent is before all but the first.
+func (p *page) column(label, indent string, texts []string) {
 	head := strings.Repeat("  ", p.level) + label + ":"
 	for _, text := range texts {
 		fmt.Fprintf(p.tabs, "%s\t%s\n", head, text)
-		head = ""
+		head = indent
 	}
 }

@@ -42,7 +42,7 @@ func Pod(w io.Writer, pod *core.Pod, events []core.Event, now time.Time) error {
 	p.pairs("Node-Selectors", pod.Spec.NodeSelector)
 	p.tolerations(pod.Spec.Tolerations)
 	p.spread(pod.Spec.TopologySpreadConstraints)
-	p.group(pod.Spec.SchedulingGroup)
+	p.schedulingGroup(pod.Spec.SchedulingGroup)
 	p.events(events)
 	return p.done()
 }

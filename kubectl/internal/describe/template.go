@@ -36,14 +36,14 @@ func (p *page) template(template *corev1.PodTemplateSpec) {
 		}
 		p.templateContainers("Containers", template.Spec.Containers)
 		p.volumes(template.Spec.Volumes)
+		p.spread(template.Spec.TopologySpreadConstraints)
 		if template.Spec.PriorityClassName != "" {
 			p.line("Priority Class Name", "%s", template.Spec.PriorityClassName)
 		}
-		p.spread(template.Spec.TopologySpreadConstraints)
 		p.pairs("Node-Selectors", template.Spec.NodeSelector)
 		p.tolerations(template.Spec.Tolerations)
+		p.schedulingGroup(template.Spec.SchedulingGroup)
 	})
-	p.group(template.Spec.SchedulingGroup)
 }
 
 func (p *page) templateContainers(label string, containers []core.Container) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"sort"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/kubectl/internal/describe"
+	"kctl/kubectl/internal/threeway"
 )
 
 // causeAnnotation is where people record why they changed something.
@@ -65,7 +67,9 @@ func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructure
 		if err != nil {
 			return nil, err
 		}
-		revision.Cause = kept[i].GetAnnotations()[causeAnnotation]
+		if cause, ok := kept[i].GetAnnotations()[causeAnnotation]; ok {
+			revision.Cause = cause
+		}
 		all = append(all, revision)
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].Number < all[j].Number })
@@ -87,11 +91,34 @@ func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
 	}
 	back := (&unstructured.Unstructured{Object: template}).DeepCopy().Object
 	unstructured.RemoveNestedField(back, "metadata", "labels", hashLabel)
-	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": back}})
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/spec/template", "value": back}, {"op": "add", "path": "/metadata/annotations", "value": annotationsThen(owner, set)},
+	})
 	if err != nil {
 		return Revision{}, fmt.Errorf("encoding the template: %w", err)
 	}
-	return Revision{Number: number, Patch: patch, Replace: true, Object: set, Current: reflect.DeepEqual(back, now), template: template}, nil
+	cause, _, _ := unstructured.NestedString(template, "metadata", "annotations", causeAnnotation) // what counts if the set says none
+	return Revision{Number: number, Cause: cause, Patch: patch, Replace: true, Object: set, Current: reflect.DeepEqual(back, now), template: template}, nil
+}
+
+// ofNow are the annotations that a deployment has whichever its template is: the others it
+// has in common with the replica set of its template.
+var ofNow = []string{
+	threeway.LastApplied, revisionAnnotation, "deployment.kubernetes.io/revision-history",
+	"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas", "deprecated.deployment.rollback.to",
+}
+
+// annotationsThen are those that a deployment had with the template of the replica set,
+// such as why somebody changed it.
+func annotationsThen(owner, set *unstructured.Unstructured) map[string]string {
+	then := maps.Clone(set.GetAnnotations())
+	for _, name := range ofNow {
+		delete(then, name)
+		if value, ok := owner.GetAnnotations()[name]; ok {
+			then[name] = value
+		}
+	}
+	return then
 }
 
 func fromControllerRevision(owner, kept *unstructured.Unstructured) (Revision, error) {

@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -73,7 +75,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestRevisions(t *testing.T) {
-	owner := object(t, "{kind: Deployment, metadata: {name: d, uid: u}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: new}}}}")
+	owner := object(t, "{kind: Deployment, metadata: {name: d, uid: u, annotations: {deployment.kubernetes.io/revision: '10', kubernetes.io/change-cause: why10, mine: now, kubectl.kubernetes.io/last-applied-configuration: '{}'}}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: new}}}}")
 	kept := func(number, value, uid string) unstructured.Unstructured {
 		return *object(t, "{kind: ReplicaSet, metadata: {name: r"+number+", annotations: {deployment.kubernetes.io/revision: '"+number+"', kubernetes.io/change-cause: why"+number+
 			"}, ownerReferences: [{uid: "+uid+", controller: true}]}, spec: {template: {metadata: {labels: {a: b, pod-template-hash: h}}, spec: {x: "+value+"}}}}")
@@ -85,6 +87,21 @@ func TestRevisions(t *testing.T) {
 	before, err := Choose("Deployment", "d", all, 0)
 	if err != nil || before.Number != 2 || strings.Contains(string(before.Patch), "pod-template-hash") || !before.Replace {
 		t.Errorf("the one before: %+v, %v", before, err)
+	}
+	own := kept("4", "own", "u")
+	delete(own.Object["metadata"].(map[string]any)["annotations"].(map[string]any), "kubernetes.io/change-cause")
+	own.Object["spec"].(map[string]any)["template"].(map[string]any)["metadata"].(map[string]any)["annotations"] = map[string]any{"kubernetes.io/change-cause": "its own"}
+	if all, err := Revisions(owner, []unstructured.Unstructured{own}); err != nil || all[0].Cause != "its own" {
+		t.Errorf("why, by the template: %+v, %v", all, err)
+	}
+	// An undo brings back why the template was as it was, and leaves what is of now.
+	var patch []struct {
+		Path  string
+		Value map[string]any
+	}
+	if err := json.Unmarshal(before.Patch, &patch); err != nil || len(patch) != 2 || patch[1].Path != "/metadata/annotations" || !maps.Equal(patch[1].Value,
+		map[string]any{"kubernetes.io/change-cause": "why2", "deployment.kubernetes.io/revision": "10", "kubectl.kubernetes.io/last-applied-configuration": "{}"}) {
+		t.Errorf("the patch: %s, %v", before.Patch, err)
 	}
 	if _, err := Choose("Deployment", "d", all, 7); err == nil || err.Error() != "unable to find specified revision 7 in history" {
 		t.Errorf("a missing revision: %v", err)

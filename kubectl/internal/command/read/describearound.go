@@ -6,13 +6,13 @@ import (
 	"net"
 	"sort"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/describe"
@@ -150,32 +150,34 @@ func (d *describeOptions) backends(ctx context.Context, object *unstructured.Uns
 			all[backend.Key()] = "<error: " + text + ">"
 			continue
 		}
+		named := ""
 		for _, port := range service.Spec.Ports {
 			if port.Port == backend.Port.Number || port.Name != "" && port.Name == backend.Port.Name {
-				all[backend.Key()] = strings.Join(d.endpoints(ctx, service.Namespace, service.Name)[port.Name], ",")
+				named = port.Name
 			}
 		}
+		all[backend.Key()] = d.endpoints(ctx, service.Namespace, service.Name).Of(named)
 	}
 	return all
 }
 
-// endpoints are where a service's ports lead, by the ports' names: what its
-// slices say.
-func (d *describeOptions) endpoints(ctx context.Context, namespace, service string) map[string][]string {
-	found := map[string][]string{}
+// endpoints are where a service's ports lead: what its slices say.
+func (d *describeOptions) endpoints(ctx context.Context, namespace, service string) describe.Endpoints {
+	var found describe.Endpoints
 	of := rest.LabelSelector(discoveryv1.LabelServiceName + "=" + service)
 	for _, slice := range relatedTo[discoveryv1.EndpointSlice](ctx, d, "endpointslices.discovery.k8s.io", namespace, of) {
+		if found == nil {
+			found = describe.Endpoints{}
+		}
 		for _, port := range slice.Ports {
 			if port.Port == nil || port.Name == nil {
 				continue
 			}
 			for _, endpoint := range slice.Endpoints {
-				if endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
+				if !ptr.Deref(endpoint.Conditions.Ready, true) || len(endpoint.Addresses) == 0 {
 					continue
 				}
-				for _, address := range endpoint.Addresses {
-					found[*port.Name] = append(found[*port.Name], net.JoinHostPort(address, strconv.Itoa(int(*port.Port))))
-				}
+				found[*port.Name] = append(found[*port.Name], net.JoinHostPort(endpoint.Addresses[0], strconv.Itoa(int(*port.Port))))
 			}
 		}
 	}
