@@ -4,9 +4,11 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kctl/proto/core"
@@ -16,8 +18,10 @@ import (
 // certificate would say.
 func (p *page) signingRequestOf(r *signingRequest, events []core.Event) {
 	p.line("Name", "%s", r.Name)
-	p.pairs("Labels", r.Labels)
-	p.notes("Annotations", r.Annotations)
+	p.line("Labels", "%s", labels.FormatLabels(r.Labels)) // on one line, as kubectl has it of requests
+	notes := maps.Clone(r.Annotations)
+	delete(notes, lastApplied)
+	p.line("Annotations", "%s", labels.FormatLabels(notes))
 	p.line("CreationTimestamp", "%s", r.CreationTimestamp.Format(timeFormat))
 	p.line("Requesting User", "%s", r.Spec.Username)
 	p.line("Signer", "%s", r.Spec.SignerName)
@@ -58,8 +62,8 @@ func decision(r *signingRequest) string {
 func (p *page) subject(asked *x509.CertificateRequest) {
 	s := asked.Subject
 	p.text("Subject:")
-	p.line("  Common Name", "%s", s.CommonName)
-	p.line("  Serial Number", "%s", s.SerialNumber)
+	p.line("\tCommon Name", "%s", s.CommonName)
+	p.line("\tSerial Number", "%s", s.SerialNumber)
 	for _, list := range []struct {
 		label string
 		words []string
@@ -67,7 +71,7 @@ func (p *page) subject(asked *x509.CertificateRequest) {
 		{"Organization", s.Organization}, {"Organizational Unit", s.OrganizationalUnit}, {"Country", s.Country},
 		{"Locality", s.Locality}, {"Province", s.Province}, {"StreetAddress", s.StreetAddress}, {"PostalCode", s.PostalCode},
 	} {
-		p.listed("  ", list.label, list.words)
+		p.listed(list.label, list.words)
 	}
 	var addresses, uris []string
 	for _, ip := range asked.IPAddresses {
@@ -80,20 +84,17 @@ func (p *page) subject(asked *x509.CertificateRequest) {
 		return
 	}
 	p.text("Subject Alternative Names:")
-	const inside = "         "
-	p.listed(inside, "DNS Names", asked.DNSNames)
-	p.listed(inside, "Email Addresses", asked.EmailAddresses)
-	p.listed(inside, "URIs", uris)
-	p.listed(inside, "IP Addresses", addresses)
+	p.listed("DNS Names", asked.DNSNames)
+	p.listed("Email Addresses", asked.EmailAddresses)
+	p.listed("URIs", uris)
+	p.listed("IP Addresses", addresses)
 }
 
-// listed writes words under each other after one label.
-func (p *page) listed(indent, label string, words []string) {
-	for i, word := range words {
-		head := indent + label + ":"
-		if i > 0 {
-			head = strings.Repeat(" ", len(indent))
-		}
-		fmt.Fprintf(p.tabs, "%s\t%s\n", head, word)
+// listed writes words under each other after one label, in the second column.
+func (p *page) listed(label string, words []string) {
+	head := label + ":"
+	for _, word := range words {
+		fmt.Fprintf(p.tabs, "\t%s\t%s\n", head, word)
+		head = ""
 	}
 }
