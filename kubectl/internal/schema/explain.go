@@ -134,9 +134,10 @@ func (e *explainer) field(name string, t *Type) {
 // describe writes a value's description, and the fields that it has.
 func (e *explainer) describe(t *Type) {
 	fmt.Fprintln(e.out, "DESCRIPTION:")
-	whole, _ := e.document.Resolve(t)
+	described := false
 	for level, steps := t, 0; level != nil && steps < mostNested; steps++ {
 		if level.Description != "" {
+			described = true
 			e.out.WriteString(wrap(level.Description, "    "))
 		}
 		next, _ := e.document.Resolve(level)
@@ -145,16 +146,31 @@ func (e *explainer) describe(t *Type) {
 		}
 		level = next
 	}
-	if t.Description == "" && whole.Description == "" {
+	if described {
+		fmt.Fprintln(e.out, "    ")
+	} else {
 		fmt.Fprintln(e.out, "    <empty>")
 	}
-	fmt.Fprintln(e.out, "    ")
+	if whole, _ := e.document.Resolve(t); whole.Docs != nil {
+		e.docs(whole.Docs, "", "    ")
+	}
 	inner := e.elementType(t)
 	if len(inner.Properties) > 0 {
 		fmt.Fprintln(e.out, "FIELDS:")
 		e.fields(inner, 1, map[*Type]bool{})
 	}
 	fmt.Fprintln(e.out)
+}
+
+// docs says where more is written.
+func (e *explainer) docs(d *docs, indent, inside string) {
+	fmt.Fprintf(e.out, "\n%sEXTERNAL DOCS:\n", indent)
+	if d.Description != "" {
+		e.out.WriteString(wrap(d.Description, inside))
+	}
+	if d.URL != "" {
+		fmt.Fprintf(e.out, "%sURL: %s\n", inside, d.URL)
+	}
 }
 
 // fields writes a line for each field, and below it either its meaning or,
@@ -185,7 +201,11 @@ func (e *explainer) fields(t *Type, level int, above map[*Type]bool) {
 			if text == "" {
 				text = "<no description>"
 			}
-			e.out.WriteString(wrap(text, indent+"  ") + "\n")
+			e.out.WriteString(wrap(text, indent+"  "))
+			if field.Docs != nil {
+				e.docs(field.Docs, indent+"  ", indent+"    ")
+			}
+			fmt.Fprintln(e.out)
 			continue
 		}
 		if inner := e.elementType(field); !above[inner] && (e.depth.Max == 0 || level < e.depth.Max) {

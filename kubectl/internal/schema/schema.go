@@ -29,8 +29,15 @@ type Type struct {
 	IntOrString   bool            `json:"x-kubernetes-int-or-string"`
 	MergeKey      string          `json:"x-kubernetes-patch-merge-key"`
 	PatchStrategy string          `json:"x-kubernetes-patch-strategy"`
+	Docs          *docs           `json:"externalDocs"`
 
 	Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+}
+
+// docs is where more is written about a type.
+type docs struct {
+	Description string `json:"description"`
+	URL         string `json:"url"`
 }
 
 // Document describes the kinds of one group and version.

@@ -20,7 +20,7 @@ const small = `{"paths":{"/x":{"patch":{"x-kubernetes-group-version-kind":{"grou
    "kind":{"type":"string","description":"What it is.","enum":["","b","c","d","e"]},
    "parts":{"type":"array","description":"Its parts.","items":{"allOf":[{"$ref":"#/components/schemas/io.g.Part"}]},"x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"},
    "self":{"$ref":"#/components/schemas/io.g.Thing"},
-   "labels":{"type":"object","additionalProperties":{"type":"string"}}}},
+   "labels":{"type":"object","externalDocs":{"description":"More of it.","url":"https://example.org"},"additionalProperties":{"type":"string"}}}},
  "io.g.Other":{"type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"Other"}]},
  "io.g.Part":{"description":"A part.\nIt has a name.\n\n - listed","type":"object","properties":{"name":{"type":"string"},"size":{"type":"integer"}}}}}}`
 
@@ -59,9 +59,10 @@ func TestExplain(t *testing.T) {
 	document := load(t)
 	for path, want := range map[string]string{
 		"": "GROUP:      g\nKIND:       Thing\nVERSION:    v1\n\nDESCRIPTION:\n    A thing.\n    \nFIELDS:\n  kind\t<string>\n  enum: \"\", b, c, d, ....\n    What it is.\n\n" +
-			"  labels\t<map[string]string>\n    <no description>\n\n  parts\t<[]Part> -required-\n    Its parts.\n\n  self\t<Thing>\n    <no description>\n\n\n",
-		"parts": "FIELD: parts <[]Part>\n\n\nDESCRIPTION:\n    Its parts.\n    A part. It has a name.\n    \n     - listed\n    \nFIELDS:\n  name\t<string>\n    <no description>\n\n  size\t<integer>\n    <no description>\n\n\n",
-		"kind":  "FIELD: kind <string>\nENUM:\n    \"\"\n    b\n    c\n    d\n    e\n\nDESCRIPTION:\n    What it is.\n    \n\n",
+			"  labels\t<map[string]string>\n    <no description>\n\n    EXTERNAL DOCS:\n      More of it.\n      URL: https://example.org\n\n  parts\t<[]Part> -required-\n    Its parts.\n\n  self\t<Thing>\n    <no description>\n\n\n",
+		"parts":  "FIELD: parts <[]Part>\n\n\nDESCRIPTION:\n    Its parts.\n    A part. It has a name.\n    \n     - listed\n    \nFIELDS:\n  name\t<string>\n    <no description>\n\n  size\t<integer>\n    <no description>\n\n\n",
+		"labels": "FIELD: labels <map[string]string>\n\n\nDESCRIPTION:\n    <empty>\n\nEXTERNAL DOCS:\n    More of it.\n    URL: https://example.org\n\n",
+		"kind":   "FIELD: kind <string>\nENUM:\n    \"\"\n    b\n    c\n    d\n    e\n\nDESCRIPTION:\n    What it is.\n    \n\n",
 	} {
 		var out strings.Builder
 		var fields []string
