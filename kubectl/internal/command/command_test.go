@@ -33,6 +33,12 @@ type call struct {
 
 func kctl(t *testing.T, host, stdin string, args ...string) *call {
 	t.Helper()
+	return called(t, "kctl", host, stdin, args...)
+}
+
+// called is kctl for a program that is called otherwise.
+func called(t *testing.T, name, host, stdin string, args ...string) *call {
+	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	if os.Getenv(preferences.Environment) == "" {
 		t.Setenv(preferences.Environment, preferences.Off) // not those of the user who runs the tests
@@ -42,7 +48,9 @@ func kctl(t *testing.T, host, stdin string, args ...string) *call {
 	if host != "" {
 		args = append([]string{"--server", host}, args...)
 	}
-	c.code = run(context.Background(), frame.New(frame.Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{}), args)
+	cli := frame.New(frame.Streams{In: strings.NewReader(stdin), Out: &c.out, Err: &c.err}, clock.RealClock{})
+	cli.Name = name
+	c.code = run(context.Background(), cli, args)
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -99,7 +100,7 @@ func flatten(err error) []error {
 // Text says an error in kubectl's words.
 func (c *CLI) Text(err error) string {
 	if status, from := statusOf(err); status != nil {
-		return statusText(status, from) + withoutTLS(status) + withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
+		return statusText(status, from) + withoutTLS(status) + managedByOthers(status) + withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
 	}
 	if _, ok := errors.AsType[*discover.NoKindError](err); ok {
 		return "error: " + err.Error() + "\nensure CRDs are installed first"
@@ -126,6 +127,21 @@ func withoutTLS(status *apierrors.StatusError) string {
 		}
 	}
 	return ""
+}
+
+// managedByOthers says what to do about fields that an apply in the server would take from
+// somebody.
+func managedByOthers(status *apierrors.StatusError) string {
+	if details := status.ErrStatus.Details; details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+		return c.Type == metav1.CauseTypeFieldManagerConflict
+	}) {
+		return ""
+	}
+	return "\nThese fields are managed by others, as the message says.\n" +
+		"* To manage them instead, run the command again with --force-conflicts.\n" +
+		"* To leave them to the others, remove them from the manifest.\n" +
+		"* To manage them together, give them the values in the manifest that they have.\n" +
+		"See https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts"
 }
 
 // withoutRoom is a line on what to do when etcd has used up its quota, which no room on

@@ -1,0 +1,34 @@
+package command
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/kubectl/internal/command/frame"
+)
+
+const applied = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"default"},"spec":{"containers":[{"name":"c","image":"i"}]}}`
+
+// Who applies what was made in another way is warned in the words of the program that was
+// called.
+func TestApplyOfWhatWasNotApplied(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, applied) })
+	for _, name := range []string{"kctl", frame.Kubectl} {
+		called(t, name, host, applied, "apply", "--validate=false", "-f", "-").want(t, 0,
+			"is required by "+name+" apply. "+name+" apply should only be used on resources created declaratively by either "+name+" create --save-config or "+name+" apply.")
+	}
+}
+
+// Fields that others manage are not taken from them: what to do about that is said.
+func TestApplyOfWhatOthersManage(t *testing.T) {
+	host := serve(t, status(409, metav1.StatusReasonConflict, `Apply failed with 1 conflict: conflict with "other" using v1: .spec.x`,
+		metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.x"}))
+	kctl(t, host, applied, "apply", "--server-side", "-f", "-").want(t, 1, "Apply failed with 1 conflict", "run the command again with --force-conflicts")
+	host = serve(t, status(409, metav1.StatusReasonConflict, "the object has been modified"))
+	if c := kctl(t, host, applied, "apply", "--server-side", "-f", "-"); c.code != 1 || c.err.String() != "Error from server (Conflict): error when applying patch to \"STDIN\": the object has been modified\n" {
+		t.Errorf("code %d, %s", c.code, c.err.String())
+	}
+}
