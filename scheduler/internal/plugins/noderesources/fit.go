@@ -192,10 +192,11 @@ func (f *Fit) rate(requested, allocatable int64) int64 {
 
 // usage returns what would be requested of a node's resource if want were added
 // to what is used. The resource does not count if the node has none of it, or
-// if it is an extended resource or huge pages and the pod requests none.
+// if it is an extended resource or huge pages and the pod requests none; nor do
+// pods, which take one each wherever they are (as in kube-scheduler).
 func usage(want, used *framework.Resource, node *framework.NodeInfo, name corev1.ResourceName) (requested, allocatable int64, counts bool) {
 	allocatable = node.Allocatable.Get(name)
-	if allocatable == 0 || want.Get(name) == 0 && framework.IsScalar(name) {
+	if allocatable == 0 || name == corev1.ResourcePods || want.Get(name) == 0 && framework.IsScalar(name) {
 		return 0, 0, false
 	}
 	return framework.AddCapped(used.Get(name), want.Get(name)), allocatable, true

@@ -93,6 +93,7 @@ func TestFitScore(t *testing.T) {
 // rises and falls.
 func TestRequestedToCapacityRatio(t *testing.T) {
 	packing := shape.Function{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}
+	emptying := shape.Function{{Utilization: 0, Score: 100}, {Utilization: 100, Score: 0}}
 	hill := shape.Function{{Utilization: 0, Score: 0}, {Utilization: 50, Score: 100}, {Utilization: 100, Score: 20}}
 	asks := func(cpu, memory string) *core.Pod {
 		return fixture.Pod("p", fixture.Requests("cpu", cpu, "memory", memory))
@@ -115,6 +116,7 @@ func TestRequestedToCapacityRatio(t *testing.T) {
 		"rounded":            {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 1}}}, "1", "4200Mi", 38}, // of 25 and 51
 		// Memory is not used: it does not lower the score.
 		"worth nothing, left out": {FitOptions{Shape: packing, Weights: []Weight{{"cpu", 1}, {"memory", 3}}}, "2", "0", 50},
+		"pods are not rated":      {FitOptions{Shape: emptying, Weights: []Weight{{"cpu", 1}, {corev1.ResourcePods, 9}}}, "3", "0", 25},
 	} {
 		scores, status := plugintest.Scores(t.Context(), NewFit(test.options), asks(test.cpu, test.memory), fixture.NodeInfo(fixture.Node("n")))
 		if !status.IsSuccess() || scores[0] != test.want {
