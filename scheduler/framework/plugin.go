@@ -20,8 +20,11 @@ type Plugin interface {
 	Name() string
 }
 
-// PreEnqueue is asked before a pod may enter the active queue. A pod that is
-// rejected here is gated: it is not attempted, and no event is written for it.
+// PreEnqueue is asked before a pod may enter the active queue, or back off on its
+// way there. A pod that is rejected here is gated: it is not attempted, and no event
+// is written for it. It is asked about again after the events that the plugin
+// registered (EnqueueExtensions), or after any without that. PreEnqueue is called
+// under the queue's lock and must be quick.
 type PreEnqueue interface {
 	Plugin
 	PreEnqueue(ctx context.Context, pod *core.Pod) *Status

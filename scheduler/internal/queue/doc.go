@@ -6,13 +6,15 @@
 // unschedulable pods, the gated ones, or in flight:
 //
 //	new       → gated | active
-//	gated     → active                          its gates are gone
+//	gated     → active | backoff                an event, a change of the pod, or the flush of leftovers, and no
+//	                                            PreEnqueue plugin rejects it any more
 //	active    → in flight                       popped
 //	in flight → (left)                          Done, or deleted
 //	in flight → backoff                         AddUnschedulable after an error, or an event that may help came meanwhile
 //	in flight → unschedulable                   AddUnschedulable, and nothing that may help has happened
 //	unschedulable → active | backoff            an event, a change of the pod, or the flush of leftovers; at once
 //	                                            for a plugin that was only Pending
+//	in flight, unschedulable → gated            instead of active or backoff, if a PreEnqueue plugin rejects it
 //	backoff   → active                          its time is over
 //	backoff   → in flight                       nothing is active, and it was no error that put it there
 //

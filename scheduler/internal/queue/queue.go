@@ -25,7 +25,7 @@ type Options struct {
 	// FlushAfter moves pods that waited this long without a relevant event.
 	FlushAfter time.Duration
 	// Gated is called for pods that PreEnqueue keeps out; may be nil. It is called
-	// under the queue's lock and must not call back.
+	// under the queue's lock and must not call back, and so are PreEnqueue plugins.
 	Gated func(pod *core.Pod, status *framework.Status)
 	// Incoming counts pods that enter a part of the queue; may be nil.
 	Incoming func(part, event string)
@@ -56,6 +56,13 @@ const (
 	inFlight
 )
 
+// Events that happen to no object, and the first of every pod, by their names in metrics.
+const (
+	unscheduledPodAdd      = "UnscheduledPodAdd"
+	scheduleAttemptFailure = "ScheduleAttemptFailure"
+	unschedulableTimeout   = "UnschedulableTimeout"
+)
+
 var partNames = [...]string{"", "active", "backoff", "unschedulable", "gated", ""}
 
 // item is one pod in the queue.
@@ -66,14 +73,14 @@ type item struct {
 	part               part
 	index              int                 // in a heap
 	element            *list.Element       // in a list
-	waits              *unschedulableGroup // whose list that is, of an unschedulable pod
+	waits              *unschedulableGroup // whose list that is, of an unschedulable or gated pod
 	plugins            []string            // that rejected it last
 	pending            []string            // those of them that only wait for something
 	refusals           int                 // by plugins
 	failures           int                 // by errors, in a row
 	errored            bool                // the last failure was an error
 	ready              time.Time           // end of the back-off
-	unschedulableSince time.Time           // entered unschedulable
+	unschedulableSince time.Time           // entered unschedulable, or was found gated
 
 	// While in flight:
 	since  uint64        // the first event the attempt did not see
@@ -93,10 +100,10 @@ type Queue struct {
 	backoffQ          itemHeap                       // may be popped early
 	errorBackoffQ     itemHeap                       // must wait its time
 	unschedulablePods map[string]*unschedulableGroup // unschedulable, by the plugins that rejected them
-	gated             int
-	hints             int        // that were asked, since the start
-	looked            int        // pods that events have had looked at, since the start
-	inFlight          *list.List // in flight, in the order of their pops
+	gatedPods         map[string]*unschedulableGroup // gated, likewise
+	hints             int                            // that were asked, since the start
+	looked            int                            // pods that events have had looked at, since the start
+	inFlight          *list.List                     // in flight, in the order of their pops
 	inFlightEvents    eventLog
 
 	wake  chan struct{} // something can be popped
@@ -107,7 +114,8 @@ type Queue struct {
 func New(options Options) *Queue {
 	q := &Queue{
 		options: options, queueingHintMap: map[string]map[string][]framework.ClusterEventWithHint{},
-		items: map[types.UID]*item{}, unschedulablePods: map[string]*unschedulableGroup{}, inFlight: list.New(),
+		items: map[types.UID]*item{}, inFlight: list.New(),
+		unschedulablePods: map[string]*unschedulableGroup{}, gatedPods: map[string]*unschedulableGroup{},
 		wake: make(chan struct{}, 1), rearm: make(chan struct{}, 1),
 	}
 	var less func(a, b *framework.QueuedPodInfo) bool
@@ -137,23 +145,8 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 		PodInfo: framework.NewPodInfo(pod), Timestamp: q.options.Clock.Now(),
 	}}
 	q.items[pod.UID] = it
-	q.admit(ctx, it, "UnscheduledPodAdd")
-}
-
-// admit puts a pod that is in no part of the queue into the active queue, or gates it.
-func (q *Queue) admit(ctx context.Context, it *item, event string) {
-	status := it.profile.RunPreEnqueue(ctx, it.PodInfo)
-	if status.IsSuccess() {
-		it.Added = q.options.Clock.Now()
-		q.activate(it, event)
-		return
-	}
-	it.part = inGated
-	it.plugins = []string{status.Plugin()}
-	q.gated++
-	q.count(inGated, event)
-	if q.options.Gated != nil {
-		q.options.Gated(it.Pod, status)
+	if q.passes(ctx, it, unscheduledPodAdd) {
+		q.activate(it, unscheduledPodAdd)
 	}
 }
 
@@ -182,9 +175,8 @@ func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {
 	case inActive:
 		q.activeQ.fix(it)
 	case inGated:
-		if event.ActionType != 0 {
-			q.take(it)
-			q.admit(ctx, it, event.Label())
+		if event.ActionType != 0 && q.isEventRelevant(it, event) != queueSkip {
+			q.reconsider(ctx, it, event.Label())
 		}
 	case inUnschedulable:
 		if event.ActionType != 0 {
@@ -358,7 +350,7 @@ func (q *Queue) AddUnschedulable(uid types.UID, failure Failure) {
 	it.Flushed = false
 	it.Timestamp = now
 	it.ready = now.Add(q.backoffAfter(it))
-	q.requeue(it, strategy, "ScheduleAttemptFailure")
+	q.requeue(it, strategy, scheduleAttemptFailure)
 }
 
 // backoffAfter counts a failure, and returns how long the pod waits after it.

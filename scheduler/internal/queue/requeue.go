@@ -1,10 +1,8 @@
 package queue
 
 import (
-	"container/list"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +33,7 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent) {
 			e = next
 		}
 	}
+	q.wakeGated(event)
 }
 
 // Activate brings back an unschedulable pod that waited for room that it will not
@@ -119,12 +118,16 @@ func (q *Queue) hint(registered framework.ClusterEventWithHint, it *item, plugin
 // active queue, into the back-off if that is not over, or among the
 // unschedulable.
 func (q *Queue) requeue(it *item, strategy queueingStrategy, event string) {
-	now := q.options.Clock.Now()
-	switch {
-	case strategy == queueSkip:
-		q.addUnschedulable(it, now)
-		return
-	case strategy == queueImmediately || !it.ready.After(now):
+	if strategy == queueSkip {
+		q.addUnschedulable(it)
+	} else if q.passes(context.Background(), it, event) {
+		q.place(it, strategy, event)
+	}
+}
+
+// place puts a pod that may be attempted into the active queue, or into the back-off.
+func (q *Queue) place(it *item, strategy queueingStrategy, event string) {
+	if strategy == queueImmediately || !it.ready.After(q.options.Clock.Now()) {
 		q.activate(it, event)
 		return
 	}
@@ -142,18 +145,10 @@ func (q *Queue) requeue(it *item, strategy queueingStrategy, event string) {
 }
 
 // addUnschedulable puts a pod among the unschedulable ones.
-func (q *Queue) addUnschedulable(it *item, now time.Time) {
-	it.part, it.unschedulableSince = inUnschedulable, now
-	key := it.profile.SchedulerName + "\x00" + strings.Join(it.plugins, "\x00")
-	if it.waits = q.unschedulablePods[key]; it.waits == nil {
-		it.waits = &unschedulableGroup{key: key, profile: it.profile.SchedulerName, plugins: it.plugins, pods: list.New()}
-		q.unschedulablePods[key] = it.waits
-	}
-	it.element = it.waits.pods.PushBack(it)
-	q.count(inUnschedulable, "ScheduleAttemptFailure")
-	if it.waits.pods.Len() == 1 { // else others are flushed before it
-		q.signal(q.rearm)
-	}
+func (q *Queue) addUnschedulable(it *item) {
+	it.part = inUnschedulable
+	q.join(q.unschedulablePods, it)
+	q.count(inUnschedulable, scheduleAttemptFailure)
 }
 
 // take removes a pod from where it waits.
@@ -168,13 +163,9 @@ func (q *Queue) take(it *item) {
 			q.backoffQ.remove(it)
 		}
 	case inUnschedulable:
-		it.waits.pods.Remove(it.element)
-		if it.waits.pods.Len() == 0 {
-			delete(q.unschedulablePods, it.waits.key)
-		}
-		it.element, it.waits = nil, nil
+		q.leave(q.unschedulablePods, it)
 	case inGated:
-		q.gated--
+		q.leave(q.gatedPods, it)
 	}
 	it.part = nowhere
 }
@@ -228,9 +219,10 @@ func (q *Queue) release() (next time.Time, any bool) {
 			}
 			q.take(it)
 			it.Flushed = true
-			q.requeue(it, queueAfterBackoff, "UnschedulableTimeout")
+			q.requeue(it, queueAfterBackoff, unschedulableTimeout)
 		}
 	}
+	q.flushGated(now, soonest)
 	return next, any
 }
 

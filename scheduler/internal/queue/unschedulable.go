@@ -3,13 +3,14 @@ package queue
 import (
 	"container/list"
 	"slices"
+	"strings"
 
 	"kctl/scheduler/framework"
 )
 
-// unschedulableGroup are the unschedulable pods of a profile that the same plugins
-// rejected: most events concern none of these plugins, and then no pod is looked
-// at.
+// unschedulableGroup are the unschedulable or gated pods of a profile that the same
+// plugins rejected: most events concern none of these plugins, and then no pod is
+// looked at.
 type unschedulableGroup struct {
 	key     string
 	profile string
@@ -34,19 +35,46 @@ func (w *unschedulableGroup) concerns(hintMap map[string]map[string][]framework.
 	return false
 }
 
+// join adds a pod to the group of its plugins, as the last.
+func (q *Queue) join(groups map[string]*unschedulableGroup, it *item) {
+	it.unschedulableSince = q.options.Clock.Now()
+	key := it.profile.SchedulerName + "\x00" + strings.Join(it.plugins, "\x00")
+	if it.waits = groups[key]; it.waits == nil {
+		it.waits = &unschedulableGroup{key: key, profile: it.profile.SchedulerName, plugins: it.plugins, pods: list.New()}
+		groups[key] = it.waits
+	}
+	it.element = it.waits.pods.PushBack(it)
+	if it.waits.pods.Len() == 1 { // else others are flushed before it
+		q.signal(q.rearm)
+	}
+}
+
+func (q *Queue) leave(groups map[string]*unschedulableGroup, it *item) {
+	it.waits.pods.Remove(it.element)
+	if it.waits.pods.Len() == 0 {
+		delete(groups, it.waits.key)
+	}
+	it.element, it.waits = nil, nil
+}
+
+// count is the number of pods in groups.
+func count(groups map[string]*unschedulableGroup) int {
+	pods := 0
+	for _, w := range groups {
+		pods += w.pods.Len()
+	}
+	return pods
+}
+
 // Pending counts the pods in each part of the queue.
 func (q *Queue) Pending() map[string]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	unschedulable := 0
-	for _, w := range q.unschedulablePods {
-		unschedulable += w.pods.Len()
-	}
 	return map[string]int{
 		partNames[inActive]:        q.activeQ.Len(),
 		partNames[inBackoff]:       q.backoffQ.Len() + q.errorBackoffQ.Len(),
-		partNames[inUnschedulable]: unschedulable,
-		partNames[inGated]:         q.gated,
+		partNames[inUnschedulable]: count(q.unschedulablePods),
+		partNames[inGated]:         count(q.gatedPods),
 	}
 }
 

@@ -101,9 +101,13 @@ func (r *Reporter) Unscheduled(pod *core.Pod, err error, nominated string) {
 	r.condition(pod, reason, err.Error(), nominated)
 }
 
-// Gated reports that the pod is kept out of the queue. The API server has
-// usually said so already.
+// Gated reports that the pod is kept out of the queue by its own gates. The API server
+// has usually said so already. Other PreEnqueue plugins' reasons go unreported, as
+// upstream's.
 func (r *Reporter) Gated(pod *core.Pod, _ *framework.Status) {
+	if len(pod.Spec.SchedulingGates) == 0 {
+		return
+	}
 	r.condition(pod, corev1.PodReasonSchedulingGated, messageGated, pod.Status.NominatedNodeName)
 }
 

@@ -90,6 +90,8 @@ func run(t *testing.T, s *server, report func(r *Reporter)) {
 
 func TestWhatIsSaid(t *testing.T) {
 	pod := fixture.Pod("p")
+	gated := pod.DeepCopy()
+	fixture.Gate("g")(gated)
 	for name, test := range map[string]struct {
 		report    func(r *Reporter)
 		event     string
@@ -99,7 +101,8 @@ func TestWhatIsSaid(t *testing.T) {
 		"unschedulable": {func(r *Reporter) { r.Unscheduled(pod, fitError(), "") }, "FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", corev1.PodReasonUnschedulable},
 		"no nodes":      {func(r *Reporter) { r.Unscheduled(pod, framework.ErrNoNodes, "") }, "FailedScheduling: no nodes available to schedule pods", corev1.PodReasonUnschedulable},
 		"error":         {func(r *Reporter) { r.Unscheduled(pod, errors.New("50% broken"), "") }, "FailedScheduling: 50% broken", corev1.PodReasonSchedulerError},
-		"gated":         {func(r *Reporter) { r.Gated(pod, nil) }, "", corev1.PodReasonSchedulingGated},
+		"gated":         {func(r *Reporter) { r.Gated(gated, nil) }, "", corev1.PodReasonSchedulingGated},
+		"kept out":      {func(r *Reporter) { r.Gated(pod, nil) }, "", ""},
 		"failed, then scheduled": {func(r *Reporter) { r.Unscheduled(pod, fitError(), ""); r.Scheduled(pod, "n1") },
 			"FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", ""},
 	} {
