@@ -121,15 +121,12 @@ func (v *Volumes) Provisioning(claim *corev1.PersistentVolumeClaim, node *core.N
 		return Impossible, nil
 	}
 	driver, known := v.drivers.Get("", class.Provisioner)
-	if !known || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
+	if !known || !countsCapacity(driver) {
 		return Possible, nil
 	}
 	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	for _, capacity := range v.capacities.ByIndex(byClass, class.Name) {
-		most := capacity.MaximumVolumeSize
-		if most == nil {
-			most = capacity.Capacity
-		}
+		most := largest(capacity)
 		if most == nil || most.Cmp(want) < 0 || capacity.NodeTopology == nil {
 			continue
 		}

@@ -63,12 +63,12 @@ func New(clock clock.Clock, moved func(framework.ClusterEvent)) *Volumes {
 	v.volumes = watch.NewStore(map[string]watch.IndexFunc[*corev1.PersistentVolume]{
 		byClass: func(pv *corev1.PersistentVolume) []string { return []string{pv.Spec.StorageClassName} },
 	}, telling[*corev1.PersistentVolume](v, framework.VolumeEvent))
-	v.classes = watch.NewStore(nil, telling[*storagev1.StorageClass](v, framework.ClassEvent))
-	v.nodes = watch.NewStore(nil, telling[*storagev1.CSINode](v, framework.NodeVolumesEvent))
-	v.drivers = watch.NewStore(nil, telling[*storagev1.CSIDriver](v, framework.CapacityEvent))
+	v.classes = watch.NewStore(nil, tellingIf(v, framework.ClassEvent, topologiesChanged))
+	v.nodes = watch.NewStore(nil, tellingIf(v, framework.NodeVolumesEvent, limitsGrew))
+	v.drivers = watch.NewStore(nil, tellingIf(v, framework.CapacityEvent, capacityUncounted))
 	v.capacities = watch.NewStore(map[string]watch.IndexFunc[*storagev1.CSIStorageCapacity]{
 		byClass: func(c *storagev1.CSIStorageCapacity) []string { return []string{c.StorageClassName} },
-	}, telling[*storagev1.CSIStorageCapacity](v, framework.CapacityEvent))
+	}, tellingIf(v, framework.CapacityEvent, capacityGrew))
 	v.attached = watch.NewStore(map[string]watch.IndexFunc[*storagev1.VolumeAttachment]{
 		byNode: func(a *storagev1.VolumeAttachment) []string { return []string{a.Spec.NodeName} },
 	}, watch.Handler[*storagev1.VolumeAttachment]{
@@ -78,9 +78,20 @@ func New(clock clock.Clock, moved func(framework.ClusterEvent)) *Volumes {
 }
 
 func telling[T core.Object](v *Volumes, resource framework.EventResource) watch.Handler[T] {
+	return tellingIf(v, resource, func(_, _ T) bool { return true })
+}
+
+// tellingIf tells of new objects, and of changes that may help a waiting pod.
+func tellingIf[T core.Object](v *Volumes, resource framework.EventResource, helps func(before, after T) bool) watch.Handler[T] {
 	return watch.Handler[T]{
-		OnAdd:    func(T) { v.tell(resource, framework.Add, nil) },
-		OnUpdate: func(_, _ T) { v.tell(resource, framework.Update, nil) },
+		OnAdd: func(T) { v.tell(resource, framework.Add, nil) },
+		OnUpdate: func(before, after T) {
+			if helps(before, after) {
+				v.tell(resource, framework.Update, nil)
+			} else {
+				v.wake()
+			}
+		},
 	}
 }
 
