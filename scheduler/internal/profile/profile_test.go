@@ -170,7 +170,8 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)":      header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesAbsolute: -1}}]}]\n",
 		"cannot be zero at the same time as minCandidateNodesAbsolute":                   header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]\n",
 		"takes no arguments":                                                             header + "profiles: [{pluginConfig: [{name: NodeName, args: {a: 1}}]}]\n",
-		"weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]": header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 101}]}}}]}]\n",
+		`scoringStrategy.type: Unsupported value: ""`:                                    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}]\n",
+		"weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]": header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}}}]}]\n",
 		"pluginConfig: unknown":                                                          header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
 		"NodePorts is there twice":                                                       header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
 		"enabled: NodeName is there":                                                     header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
@@ -288,6 +289,7 @@ func TestErrorsNameTheLine(t *testing.T) {
         resources:
         - name: cpu
           weight: 101
+        type: LeastAllocated
 `,
 		"line 8: profile a: plugin InterPodAffinity: arguments: unknown field": header + `profiles:
 - schedulerName: a

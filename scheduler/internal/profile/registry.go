@@ -201,7 +201,7 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 func readStrategy(s *configv1.ScoringStrategy, into *noderesources.FitOptions) (err error) {
 	ratio, at := s.RequestedToCapacityRatio, field.NewPath("scoringStrategy", "requestedToCapacityRatio")
 	switch s.Type {
-	case configv1.LeastAllocated, "":
+	case configv1.LeastAllocated:
 	case configv1.MostAllocated:
 		into.MostAllocated = true
 	case configv1.RequestedToCapacityRatio:
