@@ -40,6 +40,7 @@ func TestStatus(t *testing.T) {
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3, conditions: [{type: Progressing, reason: NewReplicaSetAvailable}, {type: Other, reason: ProgressDeadlineExceeded}]}}",
 			`deployment "d" successfully rolled out`, true},
 		{set + "}}, status: {observedGeneration: 0}}", "Waiting for statefulset spec update to be observed...", false},
+		{strings.Replace(set, "generation: 1", "generation: 2", 1) + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}", "Waiting for statefulset spec update to be observed...", false},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 1}}", "Waiting for 2 pods to be ready...", false},
 		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...", false},
 		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 2}}", "partitioned roll out complete: 2 new pods have been updated...", true},
@@ -108,5 +109,35 @@ func TestRevisions(t *testing.T) {
 	}
 	if _, err := Choose("Deployment", "d", all[:1], 0); err == nil || err.Error() != `no rollout history found for deployment "d"` {
 		t.Errorf("the first one: %v", err)
+	}
+}
+
+// A revision's template is shown with why somebody made it, and what an undo would bring
+// back in kubectl's words for the kind.
+func TestTemplates(t *testing.T) {
+	revision := func(cause, annotations string) Revision {
+		return Revision{Cause: cause, template: object(t, "{metadata: {labels: {a: b}"+annotations+"}, spec: {containers: [{name: c, image: i}]}}").Object}
+	}
+	for _, test := range []struct {
+		revision Revision
+		want     string
+	}{
+		{revision("", ""), ""},
+		{revision("why", ""), "  Annotations:\tkubernetes.io/change-cause: why\n"},
+		{revision("why", ", annotations: {b: c}"), "  Annotations:\tb: c\n\tkubernetes.io/change-cause: why\n"},
+		{revision("", ", annotations: {b: c}"), "  Annotations:\tb: c\n"},
+	} {
+		var text strings.Builder
+		if err := PrintTemplate(&text, test.revision); err != nil {
+			t.Fatal(err)
+		}
+		if want := "Pod Template:\n  Labels:\ta=b\n" + test.want + "  Containers:\n   c:\n"; !strings.HasPrefix(text.String(), want) {
+			t.Errorf("got %q, want it to begin with %q", text.String(), want)
+		}
+	}
+	for kind, want := range map[string]string{"Deployment": "Pod Template:\n", "DaemonSet": "will roll back to Pod Template:\n"} {
+		if text, err := Preview(kind, revision("why", "")); err != nil || !strings.HasPrefix(text, want) || strings.Contains(text, "why") {
+			t.Errorf("of a %s: %q, %v", kind, text, err)
+		}
 	}
 }

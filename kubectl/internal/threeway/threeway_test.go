@@ -1,6 +1,8 @@
 package threeway
 
 import (
+	"reflect"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -170,5 +172,53 @@ func TestContradiction(t *testing.T) {
 		if _, err := Apply(schema, current, []byte(`{"spec":{"containers":[{"name":"c","image":"i"}]}}`), types.StrategicMergePatchType); err == nil {
 			t.Errorf("%s: no error of Apply", text)
 		}
+	}
+}
+
+// What is created has no nulls, at any depth, as a patch would leave none. An item of a
+// list that is null is an item.
+func TestPrune(t *testing.T) {
+	u := object(t, `{kind: Pod, spec: {a: null, b: {c: null, d: 1}, e: [{f: null, g: 2}, null]}}`)
+	Prune(u.Object)
+	if want := object(t, `{kind: Pod, spec: {b: {d: 1}, e: [{g: 2}, null]}}`); !reflect.DeepEqual(u, want) {
+		t.Errorf("left %v, want %v", u, want)
+	}
+}
+
+// A change is made on a copy, in each form of a patch. How lists are merged is for kinds
+// that the server tells about only.
+func TestApply(t *testing.T) {
+	schema, err := strategicpatch.NewPatchMetaFromStruct(core.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := object(t, applied)
+	for _, test := range []struct {
+		kind  types.PatchType
+		patch string
+		want  string // of the containers' images
+	}{
+		{types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"d","image":"j"}]}}`, "j i"},
+		{types.MergePatchType, `{"spec":{"containers":[{"name":"d","image":"j"}]}}`, "j"},
+		{types.JSONPatchType, `[{"op":"replace","path":"/spec/containers/0/image","value":"k"}]`, "k"},
+	} {
+		changed, err := Apply(schema, before, []byte(test.patch), test.kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var images []string
+		containers, _, _ := unstructured.NestedSlice(changed.Object, "spec", "containers")
+		for _, c := range containers {
+			images = append(images, c.(map[string]any)["image"].(string))
+		}
+		if got := strings.Join(images, " "); got != test.want {
+			t.Errorf("%s: images %s, want %s", test.kind, got, test.want)
+		}
+	}
+	if !reflect.DeepEqual(before, object(t, applied)) {
+		t.Errorf("the object itself was changed: %v", before)
+	}
+	if _, err := Apply(nil, before, []byte(`{}`), types.StrategicMergePatchType); err == nil || !strings.Contains(err.Error(), "try --type merge") {
+		t.Errorf("a strategic merge of an unknown kind: %v", err)
 	}
 }
