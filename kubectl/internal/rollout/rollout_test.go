@@ -3,6 +3,7 @@ package rollout
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -139,5 +140,24 @@ func TestTemplates(t *testing.T) {
 		if text, err := Preview(kind, revision("why", "")); err != nil || !strings.HasPrefix(text, want) || strings.Contains(text, "why") {
 			t.Errorf("of a %s: %q, %v", kind, text, err)
 		}
+	}
+}
+
+// A daemon set's revision is a patch that replaces the template; what it makes of the set
+// has the template alone, without the directive.
+func TestControllerRevisions(t *testing.T) {
+	owner := object(t, "{kind: DaemonSet, metadata: {name: d, uid: u}, spec: {x: y, template: {spec: {a: new}}}}")
+	kept := func(number, value string) unstructured.Unstructured {
+		return *object(t, "{kind: ControllerRevision, revision: "+number+", metadata: {name: r"+number+", ownerReferences: [{uid: u, controller: true}]}, data: {spec: {template: {$patch: replace, spec: {a: "+value+"}}}}}")
+	}
+	all, err := Revisions(owner, []unstructured.Unstructured{kept("2", "new"), kept("1", "old")})
+	if err != nil || len(all) != 2 || all[0].Number != 1 || all[0].Current || !all[1].Current || all[0].Replace {
+		t.Fatalf("revisions %+v, %v", all, err)
+	}
+	if got, want := string(all[0].Patch), `{"spec":{"template":{"$patch":"replace","spec":{"a":"old"}}}}`; got != want {
+		t.Errorf("the patch is %s, want %s", got, want)
+	}
+	if want := object(t, "{kind: DaemonSet, metadata: {name: d, uid: u}, spec: {x: y, template: {spec: {a: old}}}}"); !reflect.DeepEqual(all[0].Object, want) {
+		t.Errorf("it makes %v, want %v", all[0].Object, want)
 	}
 }
