@@ -44,10 +44,10 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if !ok || !okOld || a.Subresource != "resize" || old.Spec.NodeName == "" {
 		return nil
 	}
-	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	if equality.Semantic.DeepEqual(asked, resourcehelper.PodRequests(old, resourcehelper.PodResourcesOptions{})) {
+	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		return nil
 	}
+	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	node, err := p.Nodes.Get(ctx, "", old.Spec.NodeName)
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %q not found", old.Spec.NodeName)

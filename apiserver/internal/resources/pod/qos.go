@@ -11,15 +11,12 @@ var qosResources = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemo
 
 // qosClass is Guaranteed if every container has limits for cpu and memory and
 // equal requests, BestEffort if none has any, and otherwise Burstable. If there
-// are pod-level resources, only those count.
+// are pod-level resources, be they 0, only those count.
 func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
-	if r := spec.Resources; r != nil && (requestsAny(r.Requests) || requestsAny(r.Limits)) {
-		if isGuaranteed(r) {
-			return corev1.PodQOSGuaranteed
-		}
-		return corev1.PodQOSBurstable
-	}
 	any, all := false, true
+	if r := spec.Resources; r != nil && (namesPodLevel(r.Requests) || namesPodLevel(r.Limits)) {
+		spec = &core.PodSpec{Containers: []core.Container{{Resources: *r}}}
+	}
 	for _, group := range [][]core.Container{spec.InitContainers, spec.Containers} {
 		for i := range group {
 			r := &group[i].Resources
@@ -34,6 +31,15 @@ func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
 		return corev1.PodQOSGuaranteed
 	}
 	return corev1.PodQOSBurstable
+}
+
+func namesPodLevel(list corev1.ResourceList) bool {
+	for name := range list {
+		if podLevel(name) {
+			return true
+		}
+	}
+	return false
 }
 
 func requestsAny(list corev1.ResourceList) bool {

@@ -49,18 +49,30 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
 	errs := validateSpec(&pod.Spec, at)
-	if was := qosClass(&old.Spec); was != qosClass(&pod.Spec) {
+	if was := knownQOSClass(old); was != qosClass(&pod.Spec) {
 		errs = append(errs, field.Invalid(at, was, "Pod QOS Class may not change as a result of resizing"))
 	}
+	errs = append(errs, validatePodLevelResize(pod.Spec.Resources, old.Spec.Resources, at)...)
 	others := otherContainers(pod.Spec.Containers, old.Spec.Containers, at, "containers")
 	others = append(others, otherContainers(pod.Spec.InitContainers, old.Spec.InitContainers, at, "initContainers")...)
 	if len(others) > 0 {
 		return append(errs, others...)
 	}
-	errs = append(errs, removedFromPod(&pod.Spec, &old.Spec, at.Child("resources"))...)
 	errs = append(errs, removedResources(pod.Spec.Containers, old.Spec.Containers, at.Child("containers"))...)
 	errs = append(errs, removedResources(pod.Spec.InitContainers, old.Spec.InitContainers, at.Child("initContainers"))...)
-	return append(errs, onlyCPUAndMemory(&pod.Spec, &old.Spec, at)...)
+	errs = append(errs, onlyCPUAndMemory(&pod.Spec, &old.Spec, at)...)
+	if len(errs) == 0 && !hasAmounts(pod.Spec.Resources) && !equality.Semantic.DeepEqual(pod.Spec.Resources, old.Spec.Resources) {
+		errs = append(errs, field.Forbidden(at, onlySizes+" are mutable"))
+	}
+	return errs
+}
+
+// knownQOSClass is the class that the pod got when it was created.
+func knownQOSClass(pod *core.Pod) corev1.PodQOSClass {
+	if pod.Status.QOSClass != "" {
+		return pod.Status.QOSClass
+	}
+	return qosClass(&pod.Spec)
 }
 
 // otherContainers refuses new or reordered containers.
@@ -85,11 +97,23 @@ func removedResources(now, was []core.Container, at *field.Path) field.ErrorList
 	return errs
 }
 
-func removedFromPod(now, was *core.PodSpec, at *field.Path) field.ErrorList {
-	if now.Resources == nil || was.Resources == nil {
+// validatePodLevelResize compares resources of the whole pod, of which it may have none.
+func validatePodLevelResize(now, was *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
+	if now == nil || !hasAmounts(now) && !hasAmounts(was) {
 		return nil
 	}
-	return removedFrom(now.Resources, was.Resources, at, "pod-level resource")
+	var errs field.ErrorList
+	if was != nil {
+		errs = removedFrom(now, was, at.Child("resources"), "pod-level resource")
+	}
+	if !sameButSize(*now, was) {
+		errs = append(errs, field.Forbidden(at, onlySizes+" are mutable at pod-level"))
+	}
+	return errs
+}
+
+func hasAmounts(r *corev1.ResourceRequirements) bool {
+	return r != nil && len(r.Requests)+len(r.Limits) > 0
 }
 
 func removedFrom(now, was *corev1.ResourceRequirements, at *field.Path, what string) field.ErrorList {
@@ -112,18 +136,21 @@ func lacksOf(now, was corev1.ResourceList) bool {
 	return false
 }
 
+const onlySizes = "only cpu and memory resources"
+
 func onlyCPUAndMemory(now, was *core.PodSpec, at *field.Path) field.ErrorList {
-	const words = "only cpu and memory resources"
 	var errs field.ErrorList
-	if r, old := now.Resources, was.Resources; r != nil && !sameButSize(*r, old) {
-		errs = append(errs, field.Forbidden(at, words+" are mutable at pod-level"))
-	}
 	if !slices.EqualFunc(now.Containers, was.Containers, sameContainerButSize) {
-		errs = append(errs, field.Forbidden(at, words+" are mutable"))
+		errs = append(errs, field.Forbidden(at, onlySizes+" are mutable"))
 	}
 	for i := range now.InitContainers {
-		if !sameContainerButSize(now.InitContainers[i], was.InitContainers[i]) {
-			errs = append(errs, field.Forbidden(at.Child("initContainers").Index(i), words+" for init or sidecar containers are mutable"))
+		c, old, path := &now.InitContainers[i], &was.InitContainers[i], at.Child("initContainers").Index(i)
+		if !sameContainerButSize(*c, *old) {
+			errs = append(errs, field.Forbidden(path, onlySizes+" for init or sidecar containers are mutable"))
+		}
+		restarts := slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool { return p.RestartPolicy == corev1.RestartContainer })
+		if restarts && !core.IsSidecar(c) && !equality.Semantic.DeepEqual(c, old) {
+			errs = append(errs, field.Forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
 		}
 	}
 	return errs

@@ -179,6 +179,9 @@ func TestResize(t *testing.T) {
 		{"an init container more", minimal(sized(cpu("1"), nil), initial("1")), burstable, "spec.initContainers: Forbidden: initContainers may not be added or removed on resize"},
 		{"an init container grows", minimal(sized(cpu("1"), nil), initial("2")), minimal(sized(cpu("1"), nil), initial("1")), ""},
 		{"the pod grows", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(cpu("2"))), ""},
+		{"of the pod, to nothing", minimal(whole(cpu("0"))), minimal(func(p *core.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }, whole(cpu("1"))), `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`},
+		{"of the pod, empty", minimal(sized(cpu("1"), nil), whole(nil)), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
+		{"a restarting init container", minimal(sized(cpu("1"), nil), restarting, initial("2")), minimal(sized(cpu("1"), nil), restarting, initial("1")), "spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized"},
 		{"of the pod something goes", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(more)), "spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"},
 		{"ended", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Status.Phase = corev1.PodFailed }), ""},
 		{"of Windows", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), "[]: Forbidden: windows pods cannot be resized"},
@@ -191,6 +194,22 @@ func TestResize(t *testing.T) {
 	if got := pod.Spec.Containers[0].Resources.Requests.Cpu(); pod.Spec.NodeName != "" || pod.Spec.Containers[0].Image == "sneaked" || got.Value() != 2 {
 		t.Errorf("resize changed more than resources, or not them: %+v", pod.Spec)
 	}
+}
+
+// TestRestartsOnResize: of init containers, only sidecars may be restarted to get another size. Pods
+// that are stored may have others.
+func TestRestartsOnResize(t *testing.T) {
+	restarting := minimal(func(p *core.Pod) {
+		c := *p.Spec.Containers[0].DeepCopy()
+		c.Name, c.ResizePolicy = "init", []corev1.ContainerResizePolicy{{ResourceName: "cpu", RestartPolicy: corev1.RestartContainer}}
+		p.Spec.InitContainers = []core.Container{c}
+	})
+	checkErrors(t, "new", validateCreate(restarting), `spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to 'RestartContainer' for non-sidecar initContainers`)
+	moved := restarting.DeepCopy()
+	moved.Spec.Containers[0].Image = "another"
+	checkErrors(t, "stored", validateUpdate(moved, restarting), "")
+	restarting.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	checkErrors(t, "a sidecar", validateCreate(restarting), "")
 }
 
 // TestLongUpdates: what it takes to compare lists with the old ones does not grow with

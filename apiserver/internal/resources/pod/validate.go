@@ -29,6 +29,7 @@ func validatePod(pod *core.Pod, spec *field.Path) field.ErrorList {
 	errs := validateAnnotations(pod.Annotations, &pod.Spec, annotationsPath, spec)
 	errs = append(errs, validateSpec(&pod.Spec, spec)...)
 	errs = append(errs, validateClaimNames(pod, spec.Child("volumes"))...)
+	errs = append(errs, validateInitResizePolicies(pod.Spec.InitContainers, spec.Child("initContainers"))...)
 	for _, group := range []struct {
 		name       string
 		containers []core.Container

@@ -119,7 +119,7 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}{{"limits", r.Limits}, {"requests", r.Requests}} {
 		for name := range list.amounts {
 			if !podLevel(name) {
-				errs = append(errs, field.NotSupported(at.Child(list.name), name, []string{"cpu", "memory", "hugepages-*"}))
+				errs = append(errs, field.NotSupported(at.Child(list.name).Key(string(name)), name, []string{"cpu", "hugepages-", "memory"}))
 			}
 		}
 	}
@@ -140,6 +140,24 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 			if whole, ok := r.Limits[name]; ok && limit.Cmp(whole) > 0 {
 				path := at.Child("containers").Index(i).Key(string(name)).Child("limits")
 				errs = append(errs, field.Invalid(path, limit.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", whole.String())))
+			}
+		}
+	}
+	return errs
+}
+
+// validateInitResizePolicies refuses to restart init containers on a resize, except sidecars.
+// Upstream allowed it until 1.37, so that it is tolerated in pods and templates that are stored.
+func validateInitResizePolicies(containers []core.Container, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range containers {
+		if core.IsSidecar(&containers[i]) {
+			continue
+		}
+		for j, p := range containers[i].ResizePolicy {
+			if p.RestartPolicy == corev1.RestartContainer {
+				path := at.Index(i).Child("resizePolicy").Index(j).Child("restartPolicy")
+				errs = append(errs, field.Invalid(path, p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
 			}
 		}
 	}
