@@ -86,19 +86,21 @@ func TestListAtAnOldRevision(t *testing.T) {
 	b.delete(second)
 	b.current()
 	for _, c := range []struct {
-		revision int64
-		page     cache.Page
-		want     string
+		revision  int64
+		page      cache.Page
+		want      string
+		remaining int64
 	}{
-		{third.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/b ns/c"},
-		{second.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/b"},
-		{third.Revision, cache.Page{Selection: selectColor("red"), Limit: 1}, "ns/a"},
-		{third.Revision, cache.Page{Selection: selectColor("red"), After: prefix + "ns/a"}, "ns/c"},
-		{b.Revision(), cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/c"},
+		{third.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/b ns/c", 0},
+		{second.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/b", 0},
+		{third.Revision, cache.Page{Selection: cache.Selection{Prefix: prefix}, Limit: 1}, "ns/a", 2},
+		{third.Revision, cache.Page{Selection: selectColor("red"), Limit: 1}, "ns/a", -1},
+		{third.Revision, cache.Page{Selection: selectColor("red"), After: prefix + "ns/a"}, "ns/c", 0},
+		{b.Revision(), cache.Page{Selection: cache.Selection{Prefix: prefix}}, "ns/a ns/c", 0},
 	} {
 		got, err := b.ListAt(t.Context(), c.page, c.revision)
-		if err != nil || names(got) != c.want || got.Revision != c.revision {
-			t.Errorf("at %d: got %q at %d, %v; want %q", c.revision, names(got), got.Revision, err, c.want)
+		if err != nil || names(got) != c.want || got.Revision != c.revision || got.Remaining != c.remaining || got.More != (c.remaining != 0) {
+			t.Errorf("at %d: got %q at %d, more %v, %d left, %v; want %q, %d", c.revision, names(got), got.Revision, got.More, got.Remaining, err, c.want, c.remaining)
 		}
 	}
 }
