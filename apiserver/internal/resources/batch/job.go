@@ -63,7 +63,7 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 		Update: registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
 		}},
-		Status: &registry.UpdateStrategy[*batchv1.Job]{Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+		Status: &registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, _ *batchv1.Job) { defaultLabels(j) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 			return validateStatus(j, old)
 		}},
 		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
@@ -91,8 +91,14 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 func defaultJob(j *batchv1.Job) {
 	s := &j.Spec
 	defaultSpec(s)
+	defaultLabels(j)
+}
+
+// defaultLabels gives a job without labels those of its pods, whether it is written whole or only
+// its status.
+func defaultLabels(j *batchv1.Job) {
 	if len(j.Labels) == 0 {
-		j.Labels = maps.Clone(s.Template.Labels)
+		j.Labels = maps.Clone(j.Spec.Template.Labels)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 )
 
@@ -76,5 +77,16 @@ func TestStatus(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestStatusKeepsLabels: whoever writes a status without labels leaves the job those of its pods.
+func TestStatusKeepsLabels(t *testing.T) {
+	old := &batchv1.Job{}
+	old.Spec.Template.Labels = map[string]string{batchv1.JobNameLabel: "a"}
+	j := &batchv1.Job{}
+	jobs(clock.RealClock{}).Status.Prepare(t.Context(), j, old)
+	if j.Labels[batchv1.JobNameLabel] != "a" {
+		t.Errorf("labels are %v", j.Labels)
 	}
 }
