@@ -100,8 +100,7 @@ var (
 	_ runtime.ObjectConvertor = (*converter)(nil)
 )
 
-func newConverter(t *Tracker) *converter {
-	whole := t.options.Schema()
+func newConverter(t *Tracker, whole *mergeschema.Schema) *converter {
 	if whole.Kind == mergeschema.Deduced {
 		return &converter{tracker: t, kind: typed.DeducedParseableType}
 	}
@@ -113,7 +112,7 @@ func newConverter(t *Tracker) *converter {
 func (c *converter) of(version schema.GroupVersion) *converter {
 	for _, p := range c.tracker.peers {
 		if p.options.Kind.GroupVersion() == version {
-			return p.converter()
+			return p.form()
 		}
 	}
 	return c

@@ -3,6 +3,7 @@ package managedfields
 import (
 	"fmt"
 	"reflect"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +21,8 @@ type Convert func(core.Object) (core.Object, error)
 type peer struct {
 	*Tracker
 	to Convert
+	// form converts between the library's values and objects that were converted into that kind.
+	form func() *converter
 }
 
 // Form returns the Tracker of another kind as which the objects of t are
@@ -38,8 +41,20 @@ func (t *Tracker) Form(kind schema.GroupVersionKind, newKind func() core.Object,
 // other has written; there converts objects of t into those of other, and back converts
 // these. It must be called before either is used.
 func (t *Tracker) Link(other *Tracker, there, back Convert) {
-	t.peers = append(t.peers, peer{other, kindSet(other.options.Kind, there)})
-	other.peers = append(other.peers, peer{t, kindSet(t.options.Kind, back)})
+	t.peers = append(t.peers, t.newPeer(other, there))
+	other.peers = append(other.peers, other.newPeer(t, back))
+}
+
+// newPeer returns other as a peer of t. A custom kind's version may have fields that another one
+// has not. An object of t keeps them on its way into that version and back, since an apply is
+// merged there, too, if somebody owns fields there: what is not known there would be lost.
+func (t *Tracker) newPeer(other *Tracker, there Convert) peer {
+	return peer{other, kindSet(other.options.Kind, there), sync.OnceValue(func() *converter {
+		if !t.options.Custom {
+			return other.converter()
+		}
+		return newConverter(other, other.options.Schema().With(t.options.Schema()))
+	})}
 }
 
 func kindSet(kind schema.GroupVersionKind, convert Convert) Convert {

@@ -86,7 +86,7 @@ func New(o Options) *Tracker {
 		}
 		return text.Bytes()
 	})
-	t.converter = sync.OnceValue(func() *converter { return newConverter(t) })
+	t.converter = sync.OnceValue(func() *converter { return newConverter(t, o.Schema()) })
 	return t
 }
 
