@@ -97,6 +97,7 @@ func TestPreferencesFile(t *testing.T) {
 	set("--section=x").want(t, 1, `got: x`)
 	set("--section=defaults", "--command=version", "--option=client").want(t, 1, `invalid option format "client"`)
 	set("--section=defaults", "--command=version", "--option=client=true").want(t, 0)
+	kctl(t, "", "", "kuberc", "view", "-o", "jsonpath={.aliases}", "--kuberc", file).prints(t, "[]") // none, which is not null
 	set("--section=defaults", "--command=version").want(t, 1, "already exist, use --overwrite")
 	set("--section=aliases", "--name=vv", "--command=version", "--option=output=json").want(t, 0)
 	set("--section=aliases", "--name=vv", "--command=version").want(t, 1, "already exists, use --overwrite")

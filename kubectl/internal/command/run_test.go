@@ -164,6 +164,23 @@ func TestCanIListAlone(t *testing.T) {
 	}
 }
 
+// can-i warns of verbs that no server knows: no is the answer of all of them. Users can be
+// impersonated, and are no objects.
+func TestCanIOfVerbs(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
+	})
+	for question, warning := range map[string]string{
+		"gte pods": "Warning: verb 'gte' is not a known verb\n", "get /logs": "", "create /logs": "Warning: verb 'create' is not a known verb\n", "* *": "",
+		"impersonate users": "", "use nothing": "Warning: the server doesn't have a resource type 'nothing'\n",
+	} {
+		c := kctl(t, host, "", append([]string{"auth", "can-i"}, strings.Fields(question)...)...)
+		if c.code != 0 || c.out.String() != "yes\n" || c.err.String() != warning {
+			t.Errorf("%s: %d, %q, %q, want the warning %q", question, c.code, c.out.String(), c.err.String(), warning)
+		}
+	}
+}
+
 // events --for asks for those of the object's group, too: kinds of two groups may share
 // their name.
 func TestEventsForComparesGroups(t *testing.T) {

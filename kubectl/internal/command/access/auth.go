@@ -105,12 +105,28 @@ func verdict(status authorizationv1.SubjectAccessReviewStatus) string {
 	return word
 }
 
+// What servers of Kubernetes know. They answer no to any other verb, which may be a typing
+// error.
+var (
+	resourceVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "bind", "escalate", "impersonate", "approve", "sign", "attest", "*"}
+	pathVerbs     = []string{"get", "put", "post", "head", "options", "delete", "patch", "*"}
+	// impersonated are resources of which there are rules, but no objects.
+	impersonated = []string{"users", "groups"}
+)
+
+func (a *canIOptions) warnOfVerb(verb string, known []string) {
+	if !slices.Contains(known, verb) {
+		a.Warn("verb '%s' is not a known verb", verb)
+	}
+}
+
 func (a *canIOptions) reviewSpec(ctx context.Context, verb, what string) (authorizationv1.SelfSubjectAccessReviewSpec, error) {
 	spec := authorizationv1.SelfSubjectAccessReviewSpec{}
 	if strings.HasPrefix(what, "/") {
 		if a.subresource != "" {
 			return spec, errors.New("--subresource can not be used with NonResourceURL")
 		}
+		a.warnOfVerb(verb, pathVerbs)
 		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Verb: verb, Path: what}
 		return spec, nil
 	}
@@ -126,6 +142,7 @@ func (a *canIOptions) reviewSpec(ctx context.Context, verb, what string) (author
 		resource, err := discovery.Named(ctx, kind)
 		var unknown *discover.NoResourceError
 		switch {
+		case errors.As(err, &unknown) && slices.Contains(impersonated, kind):
 		case errors.As(err, &unknown):
 			text := fmt.Sprintf("the server doesn't have a resource type '%s'", unknown.Name)
 			if unknown.Group != "" {
@@ -141,6 +158,7 @@ func (a *canIOptions) reviewSpec(ctx context.Context, verb, what string) (author
 			}
 		}
 	}
+	a.warnOfVerb(verb, resourceVerbs)
 	if namespaced && !a.allNamespaces {
 		if attributes.Namespace, err = a.Namespace(); err != nil {
 			return spec, err

@@ -59,8 +59,8 @@ func newKubercView(c *frame.CLI) *cobra.Command {
 				_, err := fmt.Fprintf(c.Err, "kuberc file not found at %s\n", path)
 				return err
 			}
-			loaded.Defaults = slices.Concat([]preferences.Defaults{}, loaded.Defaults) // never null, as kubectl has it
-			loaded.Aliases = slices.Concat([]preferences.Alias{}, loaded.Aliases)
+			loaded.Defaults = append([]preferences.Defaults{}, loaded.Defaults...) // never null, as kubectl has it
+			loaded.Aliases = append([]preferences.Alias{}, loaded.Aliases...)
 			return p.Print(c.Out, loaded)
 		},
 	}
