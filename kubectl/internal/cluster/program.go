@@ -81,8 +81,9 @@ func (l Layout) start(ctx context.Context, p program) (started bool, err error) 
 	return true, l.waitReady(ctx, p, ended)
 }
 
-// wasRunning says so of a program that start has left alone. What the user asks for now
-// is for its next start, which may be long after, and at which nobody is asked.
+// wasRunning says so of a program that start has left alone. What the user asks for now,
+// or has built since, is for its next start, which may be long after, and at which nobody
+// is asked.
 func (l Layout) wasRunning(p program) string {
 	const running = "was running"
 	now := l.commandLine(p.name)
@@ -99,10 +100,31 @@ func (l Layout) wasRunning(p program) string {
 	if less := only(now, p.args); less != "" {
 		changes = append(changes, "without "+less)
 	}
-	if len(changes) == 0 {
+	what := []string{"it " + strings.Join(changes, ", ")}
+	if path := l.replaced(p); path != "" {
+		what = append([]string{"what is in " + path + " now"}, changes...)
+	} else if len(changes) == 0 {
 		return running
 	}
-	return fmt.Sprintf("%s; `kill %d`, and this command again, would start it %s", running, l.pid(p.name), strings.Join(changes, ", "))
+	return fmt.Sprintf("%s; `kill %d`, and this command again, would start %s", running, l.pid(p.name), strings.Join(what, ", "))
+}
+
+// replaced is the file of a program that runs, if that is not the one that was started: a
+// newer build, for example. It is "" if that can't be told.
+func (l Layout) replaced(p program) string {
+	path, err := exec.LookPath(p.path)
+	if err != nil {
+		return ""
+	}
+	now, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	started, err := os.Stat(filepath.Join("/proc", strconv.Itoa(l.pid(p.name)), "exe"))
+	if err != nil || os.SameFile(started, now) {
+		return ""
+	}
+	return path
 }
 
 // spawn starts p; ended tells whether it has ended since. A program that has

@@ -3,6 +3,7 @@ package cluster
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,7 +17,19 @@ func TestFlagsForAProgramThatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"-f", "/dev/null", l.path("x") + "/"}
-	running := exec.Command("tail", args...)
+	tail, err := exec.LookPath("tail")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tail")
+	if err := os.WriteFile(path, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	running := exec.Command(path, args...)
 	if err := running.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +44,21 @@ func TestFlagsForAProgramThatRuns(t *testing.T) {
 	if got := l.wasRunning(program{name: Apiserver, args: append(args, "--etcd-servers=http://127.0.0.1:9")}); got != "was running; `kill "+pid+"`, and this command again, would start it with --etcd-servers=http://127.0.0.1:9" {
 		t.Errorf("with another etcd: %s", got)
 	}
-	if got := l.wasRunning(program{name: Apiserver, args: args[:2]}); !strings.HasSuffix(got, "would start it without "+args[2]) {
+	if got := l.wasRunning(program{name: Apiserver, path: path, args: args[:2]}); !strings.HasSuffix(got, "would start it without "+args[2]) {
 		t.Errorf("without a flag: %s", got)
+	}
+	// As a build replaces a program that runs: by another file of the name.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.wasRunning(program{name: Apiserver, path: path, args: args}); got != "was running; `kill "+pid+"`, and this command again, would start what is in "+path+" now" {
+		t.Errorf("with a newer build: %s", got)
+	}
+	if got := l.wasRunning(program{name: Apiserver, path: path, args: args[:2]}); !strings.HasSuffix(got, "would start what is in "+path+" now, without "+args[2]) {
+		t.Errorf("with a newer build, and without a flag: %s", got)
 	}
 }
 
