@@ -157,7 +157,7 @@ func (p *Profile) RunPostFilter(ctx context.Context, state *CycleState, pod *Pod
 		case status.IsRejected():
 			reasons = append(reasons, status.Reasons()...)
 		default:
-			return "", status.running("PostFilter", plugin)
+			return "", status
 		}
 	}
 	if len(p.PostFilter) == 0 {

@@ -30,6 +30,9 @@ type FitError struct {
 	noted *Status
 	// PostFilterMessage is the outcome of the search for pods to evict.
 	PostFilterMessage string
+	// Failed says that the search failed, which no event repairs: the pod is tried again
+	// after its back-off.
+	Failed bool
 }
 
 // NewFitError returns a FitError without a refusal.

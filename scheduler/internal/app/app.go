@@ -211,7 +211,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
-	s.preemption = preemption.New(preemption.Options{API: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Events: s.recorders, Clock: clock, Logger: logger})
+	s.preemption = preemption.New(preemption.Options{API: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Events: s.recorders.tellingFor, Clock: clock, Logger: logger})
 	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
 		return nil, &daemon.UsageError{Err: configuration.Locate(err)}
 	}
@@ -369,6 +369,12 @@ func (r recorders) Laterf(obj runtime.Object, eventType, reason, format string, 
 	if recorder := r.of(obj); recorder != nil {
 		recorder.Laterf(obj, eventType, reason, format, args...)
 	}
+}
+
+// tellingFor is who tells what happens for a pod of one of the profiles. The victims of its
+// preemption may be another scheduler's.
+func (r recorders) tellingFor(preemptor *core.Pod) events.Sink {
+	return r[preemptor.Spec.SchedulerName]
 }
 
 // of is the recorder for a pod's scheduler; nil if this process has no such profile.

@@ -54,6 +54,16 @@ func device(c *cluster) http.Handler {
 	})
 }
 
+// await waits in real time.
+func (c *cluster) await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s; said:\n%s", what, c.said())
+		}
+	}
+}
+
 // TestExtender runs in real time, because it really calls over HTTP.
 func TestExtender(t *testing.T) {
 	c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
@@ -71,14 +81,7 @@ func TestExtender(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3"} {
 		c.nodes.Apply(watch.Added, fixture.Node(name))
 	}
-	await := func(what string, is func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s; said:\n%s", what, c.said())
-			}
-		}
-	}
+	await := func(what string, is func() bool) { t.Helper(); c.await(t, what, is) }
 	c.create(whole("a"))
 	await("a is not on the node that the extender likes", func() bool { return c.nodeOf("a") == "n3" })
 	await("the extender did not bind a", func() bool { return strings.Contains(c.said(), "the extender binds a") })
@@ -91,5 +94,36 @@ func TestExtender(t *testing.T) {
 	await("nobody leaves where the extender lets them", func() bool { return strings.Contains(c.said(), "a leaves n3 for important") })
 	if strings.Contains(c.said(), "b leaves") {
 		t.Errorf("a pod left n2, against the extender:\n%s", c.said())
+	}
+}
+
+// A pod that no node takes is said to be unschedulable, for whom autoscalers make room,
+// also if extenders fail or leave nobody to evict.
+func TestExtendersThatLeaveNoCandidate(t *testing.T) {
+	for words, answer := range map[string]http.HandlerFunc{
+		"preemption: no candidate node for preemption": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) },
+		"answered 500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+	} {
+		c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+		server := httptest.NewServer(answer)
+		defer server.Close()
+		var err error
+		if c.extenders, err = extender.NewChain([]configv1.Extender{{URLPrefix: server.URL, PreemptVerb: "preempt", NodeCacheCapable: true}}, zap.NewNop()); err != nil {
+			t.Fatal(err)
+		}
+		s := startScheduler(t, c)
+		defer s.stop()
+		c.nodes.Apply(watch.Added, fixture.Node("n1"))
+		c.create(whole("a"))
+		c.await(t, "a has no node", func() bool { return c.nodeOf("a") == "n1" })
+		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
+		c.await(t, "nobody said "+words, func() bool {
+			for line := range strings.Lines(c.said()) {
+				if strings.Contains(line, "important: 0/1 nodes are available: 1 Insufficient cpu. preemption: ") && strings.Contains(line, words) {
+					return true
+				}
+			}
+			return false
+		})
 	}
 }

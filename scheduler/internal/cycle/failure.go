@@ -42,7 +42,7 @@ func (a *attempt) handleFailure(err error) {
 	failure := queue.Failure{Error: true}
 	switch {
 	case errors.As(err, &fit):
-		result, failure = metrics.ResultUnschedulable, queue.Failure{Plugins: fit.PluginNames(), Pending: fit.PendingNames()}
+		result, failure = metrics.ResultUnschedulable, queue.Failure{Plugins: fit.PluginNames(), Pending: fit.PendingNames(), Error: fit.Failed}
 	case errors.Is(err, framework.ErrNoNodes):
 		result, failure = metrics.ResultUnschedulable, queue.Failure{}
 	}

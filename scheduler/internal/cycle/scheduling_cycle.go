@@ -107,7 +107,8 @@ func (a *attempt) runPostFilter(ctx context.Context, fit *framework.FitError) er
 	case status.IsRejected():
 		fit.PostFilterMessage = status.Message()
 	case !status.IsSuccess():
-		return status.Err()
+		// The nodes refused the pod all the same, and autoscalers want to know.
+		fit.PostFilterMessage, fit.Failed = status.Message(), true
 	}
 	return fit
 }

@@ -84,7 +84,8 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 		}
 		scores := make(map[string]int64, len(answer))
 		for _, host := range answer {
-			score := min(max(host.Score, extenderv1.MinExtenderPriority), extenderv1.MaxExtenderPriority)
+			// Extenders that rank from 0 to 100 work with kube-scheduler, too.
+			score := min(max(host.Score, -maxScore), maxScore)
 			scores[host.Host] = score * (framework.MaxNodeScore / extenderv1.MaxExtenderPriority)
 		}
 		take(scores, e.Weight)

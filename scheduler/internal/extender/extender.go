@@ -33,8 +33,10 @@ const (
 	maxNames  = 16 << 20
 	maxAnswer = 256 << 20
 	rewritten = 4
-	// maxWeight is that of plugins: more would leave the range of scores.
+	// maxWeight and maxScore keep the sum of scores within its range. Scores are meant to
+	// be from 0 to 10; that is not enforced, as in kube-scheduler.
 	maxWeight = 1_000_000
+	maxScore  = 1_000_000_000
 )
 
 // Extender is one service.

@@ -128,7 +128,7 @@ func TestPrioritize(t *testing.T) {
 			scores[host] += score * weight
 		}
 	})
-	if want := map[string]int64{"n1": 500, "n2": 150, "n3": 500}; !maps.Equal(scores, want) {
+	if want := map[string]int64{"n1": 500, "n2": 150, "n3": 4950}; !maps.Equal(scores, want) {
 		t.Errorf("%v, want %v", scores, want)
 	}
 	chain(t, &service{}, rank).Prioritize(t.Context(), gpu("p"), nodes(), func(map[string]int64, int64) {

@@ -52,9 +52,10 @@ type Options struct {
 	API         API
 	Nominator   Nominator
 	WaitingPods WaitingPods
-	Events      events.Sink
-	Clock       clock.Clock
-	Logger      *zap.Logger
+	// Events says by whom people are told of evictions for a preemptor.
+	Events func(preemptor *core.Pod) events.Sink
+	Clock  clock.Clock
+	Logger *zap.Logger
 }
 
 // Executor is safe for concurrent use.
@@ -82,7 +83,7 @@ func (e *Executor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) 
 		}
 		select {
 		case e.waiting <- eviction{preemptor, victim}:
-			e.o.Events.Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
+			e.o.Events(preemptor).Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
 		default:
 			e.o.Nominator.Left(victim.UID)
 			e.o.Logger.Warn("too many pods wait to be evicted, one is left alone",

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/proto/events"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/waitingpods"
 )
@@ -28,6 +29,8 @@ type server struct {
 	lines []string
 	fails []error // of the next requests
 	left  []types.UID
+	// teller is the scheduler that told of the last eviction.
+	teller string
 }
 
 func (s *server) note(format string, args ...any) error {
@@ -62,6 +65,12 @@ func (s *server) Eventf(obj runtime.Object, _, reason, format string, args ...an
 	_ = s.note("event %s %s: %s", obj.(*core.Pod).Name, reason, fmt.Sprintf(format, args...))
 }
 
+// sink notes whose events they are.
+func (s *server) sink(preemptor *core.Pod) events.Sink {
+	s.teller = preemptor.Spec.SchedulerName
+	return s
+}
+
 func (s *server) Left(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,14 +98,18 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{fails: test.fails}
-				e := New(Options{API: s, Nominator: s, WaitingPods: waitingpods.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+				e := New(Options{API: s, Nominator: s, WaitingPods: waitingpods.New(clock.RealClock{}), Events: s.sink, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 				low, high := fixture.Pod("low"), fixture.Pod("high")
+				low.Spec.SchedulerName = "another"
 				low.UID, high.UID = "low-uid", "high-uid"
 				e.Evict(high, []*core.Pod{low}, "n1")
 				ctx, cancel := context.WithTimeout(t.Context(), 10*retry.Max)
 				defer cancel()
 				if err := e.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("ended with %v", err)
+				}
+				if s.teller != core.DefaultSchedulerName {
+					t.Errorf("the preemptor's scheduler tells nobody, but %q", s.teller)
 				}
 				if !slices.Equal(s.lines, test.want) || len(s.left) != test.left {
 					t.Errorf("asked %q, left alone %v\nwant  %q, %d", s.lines, s.left, test.want, test.left)
@@ -111,7 +124,7 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	s, waiting := &server{}, waitingpods.New(clock.RealClock{})
 	low := fixture.Pod("low")
 	pod := waiting.Add(low, "n1", map[string]time.Duration{"A": time.Minute})
-	New(Options{API: s, Nominator: s, WaitingPods: waiting, Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
+	New(Options{API: s, Nominator: s, WaitingPods: waiting, Events: s.sink, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
 	if status := pod.Wait(t.Context()); status.Message() != "preempted" || len(s.lines) != 0 || len(s.left) != 1 {
 		t.Errorf("ended with %v; asked %q; left %v", status, s.lines, s.left)
 	}
@@ -120,7 +133,7 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 // More pods than can be remembered are left alone, and may be chosen again.
 func TestEvictIsBounded(t *testing.T) {
 	s := &server{}
-	e := New(Options{API: s, Nominator: s, WaitingPods: waitingpods.New(clock.RealClock{}), Events: s, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	e := New(Options{API: s, Nominator: s, WaitingPods: waitingpods.New(clock.RealClock{}), Events: s.sink, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 	victims := make([]*core.Pod, maxWaiting+3)
 	for i := range victims {
 		victims[i] = fixture.Pod(fmt.Sprint("low-", i), func(p *core.Pod) { p.Spec.NodeName = "n" })

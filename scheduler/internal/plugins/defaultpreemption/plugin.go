@@ -97,7 +97,7 @@ func (p *Plugin) preempt(ctx context.Context, state *framework.CycleState, pod *
 		candidates, err = search.callExtenders(ctx, candidates)
 	}
 	if err != nil {
-		return nil, framework.AsError(err)
+		return nil, framework.AsError(fmt.Errorf("preemption: %w", err))
 	}
 	if len(candidates) == 0 {
 		p.services.Nominator.Delete(pod.Pod.UID) // the room can't be kept for it
@@ -178,6 +178,9 @@ func (p *Plugin) clearLowerNominations(pod *framework.PodInfo, node string) {
 
 // message says why no node could be made to fit, in upstream's words.
 func (s *search) message() string {
+	if s.found > 0 { // and the extenders left none of them
+		return "no candidate node for preemption"
+	}
 	all := len(s.state.Nodes)
 	reasons := map[string]int{"No preemption victims found for incoming pod": s.noVictims}
 	if others := all - len(s.refused.Nodes); others > 0 {

@@ -22,6 +22,7 @@ type search struct {
 	what  framework.NodeInfo   // the node of the what-if
 	lower []*framework.PodInfo // on it, those that could go
 
+	found     int            // candidates, before extenders were asked
 	noVictims int            // nodes without a pod that could go
 	reasons   map[string]int // of nodes where that would not help
 }
@@ -59,6 +60,7 @@ func (s *search) findCandidates(ctx context.Context) ([]*candidate, error) {
 			return nil, status.Err()
 		}
 	}
+	s.found = len(found)
 	return found, ctx.Err()
 }
 
