@@ -98,6 +98,26 @@ func TestHigherPriorityThenLongerWaitingGoesFirst(t *testing.T) {
 	})
 }
 
+// A pod that changes while it waits gets the place of what it is now; how long it waits
+// counts from when it came.
+func TestAChangedPodMovesInTheQueue(t *testing.T) {
+	inBubble(t, func(t *testing.T, q *Queue) {
+		came := time.Now()
+		first, last := fixture.Pod("first", fixture.Priority(9)), fixture.Pod("last", fixture.Priority(1))
+		q.Add(t.Context(), first)
+		q.Add(t.Context(), last)
+		time.Sleep(time.Second)
+		raised := last.DeepCopy()
+		fixture.Priority(10)(raised)
+		q.Add(t.Context(), raised)
+		for _, name := range []string{"last", "first"} {
+			if pod := wantNext(t, q, name); !pod.Added.Equal(came) {
+				t.Errorf("%s was added at %v, want %v", name, pod.Added, came)
+			}
+		}
+	})
+}
+
 func TestPodsOfOthersAreNotTaken(t *testing.T) {
 	inBubble(t, func(t *testing.T, q *Queue) {
 		q.Add(t.Context(), fixture.Pod("theirs", func(p *core.Pod) { p.Spec.SchedulerName = "another" }))
