@@ -76,14 +76,18 @@ func New(o Options) *Executor {
 // victim that waits for Permit need not end: it is not bound, gives up its
 // room, and is tried again.
 func (e *Executor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
+	tell := func(victim *core.Pod, how string) {
+		e.o.Events(preemptor).Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s%s", preemptor.UID, node, how)
+	}
 	for _, victim := range victims {
 		if e.o.WaitingPods.Reject(victim.UID, "", "preempted") {
 			e.o.Nominator.Left(victim.UID)
+			tell(victim, " (in kube-scheduler memory).") // upstream's words
 			continue
 		}
 		select {
 		case e.waiting <- eviction{preemptor, victim}:
-			e.o.Events(preemptor).Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s", preemptor.UID, node)
+			tell(victim, "")
 		default:
 			e.o.Nominator.Left(victim.UID)
 			e.o.Logger.Warn("too many pods wait to be evicted, one is left alone",

@@ -124,8 +124,10 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	s, waiting := &server{}, waitingpods.New(clock.RealClock{})
 	low := fixture.Pod("low")
 	pod := waiting.Add(low, "n1", map[string]time.Duration{"A": time.Minute})
-	New(Options{API: s, Nominator: s, WaitingPods: waiting, Events: s.sink, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(fixture.Pod("high"), []*core.Pod{low}, "n1")
-	if status := pod.Wait(t.Context()); status.Message() != "preempted" || len(s.lines) != 0 || len(s.left) != 1 {
+	high := fixture.Pod("high")
+	told := []string{fmt.Sprintf("event low Preempted: Preempted by pod %s on node n1 (in kube-scheduler memory).", high.UID)}
+	New(Options{API: s, Nominator: s, WaitingPods: waiting, Events: s.sink, Clock: clock.RealClock{}, Logger: zap.NewNop()}).Evict(high, []*core.Pod{low}, "n1")
+	if status := pod.Wait(t.Context()); status.Message() != "preempted" || !slices.Equal(s.lines, told) || len(s.left) != 1 {
 		t.Errorf("ended with %v; asked %q; left %v", status, s.lines, s.left)
 	}
 }
