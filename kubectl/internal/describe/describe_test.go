@@ -73,13 +73,15 @@ func TestOthers(t *testing.T) {
 	compare(t, "secret", func(w *bytes.Buffer) error { return Secret(w, secret, now) })
 }
 
-func TestSigningRequest(t *testing.T) {
-	request := &unstructured.Unstructured{}
-	read(t, "request.yaml", &request.Object)
-	compare(t, "request", func(w *bytes.Buffer) error {
-		_, err := Known(w, request, Around{}, []core.Event{}, now)
-		return err
-	})
+func TestKnown(t *testing.T) {
+	for name, around := range map[string]Around{"request": {}, "service": {Endpoints: Endpoints{"http": {"a:1"}}}} {
+		object := &unstructured.Unstructured{}
+		read(t, name+".yaml", &object.Object)
+		compare(t, name, func(w *bytes.Buffer) error {
+			_, err := Known(w, object, around, []core.Event{}, now)
+			return err
+		})
+	}
 }
 
 // Of many endpoints three are named. None of those that were looked for differs from none

@@ -132,16 +132,36 @@ func (p *page) service(s *corev1.Service, events []core.Event) {
 	}
 	p.line("IP", "%s", s.Spec.ClusterIP)
 	p.line("IPs", "%s", orElse(strings.Join(s.Spec.ClusterIPs, ","), "<none>"))
-	if len(s.Spec.ExternalIPs) > 0 {
-		p.line("External IPs", "%s", strings.Join(s.Spec.ExternalIPs, ","))
-	}
-	if s.Spec.ExternalName != "" {
-		p.line("External Name", "%s", s.Spec.ExternalName)
-	}
+	p.serviceOutside(s)
 	p.servicePorts(s)
 	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
 	p.serviceTraffic(&s.Spec)
 	p.events(events)
+}
+
+// serviceOutside says where a service is reached from outside the cluster, or what is
+// outside that it stands for.
+func (p *page) serviceOutside(s *corev1.Service) {
+	if len(s.Spec.ExternalIPs) > 0 {
+		p.line("External IPs", "%s", strings.Join(s.Spec.ExternalIPs, ","))
+	}
+	if s.Spec.LoadBalancerIP != "" {
+		p.line("Desired LoadBalancer IP", "%s", s.Spec.LoadBalancerIP)
+	}
+	if s.Spec.ExternalName != "" {
+		p.line("External Name", "%s", s.Spec.ExternalName)
+	}
+	var balancers []string
+	for _, at := range s.Status.LoadBalancer.Ingress {
+		address := orElse(at.IP, at.Hostname)
+		if at.IP != "" && at.IPMode != nil {
+			address += fmt.Sprintf(" (%s)", *at.IPMode)
+		}
+		balancers = append(balancers, address)
+	}
+	if len(balancers) > 0 {
+		p.line("LoadBalancer Ingress", "%s", strings.Join(balancers, ", "))
+	}
 }
 
 // servicePorts says of each port where it leads.
@@ -149,11 +169,11 @@ func (p *page) servicePorts(s *corev1.Service) {
 	for _, port := range s.Spec.Ports {
 		p.line("Port", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.Port, port.Protocol)
 		p.line("TargetPort", "%s/%s", port.TargetPort.String(), port.Protocol)
-		if port.NodePort != 0 {
-			p.line("NodePort", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.NodePort, port.Protocol)
-		}
 		if port.AppProtocol != nil {
 			p.line("AppProtocol", "%s", *port.AppProtocol)
+		}
+		if port.NodePort != 0 {
+			p.line("NodePort", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.NodePort, port.Protocol)
 		}
 		p.line("Endpoints", "%s", p.around.Endpoints.Of(port.Name))
 	}
@@ -170,11 +190,11 @@ func (p *page) serviceTraffic(spec *corev1.ServiceSpec) {
 	if spec.HealthCheckNodePort != 0 {
 		p.line("HealthCheck NodePort", "%d", spec.HealthCheckNodePort)
 	}
-	if spec.TrafficDistribution != nil {
-		p.line("Traffic Distribution", "%s", *spec.TrafficDistribution)
-	}
 	if len(spec.LoadBalancerSourceRanges) > 0 {
 		p.line("LoadBalancer Source Ranges", "%s", strings.Join(spec.LoadBalancerSourceRanges, ","))
+	}
+	if spec.TrafficDistribution != nil {
+		p.line("Traffic Distribution", "%s", *spec.TrafficDistribution)
 	}
 }
 
@@ -252,7 +272,7 @@ func (p *page) priorityClass(c *schedulingv1.PriorityClass, events []core.Event)
 		p.line("PreemptionPolicy", "%s", *c.PreemptionPolicy)
 	}
 	p.line("Description", "%s", c.Description)
-	p.notes("Annotations", c.Annotations)
+	p.line("Annotations", "%s", orElse(joinPairs(c.Annotations), "<none>"))
 	p.events(events)
 }
 

@@ -4,11 +4,9 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kctl/proto/core"
@@ -18,10 +16,8 @@ import (
 // certificate would say.
 func (p *page) signingRequestOf(r *signingRequest, events []core.Event) {
 	p.line("Name", "%s", r.Name)
-	p.line("Labels", "%s", labels.FormatLabels(r.Labels)) // on one line, as kubectl has it of requests
-	notes := maps.Clone(r.Annotations)
-	delete(notes, lastApplied)
-	p.line("Annotations", "%s", labels.FormatLabels(notes))
+	p.line("Labels", "%s", orElse(joinPairs(r.Labels), "<none>")) // on one line, as kubectl has it of requests
+	p.line("Annotations", "%s", orElse(joinPairs(r.Annotations), "<none>"))
 	p.line("CreationTimestamp", "%s", r.CreationTimestamp.Format(timeFormat))
 	p.line("Requesting User", "%s", r.Spec.Username)
 	p.line("Signer", "%s", r.Spec.SignerName)
