@@ -54,6 +54,13 @@ func TestPod(t *testing.T) {
 	})
 }
 
+// What few pods have.
+func TestPodWithMore(t *testing.T) {
+	pod := &core.Pod{}
+	read(t, "pod-more.yaml", pod)
+	compare(t, "pod-more", func(w *bytes.Buffer) error { return Pod(w, pod, []core.Event{}, now) })
+}
+
 func TestNode(t *testing.T) {
 	node, pod, sidecar := &core.Node{}, core.Pod{}, core.Pod{}
 	read(t, "node.yaml", node)

@@ -56,6 +56,9 @@ func (p *page) podHead(pod *core.Pod) {
 	if pod.Spec.PriorityClassName != "" {
 		p.line("Priority Class Name", "%s", pod.Spec.PriorityClassName)
 	}
+	if class := ptr.Deref(pod.Spec.RuntimeClassName, ""); class != "" {
+		p.line("Runtime Class Name", "%s", class)
+	}
 	p.line("Service Account", "%s", pod.Spec.ServiceAccountName)
 	if pod.Spec.NodeName == "" {
 		p.line("Node", "<none>")
@@ -85,11 +88,21 @@ func (p *page) podHead(pod *core.Pod) {
 			p.line("Controlled By", "%s/%s", owner.Kind, owner.Name)
 		}
 	}
+	if pod.Status.NominatedNodeName != "" {
+		p.line("NominatedNodeName", "%s", pod.Status.NominatedNodeName)
+	}
+	if pod.Spec.Resources != nil { // of the pod as a whole
+		p.head("Resources")
+		p.under(func() {
+			p.amounts("Limits", pod.Spec.Resources.Limits)
+			p.amounts("Requests", pod.Spec.Resources.Requests)
+		})
+	}
 }
 
 // podState says how far a pod is, and why it is no further.
 func (p *page) podState(pod *core.Pod) {
-	if pod.DeletionTimestamp != nil {
+	if pod.DeletionTimestamp != nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
 		p.line("Status", "Terminating (lasts %s)", formatAge(pod.DeletionTimestamp.Time, p.now))
 		if pod.DeletionGracePeriodSeconds != nil {
 			p.line("Termination Grace Period", "%ds", *pod.DeletionGracePeriodSeconds)

@@ -2,6 +2,8 @@ package describe
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -70,6 +72,24 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		p.line("Type", "PersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)")
 		p.line("ClaimName", "%s", v.PersistentVolumeClaim.ClaimName)
 		p.line("ReadOnly", "%t", v.PersistentVolumeClaim.ReadOnly)
+	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
+		p.line("Type", "EphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)")
+		p.claimOf(v.Ephemeral.VolumeClaimTemplate)
+	case v.NFS != nil:
+		p.line("Type", "NFS (an NFS mount that lasts the lifetime of a pod)")
+		p.line("Server", "%s", v.NFS.Server)
+		p.line("Path", "%s", v.NFS.Path)
+		p.line("ReadOnly", "%t", v.NFS.ReadOnly)
+	case v.CSI != nil:
+		p.line("Type", "CSI (a Container Storage Interface (CSI) volume source)")
+		p.line("Driver", "%s", v.CSI.Driver)
+		p.line("FSType", "%s", ptr.Deref(v.CSI.FSType, ""))
+		p.line("ReadOnly", "%t", ptr.Deref(v.CSI.ReadOnly, false))
+		p.setIn("VolumeAttributes", "=", v.CSI.VolumeAttributes)
+	case v.Image != nil:
+		p.line("Type", "Image (a container image or OCI artifact)")
+		p.line("Reference", "%s", v.Image.Reference)
+		p.line("PullPolicy", "%s", v.Image.PullPolicy)
 	default:
 		// A kind with no words of its own: its fields say what it is.
 		text, err := json.Marshal(v)
@@ -78,6 +98,37 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		}
 		p.line("Source", "%s", text)
 	}
+}
+
+// claimOf describes the claim that is made with a pod, of which nothing is known yet but
+// what it asks for.
+func (p *page) claimOf(t *corev1.PersistentVolumeClaimTemplate) {
+	p.line("StorageClass", "%s", ptr.Deref(t.Spec.StorageClassName, ""))
+	p.line("Volume", "%s", t.Spec.VolumeName)
+	p.setIn("Labels", "=", t.Labels)
+	p.setIn("Annotations", ": ", t.Annotations)
+	p.line("Capacity", "")
+	p.line("Access Modes", "")
+	if t.Spec.VolumeMode != nil {
+		p.line("VolumeMode", "%s", *t.Spec.VolumeMode)
+	}
+}
+
+// setIn writes a map below a volume: kubectl sets its values in from the other ones.
+func (p *page) setIn(label, between string, all map[string]string) {
+	if len(all) == 0 {
+		p.line(label, "<none>")
+		return
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		text := name + between + all[name]
+		if len(text) > noteWidth {
+			text = text[:noteWidth] + "..."
+		}
+		texts = append(texts, "    "+text)
+	}
+	p.column(label, "", texts)
 }
 
 func (p *page) projected(v *corev1.ProjectedVolumeSource) {
