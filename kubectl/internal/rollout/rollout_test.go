@@ -40,6 +40,7 @@ func TestStatus(t *testing.T) {
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}", `deployment "d" successfully rolled out`, true},
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3, conditions: [{type: Progressing, reason: NewReplicaSetAvailable}, {type: Other, reason: ProgressDeadlineExceeded}]}}",
 			`deployment "d" successfully rolled out`, true},
+		{strings.Replace(set, "generation: 1", "generation: 2", 1) + "}}, status: {observedGeneration: 1, readyReplicas: 3}}", "Waiting for statefulset spec update to be observed...", false},
 		{set + "}}, status: {observedGeneration: 0}}", "Waiting for statefulset spec update to be observed...", false},
 		{strings.Replace(set, "generation: 1", "generation: 2", 1) + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}", "Waiting for statefulset spec update to be observed...", false},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 1}}", "Waiting for 2 pods to be ready...", false},
@@ -79,7 +80,7 @@ func TestStatus(t *testing.T) {
 func TestRevisions(t *testing.T) {
 	owner := object(t, "{kind: Deployment, metadata: {name: d, uid: u, annotations: {deployment.kubernetes.io/revision: '10', kubernetes.io/change-cause: why10, mine: now, kubectl.kubernetes.io/last-applied-configuration: '{}'}}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: new}}}}")
 	kept := func(number, value, uid string) unstructured.Unstructured {
-		return *object(t, "{kind: ReplicaSet, metadata: {name: r"+number+", annotations: {deployment.kubernetes.io/revision: '"+number+"', kubernetes.io/change-cause: why"+number+
+		return *object(t, "{kind: ReplicaSet, metadata: {name: r"+number+", annotations: {deployment.kubernetes.io/revision: '"+number+"', deployment.kubernetes.io/desired-replicas: '3', kubernetes.io/change-cause: why"+number+
 			"}, ownerReferences: [{uid: "+uid+", controller: true}]}, spec: {template: {metadata: {labels: {a: b, pod-template-hash: h}}, spec: {x: "+value+"}}}}")
 	}
 	all, err := Revisions(owner, []unstructured.Unstructured{kept("10", "new", "u"), kept("2", "old", "u"), kept("3", "other", "somebody else's")})
@@ -104,6 +105,20 @@ func TestRevisions(t *testing.T) {
 	if err := json.Unmarshal(before.Patch, &patch); err != nil || len(patch) != 2 || patch[1].Path != "/metadata/annotations" || !maps.Equal(patch[1].Value,
 		map[string]any{"kubernetes.io/change-cause": "why2", "deployment.kubernetes.io/revision": "10", "kubectl.kubernetes.io/last-applied-configuration": "{}"}) {
 		t.Errorf("the patch: %s, %v", before.Patch, err)
+	}
+	var text strings.Builder
+	if err := PrintTemplate(&text, before); err != nil || !strings.Contains(text.String(), "  Annotations:\tkubernetes.io/change-cause: why2\n") || !strings.HasSuffix(text.String(), "\n\n") {
+		t.Errorf("the template: %q, %v", text.String(), err)
+	}
+	before.Cause = ""
+	text.Reset()
+	if err := PrintTemplate(&text, before); err != nil || strings.Contains(text.String(), "Annotations") {
+		t.Errorf("the template without a cause: %q, %v", text.String(), err)
+	}
+	for kind, head := range map[string]string{"Deployment": "Pod Template:\n", "DaemonSet": "will roll back to Pod Template:\n"} {
+		if text, err := Preview(kind, before); err != nil || !strings.HasPrefix(text, head) {
+			t.Errorf("%s: the preview %q, %v", kind, text, err)
+		}
 	}
 	if _, err := Choose("Deployment", "d", all, 7); err == nil || err.Error() != "unable to find specified revision 7 in history" {
 		t.Errorf("a missing revision: %v", err)
