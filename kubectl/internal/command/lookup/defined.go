@@ -55,7 +55,8 @@ const (
 )
 
 // AwaitServed waits until the server has the target's kind, if the same command has
-// defined it; what was served some time ago, before it was deleted, does not count. A definition that is not there, since it was refused, is not waited for.
+// defined it; what was served some time ago, before it was deleted, does not count. A
+// definition that is not there, since it was refused, is not waited for.
 func (t Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 	if t.unserved == nil {
 		return nil
