@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -125,12 +126,32 @@ func dropNullableRequired(s map[string]any) {
 	s["required"] = required
 }
 
-// expandIntOrString replaces int-or-string by its meaning.
+// integerOrString is what int-or-string means.
+var integerOrString = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
+
+// expandIntOrString adds the meaning of int-or-string where the schema does not say it itself,
+// beside what else it says.
 func expandIntOrString(s map[string]any) {
-	if s[extensionMixed] == true && s["anyOf"] == nil && s["allOf"] == nil {
-		s["anyOf"] = []any{map[string]any{"type": "integer"}, map[string]any{"type": "string"}}
+	if s[extensionMixed] == true && !saysIntOrString(s) {
+		if s["anyOf"] == nil {
+			s["anyOf"] = integerOrString
+		} else {
+			all, _ := s["allOf"].([]any)
+			s["allOf"] = append([]any{map[string]any{"anyOf": integerOrString}}, all...)
+		}
 	}
 	eachSubschema(s, expandIntOrString)
+}
+
+// saysIntOrString reports whether a schema says what int-or-string means, in one of the two ways
+// that definitions may.
+func saysIntOrString(s map[string]any) bool {
+	if all, _ := s["allOf"].([]any); len(all) > 0 {
+		if first, _ := all[0].(map[string]any); reflect.DeepEqual(first["anyOf"], integerOrString) {
+			return true
+		}
+	}
+	return reflect.DeepEqual(s["anyOf"], integerOrString)
 }
 
 // eachSubschema calls f for the schemas of a value's parts.

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,4 +95,28 @@ func TestCustomListsAndScale(t *testing.T) {
 	wantJSON(t, doc, `[{"fieldPath":"spec.x"}]`, "components", "schemas", "com.example.v1.Thing", "x-kubernetes-selectable-fields")
 	wantJSON(t, doc, `{"$ref":"#/components/schemas/io.k8s.api.autoscaling.v1.Scale"}`,
 		"paths", "/apis/example.com/v1/namespaces/{namespace}/things/{name}/scale", "put", "requestBody", "content", "*/*", "schema")
+}
+
+// TestIntOrString: what int-or-string means is said beside what else a schema demands, and not
+// twice.
+func TestIntOrString(t *testing.T) {
+	const mixed, meaning = `"x-kubernetes-int-or-string":true`, `"anyOf":[{"type":"integer"},{"type":"string"}]`
+	schemas := map[string]struct{ given, want string }{
+		"bare":    {`{` + mixed + `}`, `{` + meaning + `,` + mixed + `}`},
+		"said":    {`{` + mixed + `,` + meaning + `}`, `{` + meaning + `,` + mixed + `}`},
+		"wrapped": {`{` + mixed + `,"allOf":[{` + meaning + `},{"pattern":"x"}]}`, `{"allOf":[{` + meaning + `},{"pattern":"x"}],` + mixed + `}`},
+		"all":     {`{` + mixed + `,"allOf":[{"pattern":"x"}]}`, `{"allOf":[{"pattern":"x"}],` + meaning + `,` + mixed + `}`},
+		"any":     {`{` + mixed + `,"anyOf":[{"pattern":"x"}]}`, `{"allOf":[{` + meaning + `}],"anyOf":[{"pattern":"x"}],` + mixed + `}`},
+		"both": {`{` + mixed + `,"anyOf":[{"pattern":"x"}],"allOf":[{"pattern":"y"}]}`,
+			`{"allOf":[{` + meaning + `},{"pattern":"y"}],"anyOf":[{"pattern":"x"}],` + mixed + `}`},
+	}
+	var properties []string
+	for name, s := range schemas {
+		properties = append(properties, `"`+name+`":`+s.given)
+	}
+	c := thing(t, `{"type":"object","properties":{`+strings.Join(properties, ",")+`}}`)
+	doc := decoded(t, get(t, New(nil, nil, "v1", time.Now()).Follow(customs{c}), "/openapi/v3/apis/example.com/v1"))
+	for name, s := range schemas {
+		wantJSON(t, doc, s.want, "components", "schemas", "com.example.v1.Thing", "properties", name)
+	}
 }
