@@ -102,11 +102,14 @@ func hugePagesNeedMore(r *corev1.ResourceRequirements, at *field.Path) field.Err
 }
 
 // validatePodResources checks that pod-level resources are no less than the
-// containers' together, and no container's limit exceeds them.
+// containers' together, and no container's limit exceeds them. Windows knows none.
 func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	r := spec.Resources
 	if r == nil {
 		return nil
+	}
+	if spec.OS != nil && spec.OS.Name == corev1.Windows {
+		return field.ErrorList{field.Forbidden(at, "may not be set for a windows pod")}
 	}
 	var errs field.ErrorList
 	if r.Claims != nil { // even if it is empty

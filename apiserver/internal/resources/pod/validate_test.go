@@ -105,6 +105,7 @@ func TestValidateOfSystem(t *testing.T) {
 		{"{" + c + windows + "hostPID: true}", "spec.hostPID: Forbidden: cannot be set for a windows pod"},
 		{"{" + c + windows + "securityContext: {runAsUser: 1}}", "spec.securityContext.runAsUser: Forbidden: cannot be set for a windows pod"},
 		{"{containers: [{name: a, image: i, securityContext: {privileged: true}}]" + windows + "}", "spec.containers[0].securityContext.privileged: Forbidden: cannot be set for a windows pod"},
+		{"{" + c + windows + "resources: {requests: {storage: 1}}}", "spec.resources: Forbidden: may not be set for a windows pod"},
 		{"{" + c + linux + "securityContext: {runAsUser: 1}}", ""},
 		{"{" + c + linux + "securityContext: {windowsOptions: {}}}", "spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod"},
 		{"{initContainers: [{name: b, image: i, securityContext: {windowsOptions: {}}}], " + c + linux + "}", "spec.initContainers[0].securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod"},
