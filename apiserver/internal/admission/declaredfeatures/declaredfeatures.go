@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures"
@@ -57,7 +58,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if err != nil {
 		return fmt.Errorf("find out what the change asks of the node: %w", err)
 	}
-	if needed.IsEmpty() {
+	if needed.IsEmpty() || equality.Semantic.DeepEqual(pod.Spec, old.Spec) { // {} and nothing are the same
 		return nil
 	}
 	node, err := p.nodes.Get(ctx, "", old.Spec.NodeName)

@@ -114,6 +114,12 @@ func TestDeclaredFeatures(t *testing.T) {
 			p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
 		}
 	}
+	starting := func(requests corev1.ResourceList) *core.Pod {
+		return pod(func(p *core.Pod) {
+			p.Spec.NodeName = "n1"
+			p.Spec.InitContainers = []core.Container{{Name: "i", Resources: corev1.ResourceRequirements{Requests: requests}}}
+		})
+	}
 	able := func(n *core.Node) { n.Status.DeclaredFeatures = []string{"InPlacePodLevelResourcesVerticalScaling"} }
 	for name, c := range map[string]struct {
 		now, old *core.Pod
@@ -124,6 +130,9 @@ func TestDeclaredFeatures(t *testing.T) {
 		"of the pod": {pod(whole("2")), pod(whole("1")), nil,
 			`pod update requires features InPlacePodLevelResourcesVerticalScaling which are not available on node "n1"`},
 		"as the node can": {pod(whole("2")), pod(whole("1")), able, ""},
+		"of an init container": {starting(corev1.ResourceList{"cpu": resource.MustParse("1")}), starting(nil), nil,
+			`pod update requires features InPlacePodVerticalScalingInitContainers which are not available on node "n1"`},
+		"of nothing": {starting(corev1.ResourceList{}), starting(nil), nil, ""},
 	} {
 		p, err := declaredfeatures.New(nodes(c.node))
 		if err != nil {
