@@ -50,10 +50,13 @@ func (t *Tracker) Link(other *Tracker, there, back Convert) {
 // merged there, too, if somebody owns fields there: what is not known there would be lost.
 func (t *Tracker) newPeer(other *Tracker, there Convert) peer {
 	return peer{other, kindSet(other.options.Kind, there), sync.OnceValue(func() *converter {
-		if !t.options.Custom {
-			return other.converter()
+		if t.options.Custom {
+			own := other.options.Schema()
+			if both := own.With(t.options.Schema()); both != own {
+				return newConverter(other, both)
+			}
 		}
-		return newConverter(other, other.options.Schema().With(t.options.Schema()))
+		return other.converter()
 	})}
 }
 

@@ -3,7 +3,7 @@ package mergeschema
 import "maps"
 
 // With returns s with the fields that other has in the same places and s has not. What both have
-// is merged as s says.
+// is merged as s says. It is s itself if other has no more.
 func (s *Schema) With(other *Schema) *Schema {
 	switch {
 	case s == other, other == nil:
@@ -14,14 +14,25 @@ func (s *Schema) With(other *Schema) *Schema {
 	default:
 		return s
 	}
-	out := *s
-	out.Element = s.Element.With(other.Element)
-	out.Fields = maps.Clone(s.Fields)
+	element, more := s.Element.With(other.Element), map[string]*Schema{}
 	for name, field := range other.Fields {
-		if out.Fields == nil {
-			out.Fields = make(map[string]*Schema, len(other.Fields))
+		own, named := s.Fields[name]
+		if !named {
+			own = s.Element
 		}
-		out.Fields[name] = s.Field([]byte(name)).With(field)
+		if with := own.With(field); with != own || !named && element != s.Element {
+			more[name] = with
+		}
+	}
+	if element == s.Element && len(more) == 0 {
+		return s
+	}
+	out := *s
+	out.Element = element
+	if len(more) > 0 {
+		out.Fields = make(map[string]*Schema, len(s.Fields)+len(more))
+		maps.Copy(out.Fields, s.Fields)
+		maps.Copy(out.Fields, more)
 	}
 	return &out
 }
