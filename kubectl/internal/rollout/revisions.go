@@ -111,7 +111,8 @@ var ofNow = []string{
 // annotationsThen are those that a deployment had with the template of the replica set,
 // such as why somebody changed it.
 func annotationsThen(owner, set *unstructured.Unstructured) map[string]string {
-	then := maps.Clone(set.GetAnnotations())
+	then := map[string]string{} // somebody else's replica set may have none
+	maps.Copy(then, set.GetAnnotations())
 	for _, name := range ofNow {
 		delete(then, name)
 		if value, ok := owner.GetAnnotations()[name]; ok {

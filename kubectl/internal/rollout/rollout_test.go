@@ -97,6 +97,11 @@ func TestRevisions(t *testing.T) {
 	if all, err := Revisions(owner, []unstructured.Unstructured{own}); err != nil || all[0].Cause != "its own" {
 		t.Errorf("why, by the template: %+v, %v", all, err)
 	}
+	unset := kept("5", "none", "u")
+	unset.SetAnnotations(nil)
+	if all, err := Revisions(owner, []unstructured.Unstructured{unset}); err != nil || len(all) != 1 || all[0].Number != 0 {
+		t.Errorf("a set without annotations: %+v, %v", all, err)
+	}
 	// An undo brings back why the template was as it was, and leaves what is of now.
 	var patch []struct {
 		Path  string
