@@ -4,11 +4,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/preferences"
 )
 
 const definedAndUsed = `apiVersion: apiextensions.k8s.io/v1
@@ -89,5 +96,46 @@ func TestDefinitionAndObject(t *testing.T) {
 				t.Errorf("%s %s: complained %s", verb, test.args, c.err.String())
 			}
 		}
+	}
+}
+
+// hurried is a clock by which pauses are over at once; it counts how long they took.
+type hurried struct {
+	*clocktesting.FakeClock
+	paused time.Duration
+}
+
+func (h *hurried) NewTimer(pause time.Duration) clock.Timer {
+	timer := h.FakeClock.NewTimer(pause)
+	if pause < time.Second { // not the timer that tells of slow servers
+		h.paused += pause
+		h.Step(pause)
+	}
+	return timer
+}
+
+// Of a definition comes nothing if its names are taken. That is waited for once, however many
+// objects of the kind there are.
+func TestKindThatIsNeverServed(t *testing.T) {
+	objects := strings.Split(strings.ReplaceAll(definedAndUsed, "Gadget", "Gizmo"), "---\n") // which the server never serves
+	var took []time.Duration
+	for _, more := range []string{"", "---\n" + strings.Repeat(objects[1]+"---\n", 3)} {
+		host, created := definitionsServer(t, false)
+		var out, complaints strings.Builder
+		waits := &hurried{FakeClock: clocktesting.NewFakeClock(time.Now())}
+		cli := frame.New(frame.Streams{In: strings.NewReader(strings.Join(objects, "---\n") + more), Out: &out, Err: &complaints}, waits)
+		t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+		t.Setenv(preferences.Environment, preferences.Off)
+		code := run(t.Context(), cli, []string{"--cache-dir", t.TempDir(), "--server", host, "create", "-f", "-"})
+		if got := created(); code != 1 || !strings.HasSuffix(got, "/pods") || strings.Contains(got, "gadgets") {
+			t.Errorf("code %d, made %q; complained %s", code, got, complaints.String())
+		}
+		if got, want := strings.Count(complaints.String(), "resource mapping not found"), 1+strings.Count(more, "Gizmo"); got != want {
+			t.Errorf("complained of %d objects, want %d: %s", got, want, complaints.String())
+		}
+		took = append(took, waits.paused)
+	}
+	if took[0] == 0 || took[0] != took[1] {
+		t.Errorf("one object is waited for for %v, four for %v", took[0], took[1])
 	}
 }

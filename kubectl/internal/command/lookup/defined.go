@@ -20,13 +20,10 @@ import (
 // Definitions are what kinds of users' own come from.
 var Definitions = core.Resource{Group: "apiextensions.k8s.io", Version: "v1", Name: "customresourcedefinitions", Kind: "CustomResourceDefinition"}
 
-// definedAbove finds the resource of a kind that the server does not have yet in the
-// definitions among the objects, which are sent before those of the kind.
-func definedAbove(objects []manifest.Object, kind schema.GroupVersionKind) (found discover.Resource, ok bool) {
-	for _, object := range objects {
-		if object.GroupVersionKind() != Definitions.GVK() {
-			continue
-		}
+// defined finds the resource of a kind that the server may not have yet in the definitions
+// that are sent before its objects.
+func defined(definitions []manifest.Object, kind schema.GroupVersionKind) (found discover.Resource, ok bool) {
+	for _, object := range definitions {
 		text := func(fields ...string) string {
 			value, _, _ := unstructured.NestedString(object.Object, fields...)
 			return value
@@ -54,12 +51,31 @@ const (
 	servedAfter = 10 * time.Second
 )
 
+// awaited is a kind that the same command has defined.
+type awaited struct {
+	missing error // of the target: that the server does not have its kind
+	gaveUp  *bool // shared by all targets of the kind
+}
+
+// await is for an object of a kind that is waited for.
+func await(kinds map[schema.GroupVersionKind]*bool, object manifest.Object) *awaited {
+	kind := object.GroupVersionKind()
+	if kinds[kind] == nil {
+		kinds[kind] = new(bool)
+	}
+	return &awaited{missing: noMapping(object), gaveUp: kinds[kind]}
+}
+
 // AwaitServed waits until the server has the target's kind, if the same command has
 // defined it; what was served some time ago, before it was deleted, does not count. A
-// definition that is not there, since it was refused, is not waited for.
+// definition that is not there, since it was refused, is not waited for, and one of which
+// nothing came, since its names are taken, only once for all its objects.
 func (t Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
-	if t.unserved == nil {
+	switch {
+	case t.awaited == nil:
 		return nil
+	case *t.awaited.gaveUp:
+		return t.awaited.missing
 	}
 	discovery, err := c.Discovery()
 	if err != nil {
@@ -77,7 +93,8 @@ func (t Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 		}
 		notFound := client.Resource(Definitions, "").Get(ctx, t.Name+"."+t.Group, nil)
 		if apierrors.IsNotFound(notFound) || c.Clock.Now().After(until) {
-			return t.unserved
+			*t.awaited.gaveUp = true
+			return t.awaited.missing
 		}
 		if err := backoff.Sleep(ctx, c.Clock, servedPause); err != nil {
 			return err

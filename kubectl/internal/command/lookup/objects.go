@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/discover"
@@ -27,7 +28,7 @@ type Target struct {
 	ObjectName string
 	Source     string // the file it was named in, if any
 	Object     *unstructured.Unstructured
-	unserved   error // of a kind that is defined by an object sent before this one: that the server does not have it
+	awaited    *awaited // nil unless the kind is defined by an object that is sent before this one
 }
 
 // In is the place of the target on the server.
@@ -292,21 +293,26 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	}
 	var failed []error
 	var targets []Target
-	for i, object := range objects {
+	var definitions []manifest.Object
+	waits := map[schema.GroupVersionKind]*bool{}
+	for _, object := range objects {
 		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
 		_, missing := errors.AsType[*discover.NoKindError](err)
 		if err != nil && !missing {
 			return nil, err
 		}
-		var unserved error
-		if here, ok := definedAbove(objects[:i], object.GroupVersionKind()); ok && s.InOrder {
-			resource, missing, unserved = here, false, noMapping(object)
+		var kind *awaited
+		if here, ok := defined(definitions, object.GroupVersionKind()); ok && s.InOrder {
+			resource, missing, kind = here, false, await(waits, object)
+		}
+		if object.GroupVersionKind() == Definitions.GVK() {
+			definitions = append(definitions, object)
 		}
 		if missing {
 			failed = append(failed, noMapping(object))
 			continue
 		}
-		t := Target{Resource: resource, unserved: unserved, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
+		t := Target{Resource: resource, awaited: kind, ObjectName: object.GetName(), Source: object.Source, Object: object.Unstructured}
 		err = t.setNamespace(loaded)
 		if t.ObjectName == "" && !s.Unnamed {
 			err = checkNamed(t)
