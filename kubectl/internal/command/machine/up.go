@@ -28,8 +28,8 @@ registry, a containerd of its own, the API server, the scheduler and a kubelet.
 Everything is kept below --dir. What runs already is left alone; what does not is
 started as it was the last time, with its flags and --etcd-servers, unless they are
 given again ("--kubelet-flags=" takes them away), and of the others kctl says what
-that will change, a newer build of them included. Parts that were left out stay so, until --without is given again
-("--without=" starts all).`,
+that will change, a newer build of them included. Parts that were left out stay so,
+until --without is given again ("--without=" starts all).`,
 		Example: `  # A cluster in /var/lib/kctl
   kctl up
 
