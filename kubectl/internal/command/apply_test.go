@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,5 +31,18 @@ func TestApplyOfWhatOthersManage(t *testing.T) {
 	host = serve(t, status(409, metav1.StatusReasonConflict, "the object has been modified"))
 	if c := kctl(t, host, applied, "apply", "--server-side", "-f", "-"); c.code != 1 || c.err.String() != "Error from server (Conflict): error when applying patch to \"STDIN\": the object has been modified\n" {
 		t.Errorf("code %d, %s", c.code, c.err.String())
+	}
+}
+
+// What is about to go does not keep what is applied to it.
+func TestApplyOfWhatIsBeingDeleted(t *testing.T) {
+	going := strings.Replace(applied, `"name":"web"`, `"name":"web","deletionTimestamp":"2026-01-02T03:04:05Z"`, 1)
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, going) })
+	const warning = "Warning: Detected changes to resource web which is currently being deleted."
+	for args, warns := range map[string]bool{"": true, "--server-side": true, "--dry-run=server": true, "--dry-run=client": false} {
+		c := kctl(t, host, applied, append([]string{"apply", "--validate=false", "-f", "-"}, strings.Fields(args)...)...)
+		if got := strings.Contains(c.err.String(), warning); c.code != 0 || got != warns {
+			t.Errorf("%s: code %d, warned %t: %s", args, c.code, got, c.err.String())
+		}
 	}
 }

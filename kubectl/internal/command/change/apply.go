@@ -164,6 +164,9 @@ func (a *applyOptions) run(ctx context.Context) error {
 			failed = append(failed, frame.InSource(err, "applying patch to", t.Source))
 			continue
 		}
+		if object.GetDeletionTimestamp() != nil && a.DryRun != frame.DryRunClient {
+			a.Warn("Detected changes to resource %s which is currently being deleted.", object.GetName())
+		}
 		a.pruned.recordApplied(t, object.GetUID())
 		if err := a.printResult(t, object, operation); err != nil {
 			return err
