@@ -85,7 +85,7 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		p.line("Driver", "%s", v.CSI.Driver)
 		p.line("FSType", "%s", ptr.Deref(v.CSI.FSType, ""))
 		p.line("ReadOnly", "%t", ptr.Deref(v.CSI.ReadOnly, false))
-		p.setIn("VolumeAttributes", "=", v.CSI.VolumeAttributes)
+		p.setIn("VolumeAttributes", "=", v.CSI.VolumeAttributes, "<none>")
 	case v.Image != nil:
 		p.line("Type", "Image (a container image or OCI artifact)")
 		p.line("Reference", "%s", v.Image.Reference)
@@ -105,8 +105,8 @@ func (p *page) volume(v *corev1.VolumeSource) {
 func (p *page) claimOf(t *corev1.PersistentVolumeClaimTemplate) {
 	p.line("StorageClass", "%s", ptr.Deref(t.Spec.StorageClassName, ""))
 	p.line("Volume", "%s", t.Spec.VolumeName)
-	p.setIn("Labels", "=", t.Labels)
-	p.setIn("Annotations", ": ", t.Annotations)
+	p.setIn("Labels", "=", t.Labels, inset+"<none>")
+	p.setIn("Annotations", ": ", t.Annotations, inset+"<none>")
 	p.line("Capacity", "")
 	p.line("Access Modes", "")
 	if t.Spec.VolumeMode != nil {
@@ -114,10 +114,14 @@ func (p *page) claimOf(t *corev1.PersistentVolumeClaimTemplate) {
 	}
 }
 
-// setIn writes a map below a volume: kubectl sets its values in from the other ones.
-func (p *page) setIn(label, between string, all map[string]string) {
+// inset is how far kubectl sets in the values of maps from the other ones of a volume, and,
+// of claims, also that there are none.
+const inset = "    "
+
+// setIn writes a map below a volume, or none.
+func (p *page) setIn(label, between string, all map[string]string, none string) {
 	if len(all) == 0 {
-		p.line(label, "<none>")
+		p.line(label, "%s", none)
 		return
 	}
 	var texts []string
@@ -126,7 +130,7 @@ func (p *page) setIn(label, between string, all map[string]string) {
 		if len(text) > noteWidth {
 			text = text[:noteWidth] + "..."
 		}
-		texts = append(texts, "    "+text)
+		texts = append(texts, inset+text)
 	}
 	p.column(label, "", texts)
 }
