@@ -59,7 +59,11 @@ func (p *page) envValue(c *core.Container, e corev1.EnvVar) string {
 	case from.FieldRef != nil:
 		return fmt.Sprintf("%s (%s:%s)", p.field(from.FieldRef.FieldPath), from.FieldRef.APIVersion, from.FieldRef.FieldPath)
 	case from.ResourceFieldRef != nil:
-		return fmt.Sprintf("%s (%s)", AmountOf(c, from.ResourceFieldRef), from.ResourceFieldRef.Resource)
+		amount, resource := AmountOf(c, from.ResourceFieldRef), from.ResourceFieldRef.Resource
+		if amount == "0" && (resource == "limits.cpu" || resource == "limits.memory") {
+			amount = "node allocatable" // what the container gets that has no limit
+		}
+		return fmt.Sprintf("%s (%s)", amount, resource)
 	case from.SecretKeyRef != nil:
 		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
 	case from.ConfigMapKeyRef != nil:
