@@ -160,12 +160,12 @@ func (c *call) checkPatched(obj, current core.Object) error {
 	if current == nil || obj.GetUID() == current.GetUID() || obj.GetUID() == "" {
 		return nil
 	}
-	if version := obj.GetResourceVersion(); version != "" && version != "0" && version != current.GetResourceVersion() {
-		return apierrors.NewConflict(c.groupResource(), c.name, registry.ErrModified)
-	}
 	if c.subresource == "scale" {
 		resource := schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Name + "/scale"}
 		return apierrors.NewConflict(resource, c.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", obj.GetUID(), current.GetUID()))
+	}
+	if err := registry.CheckVersion(c.groupResource(), obj, current); err != nil {
+		return err
 	}
 	return apierrors.NewInvalid(c.kind.GroupKind(), c.name, field.ErrorList{
 		field.Invalid(field.NewPath("metadata", "uid"), obj.GetUID(), "field is immutable"),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +17,11 @@ import (
 
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/core"
 )
 
-// ErrModified is upstream's text, which clients look for.
-var ErrModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+// errModified is upstream's text, which clients look for.
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
 // statusOf turns an error into the form that goes over the wire. Status errors
 // stay as they are.
@@ -122,7 +124,7 @@ func (s *Store[T]) noAnswer(verb string) error {
 }
 
 func (s *Store[T]) conflict(name string) error {
-	return apierrors.NewConflict(s.groupResource(), name, ErrModified)
+	return apierrors.NewConflict(s.groupResource(), name, errModified)
 }
 
 // wrongUID is upstream's answer to a request that means another object of the
@@ -130,6 +132,19 @@ func (s *Store[T]) conflict(name string) error {
 func (s *Store[T]) wrongUID(key, name string, wanted, present types.UID) error {
 	return apierrors.NewConflict(s.groupResource(), name,
 		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", key, wanted, present))
+}
+
+// CheckVersion refuses an object that was made from another version than the present one, where
+// it says from which.
+func CheckVersion(resource schema.GroupResource, obj, present core.Object) error {
+	version := obj.GetResourceVersion()
+	if version == "" || version == "0" || version == present.GetResourceVersion() {
+		return nil
+	}
+	if _, err := strconv.ParseUint(version, 10, 64); err != nil {
+		return invalidResourceVersion(err)
+	}
+	return apierrors.NewConflict(resource, present.GetName(), errModified)
 }
 
 // invalidResourceVersion is upstream's answer to an object with an invalid resourceVersion.

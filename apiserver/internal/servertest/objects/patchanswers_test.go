@@ -49,6 +49,7 @@ func TestPatchAnswers(t *testing.T) {
 		{"applied twice in what is no deployment", "PATCH", deployment + "?fieldManager=m", applyIt, `{"kind":"Other","kind":"Other"}`, 400, []string{"invalid object type"}},
 
 		{"another's scale", "PATCH", deployment + "/scale", merging, `{"metadata":{"uid":"x"}}`, 409, []string{`Operation cannot be fulfilled on deployments/scale.apps \"d\": Precondition failed: UID in precondition: x, UID in object meta: `}},
+		{"another's older scale", "PATCH", deployment + "/scale", merging, `{"metadata":{"uid":"x","resourceVersion":"1"}}`, 409, []string{`Operation cannot be fulfilled on deployments/scale.apps \"d\": Precondition failed: UID in precondition: x, UID in object meta: `}},
 		{"fewer than none", "PATCH", deployment + "/scale", merging, `{"spec":{"replicas":-1}}`, 422, []string{`Scale.autoscaling \"d\" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0`}},
 
 		{"a set of daemons", "POST", daemons, putIt, `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},` + aTemplate + `}}`, 201,
