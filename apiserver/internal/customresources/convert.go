@@ -64,6 +64,11 @@ func (c *converter) convert(ctx context.Context, to *compiledVersion, o *object)
 // defaults: those of a version apply to what is sent and stored in it (Kubernetes
 // docs, "Defaulting").
 func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects []*object) ([]*object, error) {
+	return c.convertTidied(ctx, to, objects, to.tidy)
+}
+
+// convertTidied is convertAll, where tidy drops what is left in an object that a webhook converted.
+func (c *converter) convertTidied(ctx context.Context, to *compiledVersion, objects []*object, tidy func(*object)) ([]*object, error) {
 	out := make([]*object, len(objects))
 	var asked []*object
 	var places []int
@@ -92,7 +97,7 @@ func (c *converter) convertAll(ctx context.Context, to *compiledVersion, objects
 		if err := checkConverted(j, objects[i], converted[j], to.apiVersion()); err != nil {
 			return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s returned %w", objects[i].GroupVersionKind(), err))
 		}
-		to.tidy(converted[j])
+		tidy(converted[j])
 		out[i] = converted[j]
 	}
 	return out, nil
@@ -119,6 +124,11 @@ func (f *compiledVersion) rename(o *object) {
 // tidy drops what a conversion has left in an object and f does not have.
 func (f *compiledVersion) tidy(o *object) {
 	f.prune(o.Object, false)
+	f.dropNulls(o)
+}
+
+// dropNulls leaves out what is null where a version has no nulls.
+func (f *compiledVersion) dropNulls(o *object) {
 	if !f.preserves {
 		f.schema.DropNulls(o.Object)
 	}

@@ -27,8 +27,8 @@ func (c *converter) linkFields(resources map[string]registry.Served) {
 	}
 }
 
-// into converts objects into a version. Where only the version's name differs, fields that the
-// other one lacks are kept: they come back with the object.
+// into converts objects into a version. Fields that this one lacks are kept, where a webhook keeps
+// them, too: they come back with the object.
 func (c *converter) into(version schema.GroupVersion) managedfields.Convert {
 	to := c.versions[version.String()]
 	return func(in core.Object) (core.Object, error) {
@@ -39,7 +39,11 @@ func (c *converter) into(version schema.GroupVersion) managedfields.Convert {
 		if c.webhook == nil {
 			return o.DeepCopy(), nil
 		}
-		return c.convert(c.ctx, to, o)
+		all, err := c.convertTidied(c.ctx, to, []*object{o}, to.dropNulls)
+		if err != nil {
+			return nil, err
+		}
+		return all[0], nil
 	}
 }
 

@@ -5,14 +5,19 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // newer: a version has fields that an older one has not. Who owns fields in the older one keeps
 // nobody from applying them, and an apply that is merged in both versions loses none of them;
 // what their owner no longer applies goes, and nothing else of them does.
 func (c *custom) newer() {
-	const group = "newer.test"
-	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+	c.newerIn("newer.test", func(*apiextensionsv1.CustomResourceDefinition) {})
+	c.newerIn("newerhook.test", c.converting(func([]*unstructured.Unstructured) {}))
+}
+
+func (c *custom) newerIn(group string, conversion func(*apiextensionsv1.CustomResourceDefinition)) {
+	c.define(widgets(group, conversion, func(d *apiextensionsv1.CustomResourceDefinition) {
 		d.Spec.Versions[1].Schema = d.Spec.Versions[0].Schema.DeepCopy()
 		spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 		for name, schema := range map[string]string{
@@ -54,7 +59,7 @@ func (c *custom) newer() {
 	moved := apply("v1", "moves", "b", `{"color":"red"}`)
 	spec(moved, "map[color:red extra:y size:3]")
 	c.want(200, "PATCH", path+"b", `{"spec":{"size":4}}`, merge...)
-	if conflict := apply("v1", "third", "b", `{"extra":"z"}`); conflict["message"] != `Apply failed with 1 conflict: conflict with "other" using newer.test/v1: .spec.extra` {
+	if conflict := apply("v1", "third", "b", `{"extra":"z"}`); conflict["message"] != `Apply failed with 1 conflict: conflict with "other" using `+group+`/v1: .spec.extra` {
 		c.T.Errorf("the field's owner is not known any more: %v", conflict["message"])
 	}
 }
