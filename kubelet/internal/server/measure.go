@@ -31,6 +31,10 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 	if err == nil {
 		return newest(slices.DeleteFunc(all, func(one *runtimeapi.ContainerStats) bool { return !runtimestate.OfKubelet(one.GetAttributes()) })), true
 	}
+	if c.Request.Context().Err() != nil { // nobody waits for it any more
+		s.refuse(c, http.StatusInternalServerError, err)
+		return nil, false
+	}
 	if all, known := s.measuredByGroups(); known {
 		rest, cancel := context.WithTimeout(c.Request.Context(), restWithin)
 		context.AfterFunc(c.Request.Context(), cancel) // which ends with the request
