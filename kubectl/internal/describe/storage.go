@@ -148,10 +148,7 @@ func (p *page) persistentSource(s *corev1.PersistentVolumeSource) {
 		p.line("ReadOnly", "%t", s.CSI.ReadOnly)
 		p.pairs("VolumeAttributes", s.CSI.VolumeAttributes)
 	case s.NFS != nil:
-		p.line("Type", "NFS (an NFS mount that lasts the lifetime of a pod)")
-		p.line("Server", "%s", s.NFS.Server)
-		p.line("Path", "%s", s.NFS.Path)
-		p.line("ReadOnly", "%t", s.NFS.ReadOnly)
+		p.volume(&corev1.VolumeSource{NFS: s.NFS})
 	case s.Local != nil:
 		p.line("Type", "LocalVolume (a persistent volume backed by local storage on a node)")
 		p.line("Path", "%s", s.Local.Path)
