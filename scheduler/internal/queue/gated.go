@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"time"
 
 	"kctl/scheduler/framework"
 )
@@ -66,26 +65,5 @@ func (q *Queue) wakeGated(event framework.ClusterEvent) {
 	}
 	for _, it := range helped {
 		q.reconsider(context.Background(), it, event.Label())
-	}
-}
-
-// flushGated has those reconsidered that were gated for long without an event, and says
-// when the next are due.
-func (q *Queue) flushGated(now time.Time, soonest func(time.Time)) {
-	var due []*item
-	for _, w := range q.gatedPods {
-		for e := w.pods.Front(); e != nil; e = e.Next() {
-			it := e.Value.(*item)
-			if it.unschedulableSince.Add(q.options.FlushAfter).After(now) {
-				break
-			}
-			due = append(due, it)
-		}
-	}
-	for _, it := range due {
-		q.reconsider(context.Background(), it, unschedulableTimeout)
-	}
-	for _, w := range q.gatedPods {
-		soonest(w.pods.Front().Value.(*item).unschedulableSince.Add(q.options.FlushAfter))
 	}
 }

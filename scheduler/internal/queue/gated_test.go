@@ -93,13 +93,15 @@ func TestAPodThatStaysGatedIsNotCountedAgain(t *testing.T) {
 func TestAGatedPodIsFlushed(t *testing.T) {
 	guarded(t, func(t *testing.T, q *Queue, d *doorkeeper, _ map[string]int) {
 		q.Add(t.Context(), fixture.Pod("a"))
+		q.Add(t.Context(), fixture.Pod("b")) // while one is asked about, the other waits on
 		time.Sleep(DefaultFlushAfter + time.Second)
 		wantNext(t, q, "")
 		d.open.Store(true)
 		time.Sleep(DefaultFlushAfter)
 		wantNext(t, q, "a")
-		if d.asked.Load() != 3 {
-			t.Errorf("asked %d times, want three", d.asked.Load())
+		wantNext(t, q, "b")
+		if d.asked.Load() != 6 {
+			t.Errorf("asked %d times, want three for each", d.asked.Load())
 		}
 	})
 }

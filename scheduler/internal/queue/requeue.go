@@ -210,19 +210,15 @@ func (q *Queue) release() (next time.Time, any bool) {
 			soonest(h.peek().ready)
 		}
 	}
-	for _, w := range q.unschedulablePods {
-		for e := w.pods.Front(); e != nil; e = w.pods.Front() {
-			it := e.Value.(*item)
-			if due := it.unschedulableSince.Add(q.options.FlushAfter); due.After(now) {
-				soonest(due)
-				break
-			}
-			q.take(it)
-			it.Flushed = true
-			q.requeue(it, queueAfterBackoff, unschedulableTimeout)
-		}
+	for _, it := range q.due(q.unschedulablePods, now, soonest) {
+		q.take(it)
+		it.Flushed = true
+		q.requeue(it, queueAfterBackoff, unschedulableTimeout)
 	}
-	q.flushGated(now, soonest)
+	for _, it := range q.due(q.gatedPods, now, soonest) {
+		q.reconsider(context.Background(), it, unschedulableTimeout)
+		soonest(now.Add(q.options.FlushAfter)) // if it stays
+	}
 	return next, any
 }
 

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"slices"
 	"strings"
+	"time"
 
 	"kctl/scheduler/framework"
 )
@@ -55,6 +56,23 @@ func (q *Queue) leave(groups map[string]*unschedulableGroup, it *item) {
 		delete(groups, it.waits.key)
 	}
 	it.element, it.waits = nil, nil
+}
+
+// due returns the pods of groups that have waited for long without an event, and says when
+// the next are due.
+func (q *Queue) due(groups map[string]*unschedulableGroup, now time.Time, soonest func(time.Time)) []*item {
+	var all []*item
+	for _, w := range groups {
+		for e := w.pods.Front(); e != nil; e = e.Next() {
+			it := e.Value.(*item)
+			if at := it.unschedulableSince.Add(q.options.FlushAfter); at.After(now) {
+				soonest(at)
+				break
+			}
+			all = append(all, it)
+		}
+	}
+	return all
 }
 
 // count is the number of pods in groups.
