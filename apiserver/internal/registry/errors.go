@@ -141,14 +141,18 @@ func CheckVersion(resource schema.GroupResource, obj, present core.Object) error
 	if version == "" || version == "0" || version == present.GetResourceVersion() {
 		return nil
 	}
-	if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-		return invalidResourceVersion(err)
+	if err := checkIsVersion(version); err != nil {
+		return err
 	}
 	return apierrors.NewConflict(resource, present.GetName(), errModified)
 }
 
-// invalidResourceVersion is upstream's answer to an object with an invalid resourceVersion.
-func invalidResourceVersion(err error) error {
+// checkIsVersion is upstream's answer to an object with a resourceVersion that is none.
+func checkIsVersion(version string) error {
+	_, err := strconv.ParseUint(version, 10, 64)
+	if err == nil {
+		return nil
+	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,8 +84,8 @@ func (s *Store[T]) createByUpdate(ctx context.Context, change Transform, admit A
 	if version := obj.GetResourceVersion(); version != "" && version != "0" {
 		// An object that was deleted meanwhile is created again, as upstream does,
 		// whichever version of it the client has seen.
-		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-			return Encoded{}, invalidResourceVersion(err)
+		if err := checkIsVersion(version); err != nil {
+			return Encoded{}, err
 		}
 	}
 	obj.SetResourceVersion("")
@@ -310,8 +309,8 @@ func (u *update[T]) checkVersion(obj, old T) error {
 	case version == old.GetResourceVersion():
 		return nil
 	case version != "" && version != "0":
-		if _, err := strconv.ParseUint(version, 10, 64); err != nil {
-			return invalidResourceVersion(err)
+		if err := checkIsVersion(version); err != nil {
+			return err
 		}
 		return errStale
 	case u.store.strategy.AllowUnconditionalUpdate:
