@@ -293,7 +293,7 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	}
 	var failed []error
 	var targets []Target
-	var definitions []manifest.Object
+	var definitions []manifest.Object // that are sent before the object
 	waits := map[schema.GroupVersionKind]*bool{}
 	for _, object := range objects {
 		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
@@ -302,10 +302,10 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 			return nil, err
 		}
 		var kind *awaited
-		if here, ok := defined(definitions, object.GroupVersionKind()); ok && s.InOrder {
+		if here, ok := defined(definitions, object.GroupVersionKind()); ok {
 			resource, missing, kind = here, false, await(waits, object)
 		}
-		if object.GroupVersionKind() == Definitions.GVK() {
+		if s.InOrder && object.GroupVersionKind() == Definitions.GVK() {
 			definitions = append(definitions, object)
 		}
 		if missing {
