@@ -161,10 +161,13 @@ func (s *podSync) endPod(a podactions.Actions) bool {
 		s.fail(err)
 		return false
 	}
-	s.markRestarts(ended.Containers, a.Start)
+	s.markRestarts(ended.Containers, a)
 	s.publish(func(status *runtimestate.PodStatus) {
 		status.Sandboxes, status.Containers = ended.Sandboxes, slices.Clone(ended.Containers)
 	})
+	if s.doneBeforeNewSandbox(a) {
+		return false
+	}
 	if a.CreateSandbox { // only now, or nobody would know how those that ran have ended
 		kept := slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
 			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
@@ -174,11 +177,22 @@ func (s *podSync) endPod(a podactions.Actions) bool {
 	return true
 }
 
-// markRestarts marks those of the containers that have been ended just now only to be started again.
-func (s *podSync) markRestarts(ended []*runtimestate.ContainerStatus, starts []podactions.Start) {
+// doneBeforeNewSandbox tells whether the pod needs no new sandbox after all: with init containers, it
+// is only known now whether what ran shall run again. If not, they would run for nothing, in a pod that
+// is said to have succeeded.
+func (s *podSync) doneBeforeNewSandbox(a podactions.Actions) bool {
+	return a.CreateSandbox && len(s.pod.Spec.InitContainers) > 0 && !podactions.Compute(s.pod, s.status, s.facts()).CreateSandbox
+}
+
+// markRestarts marks those of the containers that have been ended just now only to be started again,
+// as are all init containers in a new sandbox.
+func (s *podSync) markRestarts(ended []*runtimestate.ContainerStatus, a podactions.Actions) {
+	again := func(name string) bool {
+		return slices.ContainsFunc(a.Start, func(start podactions.Start) bool { return start.Name == name }) || a.CreateSandbox && s.isInit(name)
+	}
 	for i, c := range ended {
 		before := s.status.ContainerByID(c.ID)
-		if before != nil && before.State == runtimestate.StateRunning && slices.ContainsFunc(starts, func(start podactions.Start) bool { return start.Name == c.Name }) {
+		if before != nil && before.State == runtimestate.StateRunning && again(c.Name) {
 			ended[i] = startedAgain(c)
 		}
 	}

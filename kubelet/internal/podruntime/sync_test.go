@@ -265,11 +265,8 @@ func TestWhatANewSandboxInterruptsIsNotDone(t *testing.T) {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	b.sync(t, pod, SyncOptions{})
 	b.until(t, pod, "half done", exited("done", 0))
-	lost := b.status(t, pod).Clone()
-	box := *lost.Sandboxes[0]
-	box.Ready, lost.Sandboxes[0], lost.IPs = false, &box, nil
 	told := 0
-	result := b.SyncPod(t.Context(), pod, lost, SyncOptions{Changed: func(status *runtimestate.PodStatus) {
+	result := b.SyncPod(t.Context(), pod, withoutSandbox(b.status(t, pod)), SyncOptions{Changed: func(status *runtimestate.PodStatus) {
 		main, done := status.Container("main"), status.Container("done")
 		if main.State == runtimestate.StateExited {
 			told++

@@ -168,11 +168,13 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 	return status
 }
 
-// interrupted says that a container has ended only for the kubelet to start it again, although its
-// policy would not after that exit code. It is said to run until then: the API takes an end of it
-// for the last one, and so would those who wait for the pod.
+// interrupted says that a container has ended only for the kubelet to start it again, although that
+// exit code would be its last, by its policy or because it is an init container that succeeded. It is
+// said to run until then: the API takes such an end for the last one, and so would those who wait for
+// the pod.
 func interrupted(in Input, c *core.Container, newest *runtimestate.ContainerStatus) bool {
-	return newest.Again && !in.Terminal && !podactions.Restarts(&in.Pod.Spec, c, newest.ExitCode)
+	return newest.Again && !in.Terminal &&
+		(!podactions.Restarts(&in.Pod.Spec, c, newest.ExitCode) || newest.Succeeded() && isInit(in, c) && !core.IsSidecar(c))
 }
 
 // volumeMounts are how the container's volumes are mounted: for read-only ones,
@@ -240,8 +242,11 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 // known about it, because later ones were created. Static pods' statuses do not
 // outlive the kubelet, and the runtime's records may be gone.
 func through(in Input, c *core.Container) bool {
-	isInit := slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
-	return isInit && !core.IsSidecar(c) && podactions.Initialized(&in.Pod.Spec, in.Runtime)
+	return isInit(in, c) && !core.IsSidecar(c) && podactions.Initialized(&in.Pod.Spec, in.Runtime)
+}
+
+func isInit(in Input, c *core.Container) bool {
+	return slices.ContainsFunc(in.Pod.Spec.InitContainers, func(i core.Container) bool { return i.Name == c.Name })
 }
 
 // notStarted is why a container waits if nothing went wrong. A pod with init

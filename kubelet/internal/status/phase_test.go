@@ -59,3 +59,16 @@ func TestWhatIsInterruptedIsNotDone(t *testing.T) {
 		}
 	}
 }
+
+// An init container that a new sandbox interrupts is not done, and the pod is not initialized: it runs
+// again whatever its exit code, which the API would take for its last.
+func TestInitContainersThatAreInterruptedAreNotDone(t *testing.T) {
+	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyAlways} {
+		in := Input{Pod: testPod(policy, "i j", "a"), Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit0 j=exit0"), Ready: yes, Started: yes, Now: now}
+		in.Runtime.Container("j").Again = true
+		got := Generate(in)
+		if is := short(got.InitContainerStatuses); is != "T0:Completed R" || got.InitContainerStatuses[1].Ready || findCondition(got.Conditions, corev1.PodInitialized).Status != corev1.ConditionFalse {
+			t.Errorf("%s: %s, %+v", policy, is, got.Conditions)
+		}
+	}
+}
