@@ -47,7 +47,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 func (k *Kubelet) newServer() (*server.Server, error) {
 	config := server.Config{
 		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
-		Pods: k.pods, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
+		Pods: k.pods, Sandboxes: k.cache.All, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
 		Configz: func() any { return k.config.Effective() },
 		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
 		Groups:  k.groupUsage, GroupDetails: k.groupDetails, ClassGroups: k.classDetails, Daemons: k.daemonUsage, Interfaces: k.podInterfaces,

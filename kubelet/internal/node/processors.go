@@ -1,10 +1,13 @@
 package node
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"sync"
+)
 
 // Processors counts the machine's cores and the sockets that they are in; 0 for what the kernel does
-// not say, as on some virtual machines.
-func Processors() (cores, sockets int) { return processorsIn("/sys/devices/system/cpu") }
+// not say, as on some virtual machines. It reads them once: there are two files of each processor.
+var Processors = sync.OnceValues(func() (cores, sockets int) { return processorsIn("/sys/devices/system/cpu") })
 
 func processorsIn(dir string) (cores, sockets int) {
 	type core struct{ socket, id string }

@@ -115,7 +115,7 @@ func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats, pods ma
 // addSandboxes adds what sandboxes use, whose network is that of their pods.
 func (s *Server) addSandboxes(ctx context.Context, f samples, pods map[types.UID]row) {
 	networks := s.podNetworks(ctx)
-	s.images.keep(networks)
+	s.images.keep(s.Sandboxes(), networks)
 	for _, one := range networks {
 		uid := types.UID(one.pod.GetUid())
 		pod := row{namespace: one.pod.GetNamespace(), pod: one.pod.GetName()}

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"go.uber.org/zap"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -29,13 +31,21 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 	defer cancel()
 	all, err := s.Runtime.ListContainerStats(asking, nil)
 	if err == nil {
-		return newest(slices.DeleteFunc(all, func(one *runtimeapi.ContainerStats) bool { return !runtimestate.OfKubelet(one.GetAttributes()) })), true
+		if s.silent.Swap(false) {
+			s.Logger.Info("the runtime says again what containers use")
+		}
+		all = newest(slices.DeleteFunc(all, func(one *runtimeapi.ContainerStats) bool { return !runtimestate.OfKubelet(one.GetAttributes()) }))
+		s.keepLayers(all)
+		return all, true
 	}
 	if c.Request.Context().Err() != nil { // nobody waits for it any more
 		s.refuse(c, http.StatusInternalServerError, err)
 		return nil, false
 	}
 	if all, known := s.measuredByGroups(); known {
+		if !s.silent.Swap(true) {
+			s.Logger.Warn("the runtime does not say what containers use: until it does, monitors are told what control groups have", zap.Error(err))
+		}
 		rest, cancel := context.WithTimeout(c.Request.Context(), restWithin)
 		context.AfterFunc(c.Request.Context(), cancel) // which ends with the request
 		c.Request = c.Request.WithContext(rest)
@@ -54,6 +64,7 @@ func (s *Server) measuredByGroups() (all []*runtimeapi.ContainerStats, known boo
 	if _, known := s.Groups("", ""); !known {
 		return nil, false
 	}
+	layers := s.lastLayers()
 	for _, pod := range s.Pods.Pods() {
 		status, _ := s.Status(pod.UID)
 		for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
@@ -62,12 +73,34 @@ func (s *Server) measuredByGroups() (all []*runtimeapi.ContainerStats, known boo
 					continue
 				}
 				if one := s.statsOfGroup(pod, &list[i]); one != nil {
+					one.WritableLayer = layers[one.Attributes.Id]
 					all = append(all, one)
 				}
 			}
 		}
 	}
+	s.groupRates.keep(all)
 	return all, true
+}
+
+// keepLayers remembers the sizes of containers' writable layers, which no group has. Each says
+// when it was measured.
+func (s *Server) keepLayers(all []*runtimeapi.ContainerStats) {
+	layers := map[string]*runtimeapi.FilesystemUsage{}
+	for _, one := range all {
+		if layer := one.GetWritableLayer(); layer != nil {
+			layers[one.GetAttributes().GetId()] = layer
+		}
+	}
+	s.layers.Store(&layers)
+}
+
+// lastLayers are those that the runtime told of when it last did.
+func (s *Server) lastLayers() map[string]*runtimeapi.FilesystemUsage {
+	if known := s.layers.Load(); known != nil {
+		return *known
+	}
+	return nil
 }
 
 // statsOfGroup is nil for a container that has ended meanwhile.
@@ -77,7 +110,8 @@ func (s *Server) statsOfGroup(pod *core.Pod, c *core.ContainerStatus) *runtimeap
 	if !known {
 		return nil
 	}
-	now, of := s.Clock.Now().UnixNano(), func(v uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: v} }
+	at, of := s.Clock.Now(), func(v uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: v} }
+	now := at.UnixNano()
 	one := &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{
 			Id: id, Metadata: &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(c.RestartCount)},
@@ -91,10 +125,18 @@ func (s *Server) statsOfGroup(pod *core.Pod, c *core.ContainerStatus) *runtimeap
 			Timestamp: now, UsageBytes: of(usage.Memory), WorkingSetBytes: of(usage.WorkingSet), RssBytes: of(usage.RSS),
 			PageFaults: of(usage.PageFaults), MajorPageFaults: of(usage.MajorPageFaults),
 		},
-		Swap: &runtimeapi.SwapUsage{Timestamp: now, SwapUsageBytes: of(usage.Swap)},
+		Swap: swapOf(usage, at),
+	}
+	if rate := s.groupRates.since(id, at, usage.CPU); rate != nil {
+		one.Cpu.UsageNanoCores = of(*rate)
 	}
 	if usage.Limit > 0 {
 		one.Memory.AvailableBytes = of(usage.Limit - min(usage.Limit, usage.WorkingSet))
 	}
 	return one
+}
+
+// swapOf is what runtimes need not report: containers may not use more swap than they do.
+func swapOf(usage cgroup.Usage, at time.Time) *runtimeapi.SwapUsage {
+	return &runtimeapi.SwapUsage{Timestamp: at.UnixNano(), SwapUsageBytes: &runtimeapi.UInt64Value{Value: usage.Swap}, SwapAvailableBytes: &runtimeapi.UInt64Value{}}
 }

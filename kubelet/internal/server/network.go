@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
@@ -41,22 +40,28 @@ func trafficOf(all []node.Interface) []interfaceTraffic {
 }
 
 // podNetworks are the networks of pods that have their own. The kernel reports more
-// than runtimes, some of which measure nothing.
+// than runtimes, some of which measure nothing, and while they are silent.
 func (s *Server) podNetworks(ctx context.Context) []network {
 	if s.Interfaces == nil {
 		return s.measuredNetworks(ctx, nil)
 	}
-	ready := &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}
-	sandboxes, _ := s.Runtime.ListPodSandbox(ctx, ready) // what can't be measured is left out
 	var all []network
-	told := map[string]bool{}
-	for _, one := range sandboxes {
-		if of := s.Interfaces(types.UID(one.GetMetadata().GetUid()), one.GetId()); of != nil {
-			all = append(all, network{one.GetId(), one.GetMetadata(), s.Clock.Now(), trafficOf(of)})
-			told[one.GetId()] = true
+	told, missing := map[string]bool{}, false
+	for _, pod := range s.Sandboxes() {
+		for _, sandbox := range pod.Sandboxes {
+			if !sandbox.Ready {
+				continue
+			}
+			if of := s.Interfaces(pod.UID, sandbox.ID); of != nil {
+				named := &runtimeapi.PodSandboxMetadata{Uid: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name}
+				all = append(all, network{sandbox.ID, named, s.Clock.Now(), trafficOf(of)})
+				told[sandbox.ID] = true
+			} else {
+				missing = true // it can't be measured here
+			}
 		}
 	}
-	if len(told) == len(sandboxes) {
+	if !missing {
 		return all
 	}
 	return append(all, s.measuredNetworks(ctx, told)...)

@@ -30,6 +30,7 @@ import (
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/cri"
 	machine "kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -105,6 +106,19 @@ func (n *oneNode) ListPodSandbox(context.Context, *runtimeapi.PodSandboxFilter) 
 		return nil, nil
 	}
 	return []*runtimeapi.PodSandbox{{Id: "sandbox-1", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1", Namespace: "ns", Name: "p"}}, {Id: "box-1"}}, nil
+}
+
+// sandboxes are those of ListPodSandbox, as the kubelet has them.
+func (n *oneNode) sandboxes() []*runtimestate.PodStatus {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.running {
+		return nil
+	}
+	return []*runtimestate.PodStatus{
+		{UID: "uid-1", Namespace: "ns", Name: "p", Sandboxes: []*runtimestate.SandboxStatus{{ID: "sandbox-1", Ready: true}, {ID: "sandbox-0"}}},
+		{Sandboxes: []*runtimestate.SandboxStatus{{ID: "box-1", Ready: true}}},
+	}
 }
 
 func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
@@ -237,7 +251,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 			}
 		},
 		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
-		Pods: n, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
+		Pods: n, Sandboxes: n.sandboxes, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
 		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
 		Usage: func() (machine.Usage, error) {
 			return machine.Usage{

@@ -189,6 +189,11 @@ func (f samples) addContainers(all []*runtimeapi.ContainerStats, groups func(typ
 			pods[pod] = &podSum{}
 		}
 		pods[pod].uid = types.UID(uid)
+		if one.Swap == nil && groups != nil && !ended(one) {
+			if usage, known := groups(types.UID(uid), one.GetAttributes().GetId()); known {
+				one.Swap = swapOf(usage, now)
+			}
+		}
 		f.addContainer(labelled("container", labels[kubelettypes.KubernetesContainerNameLabel], "namespace", namespace, "pod", name), one, pods[pod])
 	}
 	for of, pod := range pods {

@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"maps"
 	"sync"
+
+	"kctl/kubelet/internal/runtimestate"
 )
 
 // sandboxImages remembers from which images sandboxes were made, which never changes.
@@ -33,16 +36,17 @@ func (s *sandboxImages) of(ctx context.Context, runtime Runtime, id string) stri
 }
 
 // keep forgets all others than these.
-func (s *sandboxImages) keep(networks []network) {
+func (s *sandboxImages) keep(pods []*runtimestate.PodStatus, networks []network) {
 	there := map[string]bool{}
+	for _, pod := range pods {
+		for _, sandbox := range pod.Sandboxes {
+			there[sandbox.ID] = true
+		}
+	}
 	for _, one := range networks {
 		there[one.id] = true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.known {
-		if !there[id] {
-			delete(s.known, id)
-		}
-	}
+	maps.DeleteFunc(s.known, func(id, _ string) bool { return !there[id] })
 }

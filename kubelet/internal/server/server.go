@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -26,6 +27,7 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/logs"
 	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -61,6 +63,8 @@ type Config struct {
 	Authenticator *auth.Authenticator
 	Authorizer    *auth.Authorizer
 	Pods          Pods
+	// Sandboxes are those that the runtime had when it was last asked, by pod.
+	Sandboxes func() []*runtimestate.PodStatus
 	// Status is the newest status that the kubelet made for a pod.
 	Status  func(uid types.UID) (core.PodStatus, bool)
 	Runtime Runtime
@@ -122,6 +126,11 @@ type Server struct {
 	logWatches logs.Watches
 	rates      rates
 	images     sandboxImages
+	// While the runtime is silent, containers are measured by their groups: with the rates between
+	// these measurements, and the layers that it told of last.
+	silent     atomic.Bool
+	groupRates rates
+	layers     atomic.Pointer[map[string]*runtimeapi.FilesystemUsage]
 	measured   func(serverType string) gin.HandlerFunc
 }
 

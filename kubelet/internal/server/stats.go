@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -111,6 +112,15 @@ func (r *rates) since(whose string, at time.Time, cpu uint64) *uint64 {
 	return last.told
 }
 
+// keep forgets all others than these containers.
+func (r *rates) keep(all []*runtimeapi.ContainerStats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.last, func(id string, _ reading) bool {
+		return !slices.ContainsFunc(all, func(one *runtimeapi.ContainerStats) bool { return one.GetAttributes().GetId() == id })
+	})
+}
+
 // addNode adds what the machine uses.
 func addNode(n *stats.NodeStats, u node.Usage) {
 	now := metav1.NewTime(u.At)
@@ -205,9 +215,7 @@ func containerStats(one *runtimeapi.ContainerStats) stats.ContainerStats {
 		}
 	}
 	if swap := one.GetSwap(); swap != nil {
-		result.Swap = &stats.SwapStats{
-			Time: at(swap.GetTimestamp()), SwapAvailableBytes: value(swap.GetSwapAvailableBytes()), SwapUsageBytes: value(swap.GetSwapUsageBytes()),
-		}
+		result.Swap = swapStats(swap)
 	}
 	if layer := one.GetWritableLayer(); layer != nil {
 		result.Rootfs = fileSystem([]*runtimeapi.FilesystemUsage{layer})
@@ -223,8 +231,12 @@ func addContainerGroup(c *stats.ContainerStats, u cgroup.Usage) {
 	}
 	c.IO = addPressure(now, u.Pressure, c.CPU, c.Memory)
 	if c.Swap == nil {
-		c.Swap = &stats.SwapStats{Time: now, SwapUsageBytes: &u.Swap}
+		c.Swap = swapStats(swapOf(u, now.Time))
 	}
+}
+
+func swapStats(u *runtimeapi.SwapUsage) *stats.SwapStats {
+	return &stats.SwapStats{Time: at(u.GetTimestamp()), SwapAvailableBytes: value(u.GetSwapAvailableBytes()), SwapUsageBytes: value(u.GetSwapUsageBytes())}
 }
 
 func at(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }
