@@ -99,8 +99,8 @@ func (w *waitOptions) run(cmd *cobra.Command, args []string) error {
 		return errors.New("no matching resources found")
 	}
 	failed := []error{unread}
-	for _, t := range single {
-		failed = append(failed, w.waitAllGoals(cmd.Context(), ctx, t, goals))
+	for _, o := range single {
+		failed = append(failed, w.waitAllGoals(cmd.Context(), ctx, o, goals))
 	}
 	return errors.Join(failed...)
 }
@@ -109,21 +109,28 @@ func (w *waitOptions) run(cmd *cobra.Command, args []string) error {
 const selectPause = 500 * time.Millisecond
 
 // waitAllGoals waits until one object meets all goals, one after the other.
-func (w *waitOptions) waitAllGoals(outer, ctx context.Context, t lookup.Target, goals []waitGoal) error {
+func (w *waitOptions) waitAllGoals(outer, ctx context.Context, o waitObject, goals []waitGoal) error {
 	for _, g := range goals {
-		if err := w.waitOne(outer, ctx, t, g); err != nil {
+		if err := w.waitOne(outer, ctx, o, g); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// waitObject is one object to wait for, as it was in the list that chose it. seen is
+// nil if it was named: then nobody has looked for it yet.
+type waitObject struct {
+	lookup.Target
+	seen *unstructured.Unstructured
+}
+
 // expand replaces targets that mean many objects by those that are there now.
-func (w *waitOptions) expand(ctx context.Context, targets []lookup.Target) ([]lookup.Target, error) {
-	var single []lookup.Target
+func (w *waitOptions) expand(ctx context.Context, targets []lookup.Target) ([]waitObject, error) {
+	var single []waitObject
 	for _, t := range targets {
 		if t.ObjectName != "" {
-			single = append(single, t)
+			single = append(single, waitObject{Target: t})
 			continue
 		}
 		items, err := lookup.Fetch(ctx, w.CLI, t, &w.Selection)
@@ -131,7 +138,7 @@ func (w *waitOptions) expand(ctx context.Context, targets []lookup.Target) ([]lo
 			return nil, err
 		}
 		for i := range items {
-			one := t
+			one := waitObject{Target: t, seen: &items[i]}
 			one.ObjectName, one.Namespace = items[i].GetName(), items[i].GetNamespace()
 			single = append(single, one)
 		}
@@ -143,8 +150,9 @@ var errMet = errors.New("met")
 
 // waitOne waits for one object. outer is the command's context, which distinguishes
 // a timeout from an interruption.
-func (w *waitOptions) waitOne(outer, ctx context.Context, t lookup.Target, g waitGoal) error {
-	last, err := w.await(outer, ctx, t, g)
+func (w *waitOptions) waitOne(outer, ctx context.Context, o waitObject, g waitGoal) error {
+	t := o.Target
+	last, err := w.await(outer, ctx, o, g)
 	if err != nil && outer.Err() == nil && ctx.Err() != nil && w.timeout == 0 {
 		return fmt.Errorf("condition not met for %s/%s", t.Name, t.ObjectName)
 	}
@@ -165,8 +173,10 @@ func (w *waitOptions) waitOne(outer, ctx context.Context, t lookup.Target, g wai
 }
 
 // await returns the last seen state of the object, nil if there was none. It
-// looks once even if there is no time to wait.
-func (w *waitOptions) await(outer, ctx context.Context, t lookup.Target, g waitGoal) (*unstructured.Unstructured, error) {
+// looks once even if there is no time to wait. An object that goes while another
+// one is waited for was seen, too.
+func (w *waitOptions) await(outer, ctx context.Context, o waitObject, g waitGoal) (*unstructured.Unstructured, error) {
+	t := o.Target
 	client, err := w.Server()
 	if err != nil {
 		return nil, err
@@ -176,13 +186,15 @@ func (w *waitOptions) await(outer, ctx context.Context, t lookup.Target, g waitG
 	if err != nil {
 		return nil, err
 	}
-	var last *unstructured.Unstructured
+	var now *unstructured.Unstructured
+	last := o.seen
 	if len(found.Items) > 0 {
-		last = &found.Items[0]
+		now = &found.Items[0]
+		last = now
 	} else if !g.absent && !g.create {
 		return nil, apierrors.NewNotFound(t.GVR().GroupResource(), t.ObjectName)
 	}
-	ok, err := g.met(last)
+	ok, err := g.met(now)
 	if ok || err != nil {
 		return last, err
 	}
