@@ -35,7 +35,7 @@ func Main(cmd *cobra.Command) {
 		_ = notify(notifyStopping)
 	})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.Version = Version().GitVersion
+	addVersionFlag(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &UsageError{err} })
 	err := cmd.ExecuteContext(ctx)
 	signalled := ctx.Err() != nil
