@@ -31,10 +31,17 @@ spec: {group: ex.com, scope: Namespaced, names: {plural: gadgets, kind: Gadget},
 // definitionsServer stores definitions, or refuses them, and serves what they define some
 // requests later. It tells what it has been asked to create.
 func definitionsServer(t *testing.T, refuses bool) (host string, created func() string) {
+	return keepingServer(t, refuses, "")
+}
+
+// keepingServer is a definitionsServer that has served gadgets by another plural, or those of
+// the cluster, before, and keeps these.
+func keepingServer(t *testing.T, refuses bool, keeps string) (host string, created func() string) {
 	const resource = `{"resource":%q,"responseKind":{"group":%q,"version":%q,"kind":%q},"scope":%q,"verbs":["get","create"]}`
 	const group = `{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[%s]}]}`
 	var mu sync.Mutex
 	var stored []string
+	accepted := map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[keeps == ""]
 	asked := 0 // for the groups, since the definition was stored
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -44,7 +51,9 @@ func definitionsServer(t *testing.T, refuses bool) (host string, created func() 
 			fmt.Fprint(w, discoveryAPI)
 		case r.URL.Path == "/apis":
 			groups := fmt.Sprintf(group, "apiextensions.k8s.io", fmt.Sprintf(resource, "customresourcedefinitions", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "Cluster"))
-			if len(stored) > 0 {
+			if keeps != "" {
+				groups += "," + fmt.Sprintf(group, "ex.com", fmt.Sprintf(resource, keeps, "ex.com", "v1", "Gadget", "Cluster"))
+			} else if len(stored) > 0 {
 				if asked++; asked > 2 {
 					groups += "," + fmt.Sprintf(group, "ex.com", fmt.Sprintf(resource, "gadgets", "ex.com", "v1", "Gadget", "Namespaced"))
 				}
@@ -52,11 +61,16 @@ func definitionsServer(t *testing.T, refuses bool) (host string, created func() 
 			fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[%s]}`, groups)
 		case r.Method == http.MethodPost && refuses && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
 			status(422, metav1.StatusReasonInvalid, "it is invalid")(w, r)
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+keeps+".ex.com"):
+			fmt.Fprintf(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.ex.com"},"spec":{"scope":"Cluster"}}`, keeps)
+		case r.Method == http.MethodPatch:
+			status(422, metav1.StatusReasonInvalid, "it is immutable")(w, r)
 		case r.Method == http.MethodPost:
 			stored = append(stored, r.URL.Path)
 			fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
 		case strings.HasSuffix(r.URL.Path, "/gadgets.ex.com") && len(stored) > 0:
-			fmt.Fprint(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.ex.com"}}`)
+			fmt.Fprintf(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.ex.com"},"spec":{"scope":"Namespaced"},
+				"status":{"conditions":[{"type":"NamesAccepted","status":%q}]}}`, accepted)
 		default:
 			status(404, metav1.StatusReasonNotFound, "not found")(w, r)
 		}
@@ -94,6 +108,30 @@ func TestDefinitionAndObject(t *testing.T) {
 			}
 			if said := strings.Contains(c.err.String(), missing); said != (test.code == 1) {
 				t.Errorf("%s %s: complained %s", verb, test.args, c.err.String())
+			}
+		}
+	}
+}
+
+// Where the server keeps what it has served so far, since it refuses the files' definition
+// or does not accept its names, objects are sent as it serves them.
+func TestDefinitionThatIsKept(t *testing.T) {
+	const definition, pod = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/api/v1/namespaces/default/pods"
+	for _, verb := range []string{"create", "apply"} {
+		for _, test := range []struct {
+			keeps   string
+			refuses bool
+			code    int
+			want    string
+		}{
+			{"gadgets", true, 1, "/apis/ex.com/v1/gadgets " + pod}, // of another scope
+			{"widgets", true, 1, "/apis/ex.com/v1/widgets " + pod},
+			{"widgets", false, 0, definition + " /apis/ex.com/v1/widgets " + pod}, // whose kind is taken
+		} {
+			host, created := keepingServer(t, test.refuses, test.keeps)
+			c := kctl(t, host, definedAndUsed, verb, "-f", "-")
+			if got := created(); c.code != test.code || got != test.want {
+				t.Errorf("%s beside %s: code %d, made %q, want %q; complained %s", verb, test.keeps, c.code, got, test.want, c.err.String())
 			}
 		}
 	}

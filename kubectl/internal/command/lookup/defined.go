@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -15,6 +17,7 @@ import (
 	"kctl/kubectl/internal/manifest"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/rest"
 )
 
 // Definitions are what kinds of users' own come from.
@@ -37,7 +40,7 @@ func defined(definitions []manifest.Object, kind schema.GroupVersionKind) (found
 			if fields["name"] == kind.Version && fields["served"] == true {
 				return discover.Resource{Resource: core.Resource{
 					Group: kind.Group, Version: kind.Version, Name: text("spec", "names", "plural"), Kind: kind.Kind,
-					Namespaced: text("spec", "scope") == "Namespaced",
+					Namespaced: text("spec", "scope") == namespaced,
 				}}, true
 			}
 		}
@@ -53,8 +56,9 @@ const (
 
 // awaited is a kind that the same command has defined.
 type awaited struct {
-	missing error // of the target: that the server does not have its kind
-	gaveUp  *bool // shared by all targets of the kind
+	missing   error  // of the target: that the server does not have its kind
+	namespace string // of the object, as its file has it
+	gaveUp    *bool  // shared by all targets of the kind
 }
 
 // await is for an object of a kind that is waited for.
@@ -63,14 +67,15 @@ func await(kinds map[schema.GroupVersionKind]*bool, object manifest.Object) *awa
 	if kinds[kind] == nil {
 		kinds[kind] = new(bool)
 	}
-	return &awaited{missing: noMapping(object), gaveUp: kinds[kind]}
+	return &awaited{missing: noMapping(object), namespace: object.GetNamespace(), gaveUp: kinds[kind]}
 }
 
 // AwaitServed waits until the server has the target's kind, if the same command has
 // defined it; what was served some time ago, before it was deleted, does not count. A
 // definition that is not there, since it was refused, is not waited for, and one of which
-// nothing came, since its names are taken, only once for all its objects.
-func (t Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
+// nothing came, since its names are taken, only once for all its objects. What the server
+// serves in its place, since it keeps an earlier definition, is the target's resource then.
+func (t *Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 	switch {
 	case t.awaited == nil:
 		return nil
@@ -87,12 +92,19 @@ func (t Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 	}
 	until := c.Clock.Now().Add(servedAfter)
 	for {
-		_, err := discovery.Served(ctx, t.GVK())
-		if _, missing := errors.AsType[*discover.NoKindError](err); !missing {
+		served, err := discovery.Served(ctx, t.GVK())
+		_, missing := errors.AsType[*discover.NoKindError](err)
+		if err != nil && !missing {
 			return err
 		}
-		notFound := client.Resource(Definitions, "").Get(ctx, t.Name+"."+t.Group, nil)
-		if apierrors.IsNotFound(notFound) || c.Clock.Now().After(until) {
+		if !missing && served.Resource == t.Resource.Resource {
+			t.Resource = served
+			return nil
+		}
+		if !t.comes(ctx, client) || c.Clock.Now().After(until) {
+			if !missing {
+				return t.become(c, served)
+			}
 			*t.awaited.gaveUp = true
 			return t.awaited.missing
 		}
@@ -101,6 +113,36 @@ func (t Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 		}
 		discovery.Distrust()
 	}
+}
+
+// comes tells whether the server may be about to serve the target's resource: not where
+// it has no such definition, keeps one of another scope, or has not accepted its names.
+func (t *Target) comes(ctx context.Context, client *rest.Client) bool {
+	var stored definition
+	if err := client.Resource(Definitions, "").Get(ctx, t.Name+"."+t.Group, &stored); err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	refused := func(c metav1.Condition) bool { return c.Type == "NamesAccepted" && c.Status == metav1.ConditionFalse }
+	return (stored.Spec.Scope == namespaced) == t.Namespaced && !slices.ContainsFunc(stored.Status.Conditions, refused)
+}
+
+// definition is what matters here of one that is stored.
+type definition struct {
+	Spec   struct{ Scope string }
+	Status struct{ Conditions []metav1.Condition }
+}
+
+const namespaced = "Namespaced" // a definition's scope
+
+// become makes the target one of another resource than its definition says.
+func (t *Target) become(c *frame.CLI, served discover.Resource) error {
+	loaded, err := c.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	t.Resource, t.Namespace = served, ""
+	t.Object.SetNamespace(t.awaited.namespace)
+	return t.setNamespace(loaded)
 }
 
 // noMapping names an object whose kind the server does not have.
