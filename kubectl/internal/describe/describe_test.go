@@ -61,6 +61,13 @@ func TestPodWithMore(t *testing.T) {
 	compare(t, "pod-more", func(w *bytes.Buffer) error { return Pod(w, pod, []core.Event{}, now) })
 }
 
+// Kinds of volumes that few have now.
+func TestOldVolumes(t *testing.T) {
+	pod := &core.Pod{}
+	read(t, "volumes-old.yaml", pod)
+	compare(t, "volumes-old", func(w *bytes.Buffer) error { return Pod(w, pod, []core.Event{}, now) })
+}
+
 func TestNode(t *testing.T) {
 	node, pod, sidecar := &core.Node{}, core.Pod{}, core.Pod{}
 	read(t, "node.yaml", node)

@@ -152,7 +152,7 @@ func (p *page) persistentSource(s *corev1.PersistentVolumeSource) {
 	case s.Local != nil:
 		p.line("Type", "LocalVolume (a persistent volume backed by local storage on a node)")
 		p.line("Path", "%s", s.Local.Path)
-	default:
+	case !p.oldSource(s):
 		p.fieldsOf(s)
 	}
 }

@@ -1,7 +1,6 @@
 package describe
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -90,13 +89,8 @@ func (p *page) volume(v *corev1.VolumeSource) {
 		p.line("Type", "Image (a container image or OCI artifact)")
 		p.line("Reference", "%s", v.Image.Reference)
 		p.line("PullPolicy", "%s", v.Image.PullPolicy)
-	default:
-		// A kind with no words of its own: its fields say what it is.
-		text, err := json.Marshal(v)
-		if err != nil {
-			text = []byte("<unknown>")
-		}
-		p.line("Source", "%s", text)
+	case !p.oldVolume(v):
+		p.text("<unknown>") // a kind that is newer than this kctl
 	}
 }
 
