@@ -156,14 +156,13 @@ func (w *Workers) again(uid types.UID) {
 
 // SyncDue resyncs the pods whose time has come: failed steps to repeat,
 // back-offs that are over, and pods that have not been looked at for long.
-func (w *Workers) SyncDue() int {
+func (w *Workers) SyncDue() {
 	due := w.queue.take()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, uid := range due {
 		w.again(uid)
 	}
-	return len(due)
 }
 
 // wake makes sure that a goroutine works on the entry.
