@@ -44,14 +44,14 @@ func run(ctx context.Context, c *frame.CLI, args []string) int {
 		err = runPlugin(root, args)
 	}
 	if err != nil {
-		return c.Report(ctx, root, err)
+		return c.Report(ctx, err)
 	}
 	root.SetArgs(args)
 	root.SetIn(c.In)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
-	called, err := root.ExecuteContextC(ctx)
-	return c.Report(ctx, called, errors.Join(err, profile.end()))
+	err = root.ExecuteContext(ctx)
+	return c.Report(ctx, errors.Join(err, profile.end()))
 }
 
 // The groups of verbs in the help.

@@ -61,10 +61,10 @@ func newDiff(c *frame.CLI) *cobra.Command {
 			if err == nil || errors.As(err, &code) {
 				return err
 			}
-			return d.failed(cmd, err)
+			return d.failed(cmd.Context(), err)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return d.failed(cmd, frame.FlagError(cmd, err)) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return d.failed(cmd.Context(), frame.FlagError(cmd, err)) })
 	fs := cmd.Flags()
 	d.AddFiles(fs, "contains the configuration to diff")
 	d.AddLabels(fs)
@@ -81,8 +81,8 @@ func newDiff(c *frame.CLI) *cobra.Command {
 
 // failed reports an error and makes the exit code diff's: 1 would say that there are
 // differences.
-func (d *diffOptions) failed(cmd *cobra.Command, err error) error {
-	d.applyOptions.Sender.Report(cmd.Context(), cmd, err)
+func (d *diffOptions) failed(ctx context.Context, err error) error {
+	d.applyOptions.Sender.Report(ctx, err)
 	return exitDiffFailed
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -49,7 +48,7 @@ func (e *sourceError) Unwrap() error { return e.err }
 
 // Report writes what went wrong and returns the exit code. It is the only
 // place where errors become text.
-func (c *CLI) Report(ctx context.Context, cmd *cobra.Command, err error) int {
+func (c *CLI) Report(ctx context.Context, err error) int {
 	if err == nil && c.Strict {
 		err = c.warnings()
 	}
