@@ -31,7 +31,7 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 	all := []program{
 		{name: Registry, path: self, args: []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir, "--data-dir=" + l.path("registry")}},
 		{name: Containerd, path: "containerd", args: []string{"--config", l.path("containerd.toml")}},
-		{name: Apiserver, path: filepath.Join(binDir, Apiserver), etcd: o.EtcdServers, args: append(apiserverArgs(l, s, o),
+		{name: Apiserver, path: filepath.Join(binDir, Apiserver), etcd: o.EtcdServers, args: append(apiserverArgs(l, o),
 			"--bind-address="+s.listenOn(), "--advertise-address="+s.Address, "--secure-port="+strconv.Itoa(s.Port))},
 		{name: Scheduler, path: filepath.Join(binDir, Scheduler), args: schedulerArgs(l, s)},
 		{name: Kubelet, path: filepath.Join(binDir, Kubelet), args: kubeletArgs(l, s)},
@@ -88,7 +88,7 @@ func withFlags(all []program, o UpOptions) (map[string]program, error) {
 	return out, nil
 }
 
-func apiserverArgs(l Layout, s *settings, o UpOptions) []string {
+func apiserverArgs(l Layout, o UpOptions) []string {
 	args := []string{
 		"--data-dir=" + l.path("apiserver"),
 		"--client-ca-file=" + l.PKI("ca.crt"), "--root-ca-file=" + l.PKI("ca.crt"),

@@ -75,8 +75,9 @@ const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 // noteWidth is how much of an annotation is shown in a line.
 const noteWidth = 140
 
-// notes writes annotations, like pairs but with a colon between.
-func (p *page) notes(label string, all map[string]string) {
+// annotations writes annotations, like pairs but with a colon between.
+func (p *page) annotations(all map[string]string) {
+	const label = "Annotations"
 	notes := maps.Clone(all)
 	delete(notes, lastApplied)
 	if len(notes) == 0 {

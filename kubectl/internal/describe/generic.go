@@ -22,7 +22,7 @@ func Namespace(w io.Writer, namespace *core.Namespace, around Around, now time.T
 	p.around = around
 	p.line("Name", "%s", namespace.Name)
 	p.pairs("Labels", namespace.Labels)
-	p.notes("Annotations", namespace.Annotations)
+	p.annotations(namespace.Annotations)
 	p.line("Status", "%s", namespace.Status.Phase)
 	conditions(p, namespace.Status.Conditions, []string{"Type\tStatus\tLastTransitionTime\tReason\tMessage", "----\t------\t------------------\t------\t-------"}, func(c corev1.NamespaceCondition) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
@@ -37,7 +37,7 @@ func ConfigMap(w io.Writer, m *core.ConfigMap, events []core.Event, now time.Tim
 	p.line("Name", "%s", m.Name)
 	p.line("Namespace", "%s", m.Namespace)
 	p.pairs("Labels", m.Labels)
-	p.notes("Annotations", m.Annotations)
+	p.annotations(m.Annotations)
 	p.text("\nData\n====")
 	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
 		p.text("%s:\n----\n%s\n", key, m.Data[key])
@@ -57,7 +57,7 @@ func Secret(w io.Writer, s *core.Secret, now time.Time) error {
 	p.line("Name", "%s", s.Name)
 	p.line("Namespace", "%s", s.Namespace)
 	p.pairs("Labels", s.Labels)
-	p.notes("Annotations", s.Annotations)
+	p.annotations(s.Annotations)
 	p.text("\nType:\t%s\n\nData\n====", s.Type)
 	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
 		// A service account's token is shown, as in kubectl, because it is meant to be passed
@@ -78,7 +78,7 @@ func Generic(w io.Writer, object *unstructured.Unstructured, events []core.Event
 	p.line("Name", "%s", object.GetName())
 	p.line("Namespace", "%s", object.GetNamespace())
 	p.pairs("Labels", object.GetLabels())
-	p.notes("Annotations", object.GetAnnotations())
+	p.annotations(object.GetAnnotations())
 	rest := maps.Clone(object.Object)
 	rest["metadata"] = otherMetadata(rest["metadata"])
 	p.fields(rest)

@@ -91,7 +91,7 @@ func (p *page) names(meta *metav1.ObjectMeta) {
 
 func (p *page) marks(meta *metav1.ObjectMeta) {
 	p.pairs("Labels", meta.Labels)
-	p.notes("Annotations", meta.Annotations)
+	p.annotations(meta.Annotations)
 }
 
 // orElse returns a text, or a word for there being none.

@@ -56,7 +56,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 	if rules == 0 {
 		p.text("  %s\t%s\t%s", "*", "*", otherwise)
 	}
-	p.notes("Annotations", i.Annotations)
+	p.annotations(i.Annotations)
 	p.events(events)
 }
 

@@ -32,7 +32,7 @@ func Node(w io.Writer, facts NodeFacts, now time.Time) error {
 	p.line("Name", "%s", node.Name)
 	p.line("Roles", "%s", roles(node))
 	p.pairs("Labels", node.Labels)
-	p.notes("Annotations", node.Annotations)
+	p.annotations(node.Annotations)
 	p.line("CreationTimestamp", "%s", node.CreationTimestamp.Format(timeFormat))
 	p.taints(node.Spec.Taints)
 	p.line("Unschedulable", "%t", node.Spec.Unschedulable)

@@ -69,7 +69,7 @@ func (p *page) podHead(pod *core.Pod) {
 		p.line("Start Time", "%s", pod.Status.StartTime.Format(timeFormat))
 	}
 	p.pairs("Labels", pod.Labels)
-	p.notes("Annotations", pod.Annotations)
+	p.annotations(pod.Annotations)
 	p.podState(pod)
 	if pod.Spec.SecurityContext != nil {
 		p.seccomp(pod.Spec.SecurityContext.SeccompProfile)

@@ -26,7 +26,7 @@ func (p *page) template(template *corev1.PodTemplateSpec) {
 	p.under(func() {
 		p.pairs("Labels", template.Labels)
 		if len(template.Annotations) > 0 {
-			p.notes("Annotations", template.Annotations)
+			p.annotations(template.Annotations)
 		}
 		if template.Spec.ServiceAccountName != "" {
 			p.line("Service Account", "%s", template.Spec.ServiceAccountName)
