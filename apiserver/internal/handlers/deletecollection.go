@@ -14,12 +14,9 @@ func (c *call) deleteCollection() error {
 	if err := c.checkNamespace(); err != nil {
 		return err
 	}
-	list, q, err := c.listOptions()
+	list, err := c.listOptions(c.query())
 	if err != nil {
 		return err
-	}
-	if q.err != nil {
-		return q.err
 	}
 	options, err := c.deleteOptions()
 	if err != nil {

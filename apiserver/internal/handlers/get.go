@@ -39,7 +39,8 @@ func (c *call) checkNamespace() error {
 // listOrGetWatch answers on the deprecated paths that contain "watch": it follows a
 // collection, or the one object that the path names.
 func (c *call) listOrGetWatch() error {
-	o, q, err := c.listOptions()
+	q := c.query()
+	o, err := c.listOptions(q)
 	if err != nil {
 		return err
 	}

@@ -2,20 +2,19 @@ package handlers
 
 // listOrWatch answers with a collection, or follows it.
 func (c *call) listOrWatch() error {
-	if !c.query().bool("watch") {
+	q := c.query()
+	watches := q.bool("watch")
+	if !watches {
 		if _, err := c.negotiate(false); err != nil {
 			return err
 		}
 	}
-	o, q, err := c.listOptions()
+	o, err := c.listOptions(q)
 	if err != nil {
 		return err
 	}
-	if q.bool("watch") {
+	if watches {
 		return c.watch(o, q)
-	}
-	if q.err != nil {
-		return q.err
 	}
 	if err := c.negotiateRead(true); err != nil {
 		return err

@@ -35,9 +35,9 @@ func (q *query) int64(name string) *int64 {
 
 func (c *call) query() *query { return &query{Values: c.gin.Request.URL.Query()} }
 
-// listOptions reads a collection's options.
-func (c *call) listOptions() (registry.ListOptions, *query, error) {
-	q := c.query()
+// listOptions reads a collection's options. timeoutSeconds is checked with them, and left for
+// a watch to read.
+func (c *call) listOptions(q *query) (registry.ListOptions, error) {
 	o := registry.ListOptions{
 		ResourceVersion:      q.Get("resourceVersion"),
 		ResourceVersionMatch: metav1.ResourceVersionMatch(q.Get("resourceVersionMatch")),
@@ -47,7 +47,7 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 	if limit := q.int64("limit"); limit != nil {
 		o.Limit = max(*limit, 0)
 	}
-	q.int64("timeoutSeconds") // who watches reads it
+	q.int64("timeoutSeconds")
 	if q.Has("sendInitialEvents") {
 		send := q.bool("sendInitialEvents")
 		o.SendInitialEvents = &send
@@ -58,13 +58,10 @@ func (c *call) listOptions() (registry.ListOptions, *query, error) {
 	if text := q.Get("fieldSelector"); text != "" && q.err == nil {
 		o.Fields, q.err = c.fieldSelector(text)
 	}
-	if q.err != nil {
-		if apierrors.ReasonForError(q.err) == metav1.StatusReasonUnknown {
-			q.err = apierrors.NewBadRequest(q.err.Error())
-		}
-		return o, q, q.err
+	if q.err != nil && apierrors.ReasonForError(q.err) == metav1.StatusReasonUnknown {
+		q.err = apierrors.NewBadRequest(q.err.Error())
 	}
-	return o, q, nil
+	return o, q.err
 }
 
 // fieldSelector is the request's own, if it was parsed on arrival: a watch would hold it

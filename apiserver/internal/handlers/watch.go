@@ -34,15 +34,13 @@ const eventBatchDelay = 2 * time.Millisecond
 // requests wait for its seat.
 const eventWriteTimeout = time.Minute
 
-// watch follows a collection until the client goes or its time is up.
+// watch follows a collection until the client goes or its time is up. listOptions has
+// checked q.
 func (c *call) watch(o registry.ListOptions, q *query) error {
 	least := cmp.Or(c.WatchTime, defaultWatchTime)
 	timeout := least + rand.N(least)
 	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds != 0 {
 		timeout = core.Seconds(max(*seconds, 1))
-	}
-	if q.err != nil {
-		return q.err
 	}
 	f, err := c.negotiate(true)
 	if err == nil && f.as == asTable {
