@@ -15,7 +15,7 @@ import (
 
 // create stores a new object.
 func (c *call) create() error {
-	if _, err := c.negotiate(false); err != nil {
+	if _, err := c.negotiate(); err != nil {
 		return err
 	}
 	if err := c.checkContentType(); err != nil {

@@ -26,7 +26,7 @@ import (
 // delete deletes an object or marks it as being deleted. For an object that is
 // gone the answer is a Status; one that stays for now is itself the answer.
 func (c *call) delete() error {
-	if _, err := c.negotiate(false); err != nil {
+	if _, err := c.negotiate(); err != nil {
 		return err
 	}
 	if err := c.checkNamespace(); err != nil {

@@ -8,7 +8,7 @@ import (
 
 // deleteCollection deletes what the selectors select, and answers with the list.
 func (c *call) deleteCollection() error {
-	if _, err := c.negotiate(false); err != nil {
+	if _, err := c.negotiate(); err != nil {
 		return err
 	}
 	if err := c.checkNamespace(); err != nil {

@@ -5,7 +5,7 @@ func (c *call) listOrWatch() error {
 	q := c.query()
 	watches := q.bool("watch")
 	if !watches {
-		if _, err := c.negotiate(false); err != nil {
+		if _, err := c.negotiate(); err != nil {
 			return err
 		}
 	}

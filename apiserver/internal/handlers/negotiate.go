@@ -31,19 +31,26 @@ const (
 	asMetadata = "PartialObjectMetadata"
 )
 
-// negotiate chooses the form from the Accept header.
-func (c *call) negotiate(stream bool) (form, error) {
-	f, err := c.bestForm(func(f form) bool {
-		return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
-	})
-	switch {
-	case err != nil:
-		return form{}, err
-	case stream && f.media == runtime.ContentTypeYAML:
-		return form{}, negotiation.NoneAcceptable(streamed...) // as in upstream, less preferred types do not count
+// negotiate chooses the form of an answer from the Accept header.
+func (c *call) negotiate() (form, error) {
+	f, err := c.bestForm(c.sends)
+	f.pretty = f.pretty || negotiation.Pretty(c.gin.Request, negotiation.Clause{})
+	return f, err
+}
+
+// negotiateStream is negotiate for the events of a watch.
+func (c *call) negotiateStream() (form, error) {
+	f, err := c.bestForm(c.sends)
+	if err == nil && f.media == runtime.ContentTypeYAML {
+		err = negotiation.NoneAcceptable(streamed...) // as in upstream, less preferred types do not count
 	}
-	f.pretty = !stream && (f.pretty || negotiation.Pretty(c.gin.Request, negotiation.Clause{}))
-	return f, nil
+	f.pretty = false
+	return f, err
+}
+
+// sends reports whether the resource's objects can be sent in a form.
+func (c *call) sends(f form) bool {
+	return !c.jsonOnly || f.as != "" || f.media != runtime.ContentTypeProtobuf
 }
 
 // mediaType negotiates the media type of an answer that can't be a table or
@@ -115,7 +122,7 @@ func formOf(c negotiation.Clause) (form, bool) {
 // negotiateRead is negotiate for a read: an object can't be sent as a list, nor
 // a list as an object.
 func (c *call) negotiateRead(list bool) error {
-	f, err := c.negotiate(false)
+	f, err := c.negotiate()
 	switch {
 	case err != nil:
 		return err

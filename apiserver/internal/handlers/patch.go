@@ -31,7 +31,7 @@ func (c *call) patch() error {
 	if taken := c.patchTypes(); !slices.Contains(taken, string(media)) {
 		return c.unsupportedPatch(taken)
 	}
-	if _, err := c.negotiate(false); err != nil {
+	if _, err := c.negotiate(); err != nil {
 		return err
 	}
 	options, err := c.patchOptions(media)

@@ -35,7 +35,7 @@ var (
 
 // respond answers with one object in the negotiated form.
 func (c *call) respond(code int, e registry.Encoded) error {
-	f, err := c.negotiate(false)
+	f, err := c.negotiate()
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func partialOf(f form, e registry.Encoded) (*metav1.PartialObjectMetadata, error
 
 // respondObject answers with an object that is not of the resource's kind.
 func (c *call) respondObject(code int, obj runtime.Object) error {
-	f, err := c.negotiate(false)
+	f, err := c.negotiate()
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *call) respondObject(code int, obj runtime.Object) error {
 
 // respondList answers with a page of a collection.
 func (c *call) respondList(list registry.List) error {
-	f, err := c.negotiate(false)
+	f, err := c.negotiate()
 	if err != nil {
 		return err
 	}

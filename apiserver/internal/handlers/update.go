@@ -13,7 +13,7 @@ import (
 
 // update replaces the stored object.
 func (c *call) update() error {
-	if _, err := c.negotiate(false); err != nil {
+	if _, err := c.negotiate(); err != nil {
 		return err
 	}
 	options, err := c.updateOptions()

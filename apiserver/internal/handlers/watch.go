@@ -42,7 +42,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	if seconds := q.int64("timeoutSeconds"); seconds != nil && *seconds != 0 {
 		timeout = core.Seconds(max(*seconds, 1))
 	}
-	f, err := c.negotiate(true)
+	f, err := c.negotiateStream()
 	if err == nil && f.as == asTable {
 		_, err = c.includeObject()
 	}
