@@ -22,22 +22,13 @@ const schemeName = "pkg/runtime/scheme.go:111"
 // checkKind refuses objects of another kind than the URL's. An object may omit
 // its kind or its version.
 func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.GroupVersionKind) error {
-	at := obj.GetObjectKind()
-	if text, ok := at.(*metav1.TypeMeta); ok {
-		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
-			return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
-		}
-	}
-	got := at.GroupVersionKind()
-	if got.GroupVersion().Empty() {
-		got.Group, got.Version = want.Group, want.Version
-	}
-	if got.Kind == "" {
-		got.Kind = want.Kind
+	got, err := statedKind(obj, want)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v", want.Kind, err))
 	}
 	switch {
 	case got == want, slices.Contains(also, got):
-		at.SetGroupVersionKind(want)
+		obj.GetObjectKind().SetGroupVersionKind(want)
 		return nil
 	case scheme.Scheme.Recognizes(got) && got.GroupKind() != want.GroupKind():
 		return wrongKind(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, packageOf(want.Group), want.Kind))
@@ -50,17 +41,10 @@ func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.
 // checkKindKept refuses a patch that changes an object's kind. A patch may remove
 // the kind or the version.
 func checkKindKept(obj runtime.Object, want schema.GroupVersionKind) error {
-	at := obj.GetObjectKind()
-	if text, ok := at.(*metav1.TypeMeta); ok {
-		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
-			return err
-		}
+	got, err := statedKind(obj, want)
+	if err != nil {
+		return err
 	}
-	got := at.GroupVersionKind()
-	if got.GroupVersion().Empty() {
-		got.Group, got.Version = want.Group, want.Version
-	}
-	got.Kind = cmp.Or(got.Kind, want.Kind)
 	switch {
 	case got == want:
 		return nil
@@ -68,6 +52,22 @@ func checkKindKept(obj runtime.Object, want schema.GroupVersionKind) error {
 		return fmt.Errorf("the patch makes it a %s of %s", got.Kind, got.GroupVersion())
 	}
 	return runtime.NewNotRegisteredErrForKind(schemeName, got)
+}
+
+// statedKind is the kind that an object states; what it leaves out is as in otherwise.
+func statedKind(obj runtime.Object, otherwise schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	stated := obj.GetObjectKind()
+	if text, ok := stated.(*metav1.TypeMeta); ok {
+		if _, err := schema.ParseGroupVersion(text.APIVersion); err != nil {
+			return schema.GroupVersionKind{}, err
+		}
+	}
+	kind := stated.GroupVersionKind()
+	if kind.GroupVersion().Empty() {
+		kind.Group, kind.Version = otherwise.Group, otherwise.Version
+	}
+	kind.Kind = cmp.Or(kind.Kind, otherwise.Kind)
+	return kind, nil
 }
 
 // checkUnstructuredKindKept is checkKindKept for objects without a Go type, for which upstream
