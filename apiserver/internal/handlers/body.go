@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/bodylimit"
@@ -124,34 +123,34 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 	if err := checkJSONQuantities(body, into); err != nil {
 		return err
 	}
-	if c.jsonOnly {
-		obj, strict, err := c.decodeUnstructured(body, kind)
-		if err != nil {
-			return err
-		}
-		*into.(*unstructured.Unstructured) = *obj
-		if fieldValidation == metav1.FieldValidationIgnore {
-			return nil
-		}
-		return c.applyFieldValidation(append(doubled, strict...), kind, fieldValidation)
-	}
 	var strict []error
 	var err error
-	if fieldValidation == metav1.FieldValidationIgnore {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(body, into)
+	if c.jsonOnly {
+		strict, err = c.decodeUnstructured(body, into.(*unstructured.Unstructured), kind)
 	} else {
-		strict, err = unmarshalStrict(body, into)
+		strict, err = c.decodeTyped(body, into, kind, fieldValidation)
 	}
 	if err != nil {
-		return unreadable(kind, body, err)
-	}
-	if err := checkKind(into, kind, c.acceptedKinds...); err != nil {
 		return err
 	}
-	if err := c.checkReadable(into); err != nil {
+	if err := c.applyFieldValidation(append(doubled, strict...), fieldValidation); err != nil {
 		return cannotHandle(kind, err)
 	}
-	return c.applyFieldValidation(append(doubled, strict...), kind, fieldValidation)
+	return nil
+}
+
+// decodeTyped decodes an object of a Go type. strict lists unknown and duplicate fields.
+func (c *call) decodeTyped(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) (strict []error, err error) {
+	if strict, err = unmarshal(body, into, fieldValidation); err != nil {
+		return nil, unreadable(kind, body, err)
+	}
+	if err := checkKind(into, kind, c.acceptedKinds...); err != nil {
+		return nil, err
+	}
+	if err := c.checkReadable(into); err != nil {
+		return nil, cannotHandle(kind, err)
+	}
+	return strict, nil
 }
 
 // readabilityChecker is implemented by resources whose objects can be unreadable although
@@ -177,15 +176,16 @@ type bodyDecoder interface {
 
 // decodeUnstructured decodes an object with its resource's own decoder. strict lists
 // unknown and duplicate fields.
-func (c *call) decodeUnstructured(body []byte, kind schema.GroupVersionKind) (obj *unstructured.Unstructured, strict []error, err error) {
-	obj, strict, err = c.decodeAnyKind(body, kind)
+func (c *call) decodeUnstructured(body []byte, into *unstructured.Unstructured, kind schema.GroupVersionKind) (strict []error, err error) {
+	obj, strict, err := c.decodeAnyKind(body, kind)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if got := obj.GroupVersionKind(); got.GroupVersion() != kind.GroupVersion() {
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), kind.GroupVersion()))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), kind.GroupVersion()))
 	}
-	return obj, strict, nil
+	*into = *obj
+	return strict, nil
 }
 
 // decodeAnyKind is decodeUnstructured without a check of kind and version.
@@ -239,12 +239,12 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 
 // applyFieldValidation refuses, warns about or ignores unknown and duplicate fields, as fieldValidation
 // says.
-func (c *call) applyFieldValidation(strict []error, kind schema.GroupVersionKind, fieldValidation string) error {
-	if len(strict) == 0 {
+func (c *call) applyFieldValidation(strict []error, fieldValidation string) error {
+	if len(strict) == 0 || fieldValidation == metav1.FieldValidationIgnore {
 		return nil
 	}
 	if fieldValidation == metav1.FieldValidationStrict {
-		return cannotHandle(kind, runtime.NewStrictDecodingError(strict))
+		return runtime.NewStrictDecodingError(strict)
 	}
 	for _, err := range strict {
 		c.warnOfError(err)

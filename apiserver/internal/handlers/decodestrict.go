@@ -4,9 +4,19 @@ import (
 	"reflect"
 
 	fast "github.com/go-json-experiment/json"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 )
+
+// unmarshal reads JSON into an empty object, and reports unknown and duplicate fields if
+// anyone asks for them.
+func unmarshal(body []byte, into runtime.Object, fieldValidation string) (strict []error, err error) {
+	if fieldValidation == metav1.FieldValidationIgnore {
+		return nil, kjson.UnmarshalCaseSensitivePreserveInts(body, into)
+	}
+	return unmarshalStrict(body, into)
+}
 
 // unmarshalStrict reads JSON into an empty object and reports unknown and
 // duplicate fields as sigs.k8s.io/json does, whose messages users know. That

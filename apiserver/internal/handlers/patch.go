@@ -119,7 +119,7 @@ func (c *call) patched(current core.Object, patch patcher, fieldValidation strin
 	}
 	if err == nil {
 		strict = append(slices.Clone(patch.duplicateFields), strict...)
-		err = c.applyPatchFieldValidation(strict, fieldValidation)
+		err = c.applyFieldValidation(strict, fieldValidation)
 	}
 	if err != nil {
 		return nil, invalidPatch(err)
@@ -183,24 +183,8 @@ func (c *call) decodePatched(text []byte, fieldValidation string) (obj core.Obje
 	if c.jsonOnly {
 		return c.decodeAnyKind(text, c.kind)
 	}
-	if fieldValidation == metav1.FieldValidationIgnore {
-		return obj, nil, kjson.UnmarshalCaseSensitivePreserveInts(text, obj)
-	}
-	strict, err = unmarshalStrict(text, obj)
+	strict, err = unmarshal(text, obj, fieldValidation)
 	return obj, strict, err
-}
-
-func (c *call) applyPatchFieldValidation(strict []error, fieldValidation string) error {
-	if len(strict) == 0 || fieldValidation == metav1.FieldValidationIgnore {
-		return nil
-	}
-	if fieldValidation == metav1.FieldValidationStrict {
-		return runtime.NewStrictDecodingError(strict)
-	}
-	for _, err := range strict {
-		c.warnOfError(err)
-	}
-	return nil
 }
 
 // patcher is a decoded patch.
