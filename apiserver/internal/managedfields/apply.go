@@ -93,6 +93,9 @@ func pathsOf(reset []string) *fieldpath.Set {
 type converter struct {
 	tracker *Tracker
 	kind    typed.ParseableType
+	// forms are the converters of peers that one write uses: the library compares values of one
+	// schema only. nil for a converter that all writes share.
+	forms map[*Tracker]*converter
 }
 
 var (
@@ -111,9 +114,17 @@ func newConverter(t *Tracker, whole *mergeschema.Schema) *converter {
 // of returns the converter for objects of an API version: its own, or a peer's.
 func (c *converter) of(version schema.GroupVersion) *converter {
 	for _, p := range c.tracker.peers {
-		if p.options.Kind.GroupVersion() == version {
-			return p.form()
+		if p.options.Kind.GroupVersion() != version {
+			continue
 		}
+		form := c.forms[p.Tracker]
+		if form == nil {
+			form = p.form()
+		}
+		if c.forms != nil {
+			c.forms[p.Tracker] = form
+		}
+		return form
 	}
 	return c
 }

@@ -3,7 +3,6 @@ package managedfields
 import (
 	"fmt"
 	"reflect"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,6 +40,7 @@ func (t *Tracker) Form(kind schema.GroupVersionKind, newKind func() core.Object,
 // other has written; there converts objects of t into those of other, and back converts
 // these. It must be called before either is used.
 func (t *Tracker) Link(other *Tracker, there, back Convert) {
+	other.joined = t.joined
 	t.peers = append(t.peers, t.newPeer(other, there))
 	other.peers = append(other.peers, other.newPeer(t, back))
 }
@@ -49,15 +49,11 @@ func (t *Tracker) Link(other *Tracker, there, back Convert) {
 // has not. An object of t keeps them on its way into that version and back, since an apply is
 // merged there, too, if somebody owns fields there: what is not known there would be lost.
 func (t *Tracker) newPeer(other *Tracker, there Convert) peer {
-	return peer{other, kindSet(other.options.Kind, there), sync.OnceValue(func() *converter {
-		if t.options.Custom {
-			own := other.options.Schema()
-			if both := own.With(t.options.Schema()); both != own {
-				return newConverter(other, both)
-			}
-		}
-		return other.converter()
-	})}
+	form := other.converter
+	if t.options.Custom {
+		form = func() *converter { return t.joined.converter(other, t) }
+	}
+	return peer{other, kindSet(other.options.Kind, there), form}
 }
 
 func kindSet(kind schema.GroupVersionKind, convert Convert) Convert {

@@ -29,9 +29,11 @@ type conversion struct {
 	to   schema.GroupVersion
 }
 
-func newRememberingConverter(c *converter) *rememberingConverter {
+func newRememberingConverter(shared *converter) *rememberingConverter {
+	c := *shared
+	c.forms = map[*Tracker]*converter{}
 	return &rememberingConverter{
-		converter: c, objects: map[*typed.TypedValue]runtime.Object{}, converted: map[conversion]runtime.Object{}, values: map[runtime.Object]*typed.TypedValue{},
+		converter: &c, objects: map[*typed.TypedValue]runtime.Object{}, converted: map[conversion]runtime.Object{}, values: map[runtime.Object]*typed.TypedValue{},
 	}
 }
 

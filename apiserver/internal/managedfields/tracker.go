@@ -57,6 +57,8 @@ type Tracker struct {
 	converter     func() *converter
 	// peers are the trackers of the other kinds as which the objects are served.
 	peers []peer
+	// joined are the converters for pairs of a custom kind's versions, which its Trackers share.
+	joined *joined
 }
 
 // Manager is a field manager: the name by which it owns fields, and the
@@ -70,7 +72,7 @@ const other = "*"
 
 // New returns the Tracker of a kind.
 func New(o Options) *Tracker {
-	t := &Tracker{options: o, fieldManagers: map[string]*library.FieldManager{}}
+	t := &Tracker{options: o, fieldManagers: map[string]*library.FieldManager{}, joined: new(joined)}
 	t.schemas = sync.OnceValue(func() map[string]*mergeschema.Schema {
 		all := map[string]*mergeschema.Schema{other: owned(o.Schema(), nil)}
 		for subresource, reset := range o.Reset {
