@@ -276,7 +276,8 @@ func multiply(a, b uint64) uint64 {
 	return a * b
 }
 
-// checkDefaults checks defaults against the rules of their place.
+// checkDefaults checks defaults against the rules of their place, but for those below
+// additionalProperties, at which upstream does not look.
 func (c *checker) checkDefaults(path *field.Path, root *structural.Schema) {
 	compiled, err := Compile(root)
 	if err != nil {
@@ -299,5 +300,4 @@ func (c *checker) defaultsOf(n *node, path *field.Path) {
 		c.defaultsOf(n.fields[name], path.Child("properties").Key(name))
 	}
 	c.defaultsOf(n.items, path.Child("items"))
-	c.defaultsOf(n.values, path.Child("additionalProperties"))
 }

@@ -208,6 +208,9 @@ func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, r
 			c.add(field.Required(path.Child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
 		}
 		c.must(path, p, "object", "x-kubernetes-embedded-resource is true")
+		if p.AdditionalProperties != nil {
+			c.add(field.Forbidden(path.Child("additionalProperties"), "must not be used if x-kubernetes-embedded-resource is set"))
+		}
 	}
 	for _, name := range []string{"apiVersion", "kind"} {
 		if property, ok := p.Properties[name]; ok && property.Type != "string" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -94,7 +95,7 @@ func coerceMetadata(object map[string]any, path string) ([]string, error) {
 		if path == "" {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: Invalid value: %s: %w", join(path, "metadata"), text, err)
+		return nil, field.Invalid(field.NewPath(join(path, "metadata")), found, err.Error())
 	}
 	if object["metadata"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&meta); err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
@@ -253,11 +254,11 @@ func (s *Schema) ValidateEmbedded(path *field.Path, value any, root bool) (errs 
 			errs = validateObject(path, v)
 		}
 		for name, item := range v {
-			below := s.properties[name]
+			below, at := s.properties[name], path.Child(name)
 			if below == nil {
-				below = s.values
+				below, at = s.values, path.Key(name)
 			}
-			errs = append(errs, below.ValidateEmbedded(path.Child(name), item, false)...)
+			errs = append(errs, below.ValidateEmbedded(at, item, false)...)
 		}
 	case []any:
 		for i, item := range v {
@@ -268,19 +269,17 @@ func (s *Schema) ValidateEmbedded(path *field.Path, value any, root bool) (errs 
 }
 
 func validateObject(path *field.Path, object map[string]any) (errs field.ErrorList) {
-	version, kind := object["apiVersion"], object["kind"]
-	if text, _ := version.(string); text == "" {
-		errs = append(errs, field.Required(path.Child("apiVersion"), ""))
-	} else if _, err := schema.ParseGroupVersion(text); err != nil {
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), text, err.Error()))
-	}
-	if text, _ := kind.(string); text == "" {
-		errs = append(errs, field.Required(path.Child("kind"), ""))
-	} else {
-		for _, problem := range utilvalidation.IsDNS1035Label(lower(text)) {
-			errs = append(errs, field.Invalid(path.Child("kind"), kind, "may have mixed case, but should otherwise match: "+problem))
+	errs = append(typeField(path, object, "apiVersion", func(text string) string {
+		if _, err := schema.ParseGroupVersion(text); err != nil {
+			return err.Error()
 		}
-	}
+		return ""
+	}), typeField(path, object, "kind", func(text string) string {
+		if problems := utilvalidation.IsDNS1035Label(lower(text)); len(problems) > 0 {
+			return "may have mixed case, but should otherwise match: " + strings.Join(problems, ",")
+		}
+		return ""
+	})...)
 	found, ok := object["metadata"].(map[string]any)
 	if !ok {
 		return errs
@@ -293,6 +292,23 @@ func validateObject(path *field.Path, object map[string]any) (errs field.ErrorLi
 		meta.Name = "placeholder"
 	}
 	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", validation.ValidateNameFunc(segment), path.Child("metadata"))...)
+}
+
+// typeField checks the version or kind of an object; problem says what is wrong with a text.
+func typeField(path *field.Path, object map[string]any, name string, problem func(text string) string) field.ErrorList {
+	value, given := object[name]
+	text, isText := value.(string)
+	switch at := path.Child(name); {
+	case !given:
+		return field.ErrorList{field.Required(at, "")}
+	case !isText:
+		return field.ErrorList{field.Invalid(at, value, "must be a string")}
+	case text == "":
+		return field.ErrorList{field.Invalid(at, text, "must not be empty")}
+	case problem(text) != "":
+		return field.ErrorList{field.Invalid(at, text, problem(text))}
+	}
+	return nil
 }
 
 // segment refuses names that can't be part of a path.

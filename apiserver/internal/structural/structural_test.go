@@ -237,7 +237,7 @@ func TestEmbedded(t *testing.T) {
 	}{
 		{"a/v1", "A", ""},
 		{"a/b/c", "A", `e.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c`},
-		{"", "A", "e.apiVersion: Required value"},
+		{"", "A", `e.apiVersion: Invalid value: "": must not be empty`},
 		{"v1", "a b", "e.kind: Invalid value"},
 	} {
 		errs := s.ValidateEmbedded(nil, map[string]any{"e": map[string]any{"apiVersion": c.version, "kind": c.kind}}, true)

@@ -1,6 +1,7 @@
 package structural
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -351,7 +352,10 @@ func sameValue(a, b any) bool {
 func enumTexts(values []any) []string {
 	out := make([]string, len(values))
 	for i, value := range values {
-		out[i] = fmt.Sprint(value)
+		out[i], _ = value.(string)
+		if text, err := json.Marshal(value); err == nil && kindOf(value) != "string" {
+			out[i] = string(text)
+		}
 	}
 	return out
 }

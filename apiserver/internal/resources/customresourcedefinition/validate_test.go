@@ -45,6 +45,21 @@ func TestDefinitions(t *testing.T) {
 
 		property("{x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}"): {p + ".type: Required value: must be object if x-kubernetes-embedded-resource is true"},
 		property("{x-kubernetes-int-or-string: true, x-kubernetes-preserve-unknown-fields: true}"):     {p + ".x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true"},
+		property("{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, default: {}}"): {
+			p + ".default.apiVersion: Required value", p + ".default.kind: Required value"},
+		property("{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, default: {apiVersion: 1, kind: A, metadata: {name: '%'}}}"): {
+			p + ".default.apiVersion: Invalid value: 1: must be a string", p + `.default.metadata.name: Invalid value: "%": may not contain '%'`},
+		property("{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, default: {apiVersion: v1, kind: A, metadata: {name: 1}}}"): {
+			p + `.default.metadata: Invalid value: {"name":1}: json: cannot unmarshal number into Go struct field ObjectMeta.name of type string`},
+		property("{type: object, default: {a: {kind: A}}, additionalProperties: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}"): {
+			p + ".default[a].apiVersion: Required value"},
+		property("{type: object, x-kubernetes-embedded-resource: true, properties: {apiVersion: {type: string, default: a/b/c}}}"): {
+			p + `.properties[apiVersion].default: Invalid value: "a/b/c": must result in valid metadata: apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c`},
+		property("{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, additionalProperties: true}"): {
+			p + ".additionalProperties: Forbidden: must not be used if x-kubernetes-embedded-resource is set"},
+		property("{type: object, additionalProperties: {type: object, properties: {a: {type: integer, enum: [1], default: 7}}}}"): nil,
+		property("{type: object, enum: [{a: 1}], default: {a: 2}}"): {p + `.default: Invalid value: {"a":2}: must not have unknown fields`,
+			p + `.default: Unsupported value: {"a":2}: supported values: "{\"a\":1}"`},
 		property("{type: 'null'}"): {p + `.type: Unsupported value: "null": supported values: "array", "boolean", "integer", "number", "object", "string"`, p + ".type: Forbidden: type cannot be set to null, use nullable as an alternative"},
 		property("{x-kubernetes-list-type: foo}"): {p + ".type: Required value: must not be empty for specified object fields", p + ".type: Required value: must be array if x-kubernetes-list-type is specified",
 			p + `.x-kubernetes-list-type: Unsupported value: "foo": supported values: "atomic", "set", "map"`},
