@@ -56,9 +56,9 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
 	var source iter.Seq2[registry.WatchEvent, bool]
 	switch {
-	case apierrors.IsResourceExpired(err):
+	case apierrors.IsResourceExpired(err), apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
 		// Upstream sends this as an event, and clients look for it there.
-		source = expiredEvent(err)
+		source = errorEvent(err)
 	case err != nil:
 		return err
 	default:
@@ -211,6 +211,12 @@ func (s *stream) object(event registry.WatchEvent) ([]byte, error) {
 		return marshal(form{media: s.form.media}, &status)
 	case s.form.as == asTable:
 		return s.tableEvent(event)
+	case event.Type == cache.Bookmark && !s.store.Info().JSONOnly:
+		empty := s.store.New() // decoding a stored object would fill in defaults
+		if err := core.Decode(event.Object.JSON, empty); err != nil {
+			return nil, fmt.Errorf("decode bookmark: %w", err)
+		}
+		event.Object.Object = empty
 	}
 	return s.transform(s.form, event.Object)
 }

@@ -61,8 +61,8 @@ func firstProtocol(config *websocket.Config, _ *http.Request) error {
 	return nil
 }
 
-// expiredEvent is the only event of a watch whose revision is gone.
-func expiredEvent(err error) iter.Seq2[registry.WatchEvent, bool] {
+// errorEvent is the only event of a watch that can't begin: its revision is gone, or not there yet.
+func errorEvent(err error) iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
 		yield(cache.ErrorEvent(err), false)
 	}

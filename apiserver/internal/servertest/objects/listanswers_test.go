@@ -36,6 +36,7 @@ func TestListAnswers(t *testing.T) {
 		{"GET", maps + "resourceVersionMatch=NotOlderThan&sendInitialEvents=true", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]`},
 		{"GET", maps + "watch=1&resourceVersion=abc&resourceVersionMatch=Exact", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]`},
 		{"GET", maps + "watch=1&timeoutSeconds=-1", 200, ""},
+		{"GET", maps + "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999", 200, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 99999999`},
 		{"GET", "/api/v1/pods?fieldSelector=status.podIPs=10.0.0.1", 200, `"items":[]`},
 		{"GET", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.pool.name=p", 200, `"items":[]`},
 		{"GET", "/apis/storage.k8s.io/v1/storageclasses?fieldSelector=metadata.namespace=x", 200, `"items":[]`},
@@ -65,7 +66,16 @@ func TestListAnswers(t *testing.T) {
 		}
 	}
 	t.Run("columns", func(t *testing.T) { sameColumns(t, c) })
+	t.Run("bookmarks", func(t *testing.T) { withoutDefaults(t, c) })
 	t.Run("rows of flow schemas", func(t *testing.T) { inMatchingOrder(t, c) })
+}
+
+// withoutDefaults: a bookmark in protobuf has a revision, and no defaults of an object.
+func withoutDefaults(t *testing.T, c *cluster) {
+	_, text := c.Ask(http.MethodGet, "/apis/apps/v1/deployments?watch=1&allowWatchBookmarks=1&timeoutSeconds=1", http.Header{"Accept": {"application/vnd.kubernetes.protobuf"}}, nil)
+	if got := string(text); !strings.Contains(got, "BOOKMARK") || strings.Contains(got, "RollingUpdate") {
+		t.Errorf("%q", got)
+	}
 }
 
 // inMatchingOrder: tables have flow schemas in the order in which they are matched.
