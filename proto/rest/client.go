@@ -269,7 +269,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 			return resp, nil
 		}
 		wait, again := retryAfter(resp)
-		failure := statusError(resp, method)
+		failure := statusError(resp, method, call)
 		if resp.StatusCode == http.StatusUnauthorized {
 			c.connections.reconnectOnRefusal(c.clock.Now())
 		}

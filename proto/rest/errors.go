@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Unanswered reports whether err leaves open what became of a request: no answer
@@ -37,8 +36,9 @@ func Unanswered(err error) bool {
 const maxErrorBody = 64 << 10
 
 // statusError reads the answer's metav1.Status, or makes one for answers that
-// carry none (a proxy's, say), so that callers meet one kind of error. It closes the body.
-func statusError(resp *http.Response, method string) error {
+// carry none (a proxy's, say, or where no such resource is), so that callers meet one kind
+// of error. It closes the body.
+func statusError(resp *http.Response, method string, call *call) error {
 	defer resp.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	var status metav1.Status
@@ -52,5 +52,5 @@ func statusError(resp *http.Response, method string) error {
 	if message == "" {
 		message = fmt.Sprintf("the server answered %s", resp.Status)
 	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(method), schema.GroupResource{}, "", message, 0, true)
+	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(method), call.resource, call.name, message, 0, true)
 }

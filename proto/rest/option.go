@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Option changes one request.
@@ -16,6 +18,9 @@ type call struct {
 	subresource string
 	contentType string
 	onWarning   func(text string)
+	// What it is about, for errors whose answer does not say.
+	resource schema.GroupResource
+	name     string
 }
 
 func newCall(opts []Option) *call {

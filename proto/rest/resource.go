@@ -25,8 +25,9 @@ func (c *Client) Resource(r core.Resource, namespace string) Resource {
 }
 
 // path is the address of name ("" for the collection) with the call's
-// subresource.
+// subresource. It notes in the call what that is about.
 func (r Resource) path(name string, call *call) string {
+	call.resource, call.name = r.resource.GVR().GroupResource(), name
 	path := r.resource.Path(r.namespace, name)
 	if call.subresource != "" {
 		path += "/" + call.subresource

@@ -206,6 +206,7 @@ func TestErrors(t *testing.T) {
 		"no status": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "the proxy is unhappy", http.StatusBadGateway)
 		}, apierrors.IsInternalError, "the proxy is unhappy"},
+		"nothing of that kind": {http.NotFound, apierrors.IsNotFound, "the server could not find the requested resource (get pods web)"},
 		"unauthorized": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
 			apierrors.IsUnauthorized, ""},
 		"rubbish": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },

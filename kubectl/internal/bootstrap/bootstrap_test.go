@@ -372,6 +372,36 @@ func TestResetKeepsWhatIsNoKubelets(t *testing.T) {
 	}
 }
 
+// Of the directories that a join made nothing is left, unless somebody else has files there.
+func TestResetRemovesTheDirectories(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	for _, other := range []string{"", "pki/mine.crt", "mine.yaml"} {
+		dir := filepath.Join(t.TempDir(), "kctl")
+		n := Node{Dir: dir, RootDir: filepath.Join(dir, "none")}
+		for _, file := range []string{n.caFile(), n.configFile(), filepath.Join(dir, other)} {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if file != dir {
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := Reset(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, other)); (err == nil) != (other != "") {
+			t.Errorf("beside %q: %v", other, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "pki")); (err == nil) != strings.HasPrefix(other, "pki") {
+			t.Errorf("beside %q, pki: %v", other, err)
+		}
+	}
+}
+
 func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {
 	n := Node{Dir: t.TempDir()}
 	if got := n.KubeletPort(); got != usualPort {

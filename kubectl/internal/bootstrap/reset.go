@@ -45,6 +45,9 @@ func Reset(ctx context.Context, n Node) error {
 			return err
 		}
 	}
+	// Whoever keeps something in them keeps them.
+	_ = os.Remove(n.path("pki"))
+	_ = os.Remove(n.Dir)
 	return nil
 }
 

@@ -109,6 +109,11 @@ func (l Layout) wasRunning(p program) string {
 	return fmt.Sprintf("%s; `kill %d`, and this command again, would start %s", running, l.pid(p.name), strings.Join(what, ", "))
 }
 
+// runsOn says of a program that it was started before it was left out: that ends nothing.
+func (l Layout) runsOn(name string) string {
+	return fmt.Sprintf("runs on: it is left out from its next start; `kill %d` ends it", l.pid(name))
+}
+
 // replaced is the file of a program that runs, if that is not the one that was started: a
 // newer build, for example. It is "" if that can't be told.
 func (l Layout) replaced(p program) string {

@@ -47,6 +47,9 @@ func TestFlagsForAProgramThatRuns(t *testing.T) {
 	if got := l.wasRunning(program{name: Apiserver, path: path, args: args[:2]}); !strings.HasSuffix(got, "would start it without "+args[2]) {
 		t.Errorf("without a flag: %s", got)
 	}
+	if got, want := l.runsOn(Apiserver), "runs on: it is left out from its next start; `kill "+pid+"` ends it"; got != want {
+		t.Errorf("left out: %s", got)
+	}
 	// As a build replaces a program that runs: by another file of the name.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -222,8 +222,11 @@ func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, cniBin 
 	for _, stage := range stages {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, name := range stage {
-			if wanted(name) {
+			switch {
+			case wanted(name):
 				group.Go(func() error { return startPart(ctx, l, all[name], progress) })
+			case l.pid(name) != 0:
+				_ = progress.Step(name, func() (string, error) { return l.runsOn(name), nil })
 			}
 		}
 		if err := group.Wait(); err != nil {

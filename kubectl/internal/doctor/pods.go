@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -17,16 +19,25 @@ const unscheduled = "spec.nodeName=,status.phase=Pending"
 // scheduledPods are pods with no more than what tells when each was scheduled.
 type scheduledPods struct {
 	Items []struct {
+		Metadata struct {
+			ManagedFields []struct{ FieldsV1 json.RawMessage }
+		}
 		Spec   struct{ SchedulerName string }
 		Status struct{ Conditions []core.PodCondition }
 	}
 }
 
 // latest is when each scheduler last placed a pod, or said why it can't. Gates are the
-// API server's.
+// API server's, and pods that were made with a node no scheduler's: who made them has set
+// the node's name, which a Binding sets in nobody's name.
 func (l scheduledPods) latest() map[string]time.Time {
 	latest := map[string]time.Time{}
 	for _, pod := range l.Items {
+		if slices.ContainsFunc(pod.Metadata.ManagedFields, func(m struct{ FieldsV1 json.RawMessage }) bool {
+			return bytes.Contains(m.FieldsV1, []byte(`"f:nodeName":`))
+		}) {
+			continue
+		}
 		for _, c := range pod.Status.Conditions {
 			scheduler := cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName)
 			if c.Type == corev1.PodScheduled && c.Reason != corev1.PodReasonSchedulingGated && c.LastTransitionTime.After(latest[scheduler]) {

@@ -74,8 +74,10 @@ func TestABacklogIsNoMissingScheduler(t *testing.T) {
 	if got := judge(pod("default-scheduler", "Unschedulable", 3*time.Second)); got.Result != Warn {
 		t.Errorf("it refused a pod: %+v", got)
 	}
+	withNode := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`, `{"metadata": {"managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]}, "spec": {`, 1)
 	for what, pods := range map[string]string{
-		"long ago": pod("default-scheduler", "", time.Minute), "another scheduler": pod("mine", "", 0), "a gate, which the API server tells": pod("default-scheduler", "SchedulingGated", 0), "nothing": `{}`,
+		"made with a node": withNode,
+		"long ago":         pod("default-scheduler", "", time.Minute), "another scheduler": pod("mine", "", 0), "a gate, which the API server tells": pod("default-scheduler", "SchedulingGated", 0), "nothing": `{}`,
 	} {
 		if got := judge(pods); got.Result != Fail {
 			t.Errorf("%s: %+v", what, got)
