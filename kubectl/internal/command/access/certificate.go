@@ -50,7 +50,7 @@ func newDecide(c *frame.CLI, verb, past, condition, opposite string) *cobra.Comm
 		},
 	}
 	selected.AddFiles(cmd.Flags(), "identifying the resource to update")
-	s.Printing.Add(cmd.Flags())
+	s.Printing.AddChecked(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "Update the CSR even if it is already "+past+".")
 	return cmd
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"kctl/kubectl/internal/printer"
 )
@@ -39,68 +39,59 @@ func (a *canIOptions) listRules(ctx context.Context, noHeaders bool) error {
 	if !noHeaders {
 		out.Add("Resources", "Non-Resource URLs", "Resource Names", "Verbs")
 	}
-	for _, rule := range simpleRules(answer.Status.ResourceRules) {
-		out.Add(rule.resource, "[]", bracketed(rule.names), bracketed(rule.verbs))
-	}
-	for _, rule := range byAddress(answer.Status.NonResourceRules) {
-		out.Add("", bracketed(rule.NonResourceURLs), "[]", bracketed(rule.Verbs))
+	for _, rule := range singleRules(answer.Status) {
+		resource := ""
+		if len(rule.Resources) > 0 {
+			resource = resourceName(rule.Resources[0], rule.APIGroups[0])
+		}
+		out.Add(resource, bracketed(rule.NonResourceURLs), bracketed(rule.ResourceNames), bracketed(rule.Verbs))
 	}
 	return out.Flush(a.Out)
 }
 
 func bracketed(words []string) string { return "[" + strings.Join(words, " ") + "]" }
 
-// byAddress splits rules, one for each address, in their order.
-func byAddress(rules []authorizationv1.NonResourceRule) []authorizationv1.NonResourceRule {
-	var all []authorizationv1.NonResourceRule
-	for _, rule := range rules {
-		for _, address := range rule.NonResourceURLs {
-			all = append(all, authorizationv1.NonResourceRule{Verbs: rule.Verbs, NonResourceURLs: []string{address}})
+// singleRules splits rules as kubectl does: one for each resource, or name of an object
+// of one, with the verbs of all rules that allow something there, and one for each address
+// and verb. They come in the order of their texts, in which verbs are first.
+func singleRules(status authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
+	var all []rbacv1.PolicyRule
+	at := map[string]int{} // where the rule of a resource or a name is
+	allow := func(rule rbacv1.PolicyRule, verbs []string) {
+		key := rule.String()
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(all), len(all)
+			all = append(all, rule)
 		}
-	}
-	// As they are written, with the brackets.
-	sort.SliceStable(all, func(i, j int) bool { return bracketed(all[i].NonResourceURLs) < bracketed(all[j].NonResourceURLs) })
-	return all
-}
-
-// simpleRule is what a user may do with one resource.
-type simpleRule struct {
-	group, resource string
-	names, verbs    []string
-}
-
-// allow adds those of the verbs that were not allowed yet.
-func (r *simpleRule) allow(verbs []string) {
-	for _, verb := range verbs {
-		if !slices.Contains(r.verbs, verb) {
-			r.verbs = append(r.verbs, verb)
-		}
-	}
-}
-
-// simpleRules splits rules, one for each resource and set of names, with the verbs
-// of all rules that allow something there.
-func simpleRules(rules []authorizationv1.ResourceRule) []simpleRule {
-	var all []simpleRule
-	at := map[string]int{}
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				full := resourceName(resource, group)
-				key := full + "\x00" + strings.Join(rule.ResourceNames, ",")
-				i, known := at[key]
-				if !known {
-					i = len(all)
-					at[key] = i
-					all = append(all, simpleRule{group: group, resource: full, names: rule.ResourceNames})
-				}
-				all[i].allow(rule.Verbs)
+		for _, verb := range verbs {
+			if !slices.Contains(all[i].Verbs, verb) {
+				all[i].Verbs = append(all[i].Verbs, verb)
 			}
 		}
 	}
-	sort.SliceStable(all, func(i, j int) bool {
-		return all[i].group < all[j].group || all[i].group == all[j].group && all[i].resource+"]" < all[j].resource+"]"
-	})
+	for _, rule := range status.ResourceRules {
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				single := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}}
+				if len(rule.ResourceNames) == 0 {
+					allow(single, rule.Verbs)
+				}
+				for _, name := range rule.ResourceNames {
+					single.ResourceNames = []string{name}
+					allow(single, rule.Verbs)
+				}
+			}
+		}
+	}
+	for _, rule := range status.NonResourceRules {
+		for _, address := range rule.NonResourceURLs {
+			for _, verb := range rule.Verbs {
+				all = append(all, rbacv1.PolicyRule{Verbs: []string{verb}, NonResourceURLs: []string{address}})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 

@@ -53,7 +53,7 @@ func newReconcile(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	r.AddFiles(fs, "identifying the resource to reconcile.")
-	r.Printing.Add(fs)
+	r.Printing.AddChecked(cmd)
 	r.DryRun.Add(cmd)
 	fs.BoolVar(&r.permissions, "remove-extra-permissions", false, "If true, removes extra permissions added to roles")
 	fs.BoolVar(&r.subjects, "remove-extra-subjects", false, "If true, removes extra subjects added to rolebindings")

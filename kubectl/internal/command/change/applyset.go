@@ -352,7 +352,7 @@ func (a *applyOptions) leftOver(ctx context.Context) ([]lookup.Target, error) {
 				return nil, fmt.Errorf("listing %s objects for pruning: %w", resource.GVK(), err)
 			}
 			for i := range found.Items {
-				if t.ObjectName = found.Items[i].GetName(); !a.pruned.uids[found.Items[i].GetUID()] {
+				if t.ObjectName, t.Object = found.Items[i].GetName(), &found.Items[i]; !a.pruned.uids[found.Items[i].GetUID()] {
 					out = append(out, t)
 				}
 			}

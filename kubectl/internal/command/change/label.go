@@ -133,6 +133,9 @@ func (m *labelOptions) run(cmd *cobra.Command, args []string) error {
 	if len(given.set)+len(given.remove) == 0 && !m.list {
 		return fmt.Errorf("at least one %s update is required", m.singular())
 	}
+	if m.list && m.Chosen() {
+		return errors.New("--list and --output may not be specified together")
+	}
 	mark := func(t lookup.Target, object *unstructured.Unstructured) error {
 		return m.applyTo(cmd.Context(), t, object, given)
 	}
@@ -209,7 +212,7 @@ func (m *labelOptions) computePatch(have map[string]string, given labelChanges) 
 	for _, key := range given.remove {
 		if _, exists := have[key]; exists {
 			change[key] = nil
-		} else if m.field == "labels" {
+		} else if m.field == "labels" && !m.list && !m.local && m.DryRun != frame.DryRunClient {
 			fmt.Fprintf(m.Out, "label %q not found.\n", key)
 		}
 	}

@@ -92,7 +92,7 @@ func newSetLastApplied(c *frame.CLI) *cobra.Command {
 		},
 	}
 	selected.AddFilenames(cmd.Flags(), "that contains the last-applied-configuration annotations")
-	s.Printing.Add(cmd.Flags())
+	s.Printing.AddChecked(cmd)
 	s.DryRun.Add(cmd)
 	s.Manager = send.FieldManager
 	cmd.Flags().BoolVar(&create, "create-annotation", false, "Will create 'last-applied-configuration' annotations if current objects doesn't have one")

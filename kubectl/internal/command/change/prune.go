@@ -107,7 +107,10 @@ func (a *applyOptions) prune(ctx context.Context) error {
 	if a.set.ref != "" {
 		return a.pruneSet(ctx)
 	}
-	return a.forEachPruned(ctx, func(t lookup.Target, _ *unstructured.Unstructured) error { return a.pruneOne(ctx, t) })
+	return a.forEachPruned(ctx, func(t lookup.Target, object *unstructured.Unstructured) error {
+		t.Object = object
+		return a.pruneOne(ctx, t)
+	})
 }
 
 func (a *applyOptions) pruneOne(ctx context.Context, t lookup.Target) error {
@@ -120,14 +123,15 @@ func (a *applyOptions) pruneOne(ctx context.Context, t lookup.Target) error {
 			return fmt.Errorf("pruning: %w", err)
 		}
 	}
-	name := printer.ObjectName(t.GVK(), t.ObjectName)
-	if a.Output == "" {
-		name += " " + a.DryRun.Mark("pruned")
+	if !a.Chosen() {
+		fmt.Fprintln(a.Out, printer.ObjectName(t.GVK(), t.ObjectName), a.DryRun.Mark("pruned"))
+		return nil
 	}
-	if a.Output == "" || a.Output == "name" {
-		fmt.Fprintln(a.Out, name)
+	p, err := printer.New(a.Printing.Options) // a new one for each: nothing divides them
+	if err != nil {
+		return err
 	}
-	return nil
+	return p.Print(a.Out, t.Object)
 }
 
 // forEachPruned calls do with each object that was applied before, is selected,

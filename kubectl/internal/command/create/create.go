@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,8 @@ func New(c *frame.CLI) *cobra.Command {
 func (k *createOptions) run(ctx context.Context) error {
 	k.InOrder = k.DryRun == frame.DryRunNone
 	targets, err := lookup.Targets(ctx, k.Sender.CLI, &k.Selection, nil, "")
-	if len(targets) == 0 {
+	chosen := func(t lookup.Target) bool { return lookup.Matches(k.Labels, t.Object) }
+	if !slices.ContainsFunc(targets, chosen) {
 		return cmp.Or(err, errors.New("no objects passed to create"))
 	}
 	failed := []error{err}

@@ -30,6 +30,16 @@ func (o *Printing) Add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ShowManagedFields, "show-managed-fields", false, "If true, keep the managedFields when printing objects in JSON or YAML format")
 }
 
+// AddChecked is Add for verbs that change something: what can't print the result is refused
+// before anything is sent.
+func (o *Printing) AddChecked(cmd *cobra.Command) {
+	o.Add(cmd.Flags())
+	Before(cmd, func() error {
+		_, err := o.printer("")
+		return err
+	})
+}
+
 // printer prints objects as asked, or else says what was done to them.
 func (o *Printing) printer(operation string) (printer.Printer, error) {
 	if !o.Chosen() {

@@ -17,6 +17,19 @@ func OneName(cmd *cobra.Command, args []string) (string, error) {
 	return args[0], nil
 }
 
+// Before adds a check to those that come before a verb does anything.
+func Before(cmd *cobra.Command, check func() error) {
+	earlier := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if earlier != nil {
+			if err := earlier(cmd, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
+}
+
 // flagError is a flag that could not be read.
 type flagError struct {
 	cmd *cobra.Command

@@ -78,6 +78,10 @@ var ErrNoFile = errors.New("must specify one of -f and -k")
 // FromFiles tells whether files say which objects are meant.
 func (s *Selection) FromFiles() bool { return len(s.Files) > 0 || s.kustomization != "" }
 
+// Several tells whether what files name is a list to kubectl, even if that has one object:
+// what several of them have, and standard input.
+func (s *Selection) Several() bool { return len(s.Files) > 1 || slices.Contains(s.Files, "-") }
+
 // AddLabels adds -l.
 func (s *Selection) AddLabels(fs *pflag.FlagSet) {
 	fs.StringVarP(&s.Labels, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'")

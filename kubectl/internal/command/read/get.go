@@ -140,7 +140,7 @@ func (g *getOptions) objects(ctx context.Context, targets []lookup.Target) error
 			return err
 		}
 	}
-	single := len(targets) == 1 && targets[0].ObjectName != ""
+	single := len(targets) == 1 && targets[0].ObjectName != "" && !g.Several()
 	switch {
 	case single && len(all.Items) == 1:
 		err = p.Print(g.Out, &all.Items[0])
@@ -154,7 +154,7 @@ func (g *getOptions) objects(ctx context.Context, targets []lookup.Target) error
 // tables prints tables: rows of the same resource under common headers, an
 // empty line between one resource and the next.
 func (g *getOptions) tables(ctx context.Context, targets []lookup.Target) error {
-	found, contents, err := g.fetchTables(ctx, targets)
+	found, read, contents, err := g.fetchTables(ctx, targets)
 	if len(found) == 0 && err == nil && !g.ignoreNotFound {
 		return g.noneFound(targets)
 	}
@@ -164,7 +164,7 @@ func (g *getOptions) tables(ctx context.Context, targets []lookup.Target) error 
 			if i > 0 && !g.NoHeaders {
 				fmt.Fprintln(g.Out)
 			}
-			table = g.newTable(found, &t)
+			table = g.newTable(read, &t)
 		}
 		if g.sortBy != "" {
 			if err := printer.SortTable(contents[i], g.sortBy); err != nil {
@@ -183,21 +183,24 @@ func (g *getOptions) tables(ctx context.Context, targets []lookup.Target) error 
 	return err
 }
 
-// fetchTables reads the tables of the targets that have any objects: only then
-// is it known whether kinds are mixed.
-func (g *getOptions) fetchTables(ctx context.Context, targets []lookup.Target) (found []lookup.Target, contents []*metav1.Table, err error) {
+// fetchTables reads the tables of the targets. found are those that have any objects; of
+// what kinds are asked for, and can be read, decides whether names have them.
+func (g *getOptions) fetchTables(ctx context.Context, targets []lookup.Target) (found, read []lookup.Target, contents []*metav1.Table, err error) {
 	var failed []error
 	for _, t := range targets {
 		content, err := g.table(ctx, t)
 		switch {
 		case g.ignoreNotFound && apierrors.IsNotFound(err):
+			continue
 		case err != nil:
 			failed = append(failed, err)
+			continue
 		case len(content.Rows) > 0:
 			found, contents = append(found, t), append(contents, content)
 		}
+		read = append(read, t)
 	}
-	return found, contents, errors.Join(failed...)
+	return found, read, contents, errors.Join(failed...)
 }
 
 func (g *getOptions) noneFound(targets []lookup.Target) error {

@@ -45,17 +45,17 @@ type Sender struct {
 // Add adds the flags of all verbs that send something; manager is the default of
 // --field-manager.
 func (s *Sender) Add(cmd *cobra.Command, manager string) {
-	s.Printing.Add(cmd.Flags())
+	s.Printing.AddChecked(cmd)
 	s.DryRun.Add(cmd)
 	cmd.Flags().StringVar(&s.Manager, "field-manager", manager, "Name of the manager used to track field ownership.")
 }
 
 // AddValidation adds --validate, whose value is checked before the verb does anything.
 func (s *Sender) AddValidation(cmd *cobra.Command) {
-	cmd.PreRunE = func(*cobra.Command, []string) error {
+	frame.Before(cmd, func() error {
 		_, err := s.FieldValidation()
 		return err
-	}
+	})
 	cmd.Flags().StringVar(&s.Validation, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false).`)
 	cmd.Flags().Lookup("validate").NoOptDefVal = "strict"
 }

@@ -198,7 +198,7 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 		},
 	}
 	r.add(cmd)
-	r.Printing.Add(cmd.Flags())
+	r.Printing.AddChecked(cmd)
 	r.DryRun.Add(cmd)
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "The revision to rollback to. Default to 0 (last revision).")
 	r.Manager = send.FieldManager

@@ -95,7 +95,7 @@ func newRolloutPause(c *frame.CLI, verb, past string, paused bool) *cobra.Comman
 		},
 	}
 	r.add(cmd)
-	r.Printing.Add(cmd.Flags())
+	r.Printing.AddChecked(cmd)
 	cmd.Flags().StringVar(&r.Manager, "field-manager", "kubectl-rollout", "Name of the manager used to track field ownership.")
 	return cmd
 }
@@ -132,7 +132,7 @@ func newRolloutRestart(c *frame.CLI) *cobra.Command {
 		},
 	}
 	r.add(cmd)
-	r.Printing.Add(cmd.Flags())
+	r.Printing.AddChecked(cmd)
 	cmd.Flags().StringVar(&r.Manager, "field-manager", "kubectl-rollout", "Name of the manager used to track field ownership.")
 	return cmd
 }

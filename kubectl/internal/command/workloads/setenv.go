@@ -58,6 +58,9 @@ func (e *setEnvOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if e.list && e.Chosen() {
+		return errors.New("--list and --output may not be specified together")
+	}
 	if e.from == "" && len(e.keys) > 0 {
 		return errors.New("when specifying --keys, a configmap or secret must be provided with --from")
 	}
