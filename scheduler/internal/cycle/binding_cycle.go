@@ -86,14 +86,19 @@ func (a *attempt) inTime() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(a.bindCtx, bindTimeout)
 }
 
-// preBind calls the PreBind plugins; if they fail, the attempt has failed.
+// preBind calls the PreBind plugins; if they fail, or the pod has to give way to another
+// meanwhile, the attempt has failed.
 func (a *attempt) preBind(ctx context.Context) bool {
 	if a.preBound {
 		return true
 	}
 	a.preBound = true
 	begun := a.Clock.Now()
-	status := a.profile.RunPreBind(ctx, a.state, a.queued.PodInfo, a.node)
+	during, end := a.WaitingPods.PreBind(ctx, a.queued.Pod.UID)
+	status := a.profile.RunPreBind(during, a.state, a.queued.PodInfo, a.node)
+	if preempted := end(); preempted != nil {
+		status = framework.AsError(preempted)
+	}
 	a.points.observe(a.profile, "PreBind", status, begun)
 	if status.IsSuccess() {
 		return true

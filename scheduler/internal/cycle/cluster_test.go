@@ -173,7 +173,7 @@ func (c *cluster) Nominated(pod *core.Pod, nominated string) {
 // grace period.
 func (c *cluster) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	for _, victim := range victims {
-		if c.waitingPods != nil && c.waitingPods.Reject(victim.UID, "", "preempted") {
+		if c.waitingPods.Preempt(victim.UID, "DefaultPreemption") {
 			c.nominator.Left(victim.UID)
 			continue
 		}

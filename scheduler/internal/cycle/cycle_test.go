@@ -66,6 +66,7 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	nominated := nominator.New()
 	c.nominator = nominated
 	waiting := waitingpods.New(clock.RealClock{})
+	c.waitingPods = waiting
 	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), metrics: metrics.New()}
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
 		Nominator: nominated, Executor: c, Extenders: c.extenders, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },

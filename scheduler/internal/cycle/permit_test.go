@@ -180,7 +180,6 @@ func TestPermitLastsAQuarterOfAnHourAtMost(t *testing.T) {
 func TestPreemptedWhileItWaits(t *testing.T) {
 	g := waitFor("A", "p", 14*time.Minute)
 	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
-		c.waitingPods = g.waiting
 		c.create(whole("p"))
 		synctest.Wait()
 		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))

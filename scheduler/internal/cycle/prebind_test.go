@@ -99,3 +99,16 @@ func TestLongPreBindFails(t *testing.T) {
 		}, withSlow(&slow{prefix: "slow", takes: 10 * time.Second, fails: errors.New("no such disk")}))
 	}
 }
+
+// A pod whose PreBind plugins still run gives way to a more important one without ending.
+func TestPreemptedInPreBind(t *testing.T) {
+	withScheduler(t, []*core.Node{fixture.Node("n1")}, func(t *testing.T, c *cluster, _ *running) {
+		c.create(fixture.Pod("slow", fixture.Requests("cpu", "4")))
+		synctest.Wait()
+		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
+		time.Sleep(time.Minute)
+		if c.nodeOf("important") != "n1" || !c.has("slow") || c.nodeOf("slow") != "" || !strings.Contains(c.said(), "preempted by DefaultPreemption") {
+			t.Errorf("important is on %q, slow is there: %v, on %q; said:\n%s", c.nodeOf("important"), c.has("slow"), c.nodeOf("slow"), c.said())
+		}
+	}, withSlow(&slow{prefix: "slow", takes: 10 * time.Minute}))
+}

@@ -21,6 +21,8 @@ import (
 )
 
 const (
+	// plugin is the one for which pods are evicted.
+	plugin = "DefaultPreemption"
 	// maxWaiting bounds the pods that wait to be evicted.
 	maxWaiting = 1000
 	// workers is how many evictions run at the same time.
@@ -42,9 +44,9 @@ type API interface {
 // Nominator is notified of pods that could not be evicted.
 type Nominator interface{ Left(uid types.UID) }
 
-// WaitingPods ends the waiting of pods that are not bound yet.
+// WaitingPods takes the room of pods that are not bound yet away.
 type WaitingPods interface {
-	Reject(uid types.UID, plugin, reason string) bool
+	Preempt(uid types.UID, by string) bool
 }
 
 // Options are what an Executor works with.
@@ -73,14 +75,14 @@ func New(o Options) *Executor {
 }
 
 // Evict makes victims leave node for preemptor, and does not wait for them. A
-// victim that waits for Permit need not end: it is not bound, gives up its
-// room, and is tried again.
+// victim that waits for Permit or PreBind plugins need not end: it is not bound, gives up
+// its room, and is tried again.
 func (e *Executor) Evict(preemptor *core.Pod, victims []*core.Pod, node string) {
 	tell := func(victim *core.Pod, how string) {
 		e.o.Events(preemptor).Eventf(victim, corev1.EventTypeNormal, "Preempted", "Preempted by pod %s on node %s%s", preemptor.UID, node, how)
 	}
 	for _, victim := range victims {
-		if e.o.WaitingPods.Reject(victim.UID, "", "preempted") {
+		if e.o.WaitingPods.Preempt(victim.UID, plugin) {
 			e.o.Nominator.Left(victim.UID)
 			tell(victim, " (in kube-scheduler memory).") // upstream's words
 			continue

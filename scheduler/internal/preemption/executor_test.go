@@ -132,6 +132,27 @@ func TestEvictOfAPodThatWaitsToBePermitted(t *testing.T) {
 	}
 }
 
+// Nor does one whose PreBind plugins still run; once they have ended, it is about to be
+// bound, and has to be deleted.
+func TestEvictOfAPodInPreBind(t *testing.T) {
+	s, waiting := &server{}, waitingpods.New(clock.RealClock{})
+	low, high := fixture.Pod("low"), fixture.Pod("high")
+	executor := New(Options{API: s, Nominator: s, WaitingPods: waiting, Events: s.sink, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	during, end := waiting.PreBind(t.Context(), low.UID)
+	executor.Evict(high, []*core.Pod{low}, "n1")
+	if err := end(); err == nil || err.Error() != "preempted by DefaultPreemption" || during.Err() == nil || len(s.left) != 1 || len(executor.waiting) != 0 {
+		t.Errorf("ended with %v, %v; asked %q; left %v", err, during.Err(), s.lines, s.left)
+	}
+	_, end = waiting.PreBind(t.Context(), low.UID)
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	executor.Evict(high, []*core.Pod{low}, "n1")
+	if len(s.left) != 1 || len(executor.waiting) != 1 {
+		t.Errorf("left %v, %d to be deleted", s.left, len(executor.waiting))
+	}
+}
+
 // More pods than can be remembered are left alone, and may be chosen again.
 func TestEvictIsBounded(t *testing.T) {
 	s := &server{}

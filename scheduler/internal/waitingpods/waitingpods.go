@@ -1,9 +1,10 @@
 // Package waitingpods holds the pods that have room on a node and wait for a Permit
-// plugin's word before they are bound (Kubernetes docs, "Scheduling
-// Framework", Permit).
+// plugin's word, or for the PreBind plugins' work, before they are bound (Kubernetes docs,
+// "Scheduling Framework", Permit, PreBind).
 //
 // The cycle adds a pod and waits for its end; plugins allow and reject; the
-// event handlers and preemption reject pods that will not be bound. It decides nothing,
+// event handlers reject pods that will not be bound, and preemption takes the room of both
+// kinds away. It decides nothing,
 // and starts no goroutine: callers wait on their own.
 package waitingpods
 
@@ -28,13 +29,14 @@ const maxWait = 15 * time.Minute
 type Map struct {
 	clock clock.Clock
 
-	mu   sync.Mutex
-	pods map[types.UID]*Pod
+	mu         sync.Mutex
+	pods       map[types.UID]*Pod
+	prebinding map[types.UID]*prebinding
 }
 
 // New returns a Map without pods.
 func New(clock clock.Clock) *Map {
-	return &Map{clock: clock, pods: map[types.UID]*Pod{}}
+	return &Map{clock: clock, pods: map[types.UID]*Pod{}, prebinding: map[types.UID]*prebinding{}}
 }
 
 // Pod is a waiting pod.

@@ -1,0 +1,48 @@
+package waitingpods
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// prebinding is a pod whose PreBind plugins run.
+type prebinding struct{ cancel context.CancelCauseFunc }
+
+// PreBind notes that a pod's PreBind plugins run with the context that it returns, until
+// end is called. It returns why they have been stopped, if they have; from then on the pod
+// is about to be bound, and can't be preempted here any more.
+func (m *Map) PreBind(ctx context.Context, uid types.UID) (during context.Context, end func() error) {
+	during, cancel := context.WithCancelCause(ctx)
+	p := &prebinding{cancel: cancel}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.prebinding[uid] = p
+	return during, func() error {
+		defer cancel(nil)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.prebinding[uid] == p {
+			delete(m.prebinding, uid)
+			return nil
+		}
+		return context.Cause(during)
+	}
+}
+
+// Preempt takes a pod's room away before it is bound: it ends the wait for Permit
+// plugins, or the work of PreBind plugins, and reports whether there was either.
+func (m *Map) Preempt(uid types.UID, by string) bool {
+	if m.Reject(uid, "", "preempted") {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, runs := m.prebinding[uid]
+	if runs {
+		delete(m.prebinding, uid)
+		p.cancel(errors.New("preempted by " + by))
+	}
+	return runs
+}
