@@ -75,7 +75,7 @@ func newEdit(c *frame.CLI) *cobra.Command {
 // addFormat adds the flags that say how an object looks in the editor, which is YAML by
 // default, and how the result is printed.
 func (e *editOptions) addFormat(cmd *cobra.Command) {
-	e.Printing.AddChecked(cmd)
+	e.Printing.Add(cmd.Flags()) // the editor has formats of its own
 	cmd.Flags().Lookup("output").Usage = "Output format, in the editor too. One of: (" + strings.Join(editor.Formats, ", ") + ")"
 }
 

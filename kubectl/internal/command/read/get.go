@@ -115,7 +115,7 @@ func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
 	return frame.UsageError(cmd, "Required resource not specified.\nUse \"%[1]s explain <resource>\" for a detailed description of that resource (e.g. %[1]s explain pods).", c.Name)
 }
 
-// objects prints whole objects: a single one as it is, several as a List.
+// objects prints whole objects: a single one as it is, several as a List, which may be empty.
 func (g *getOptions) objects(ctx context.Context, targets []lookup.Target) error {
 	p, err := printer.New(g.Options)
 	if err != nil {
@@ -144,8 +144,8 @@ func (g *getOptions) objects(ctx context.Context, targets []lookup.Target) error
 	switch {
 	case single && len(all.Items) == 1:
 		err = p.Print(g.Out, &all.Items[0])
-	case len(failed) > 0 && len(all.Items) == 0, single:
-	default:
+	case single:
+	default: // also where nothing could be read, for programs that read the list
 		err = p.Print(g.Out, all)
 	}
 	return errors.Join(append(failed, err)...)
