@@ -60,7 +60,7 @@ func (o *objects) request(ctx context.Context, q remoteRequest, name string, int
 	q.user = aggregatorUser
 	response, body, err := o.aggregator.send(ctx, o.remote, q)
 	if err != nil {
-		return o.refusalError(response, body, name, err)
+		return refusalError(response, body, name, err)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("decode the answer for %s: %w", q.path, err)
@@ -70,7 +70,7 @@ func (o *objects) request(ctx context.Context, q remoteRequest, name string, int
 
 // refusalError is the error for a refusal. An object counts as not found only if the
 // server says so about the object: a 404 for the path itself proves nothing.
-func (o *objects) refusalError(response *http.Response, body []byte, name string, err error) error {
+func refusalError(response *http.Response, body []byte, name string, err error) error {
 	if response == nil {
 		return err
 	}

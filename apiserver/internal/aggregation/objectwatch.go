@@ -30,7 +30,7 @@ func (o *objects) Watch(ctx context.Context, namespace string, options registry.
 	if response.StatusCode != http.StatusOK {
 		defer response.Body.Close()
 		reason, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-		return nil, o.refusalError(response, reason, "", fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode))
+		return nil, refusalError(response, reason, "", fmt.Errorf("bad status from %s: %d", response.Request.URL, response.StatusCode))
 	}
 	return watcher{response.Body}, nil
 }

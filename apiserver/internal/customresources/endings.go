@@ -32,7 +32,7 @@ func newEndings(ctx context.Context, d *Definitions) *endings {
 func (x *endings) begin(e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.names[e.name] || !x.definitions.hasFinalizer(e) {
+	if x.names[e.name] || !hasFinalizer(e) {
 		return
 	}
 	x.names[e.name] = true

@@ -178,7 +178,7 @@ func (d *Definitions) deleteInstances(ctx context.Context, e *entry) error {
 }
 
 // hasFinalizer reports whether the definition still has the finalizer.
-func (d *Definitions) hasFinalizer(e *entry) bool {
+func hasFinalizer(e *entry) bool {
 	def, err := e.decodeDefinition()
 	return err != nil || slices.Contains(def.Finalizers, customresourcedefinition.Finalizer)
 }

@@ -22,7 +22,7 @@ func meta(label, value string) metav1.ObjectMeta {
 }
 
 //nolint:staticcheck // old clients still use Endpoints
-func (r *Reconciler) newEndpoints(alive []netip.AddrPort) *corev1.Endpoints {
+func newEndpoints(alive []netip.AddrPort) *corev1.Endpoints {
 	// The slice is written here, too, so no controller should mirror this object.
 	e := &corev1.Endpoints{ObjectMeta: meta(discoveryv1.LabelSkipMirror, "true")}
 	if len(alive) == 0 {

@@ -43,7 +43,7 @@ func (o *garbageCollector) collect(ctx context.Context, k *kind, key informer.Ke
 	case len(leaving) == 0:
 		return nil
 	case len(of[ownerStays]) > 0:
-		return o.removeOwnerReferences(ctx, k, key, object.uid, leaving)
+		return removeOwnerReferences(ctx, k, key, object.uid, leaving)
 	case len(of[ownerWaits]) > 0:
 		return o.deleteInForeground(ctx, k, key, object)
 	}
@@ -100,7 +100,7 @@ func (o *garbageCollector) deleteInForeground(ctx context.Context, k *kind, key 
 	}
 	for d := range dependents {
 		if o.awaitsDependents(d) {
-			if err := o.clearBlockOwnerDeletion(ctx, k, key, object.uid); err != nil {
+			if err := clearBlockOwnerDeletion(ctx, k, key, object.uid); err != nil {
 				return err
 			}
 			break
@@ -169,7 +169,7 @@ func (o *garbageCollector) deleteAfterDependents(ctx context.Context, k *kind, k
 	if held {
 		return nil // looked at again when the last of them is gone
 	}
-	return o.removeFinalizer(ctx, k, key, object)
+	return removeFinalizer(ctx, k, key, object)
 }
 
 // orphanDependents removes an object from its dependents' owners, and releases it.
@@ -179,14 +179,14 @@ func (o *garbageCollector) orphanDependents(ctx context.Context, k *kind, key in
 		if of == nil {
 			return fmt.Errorf("the dependent %s %s can't be reached", d.kind, d.key)
 		}
-		if err := o.removeOwnerReferences(ctx, of, d.key, "", []types.UID{object.uid}); err != nil {
+		if err := removeOwnerReferences(ctx, of, d.key, "", []types.UID{object.uid}); err != nil {
 			return err
 		}
 	}
-	return o.removeFinalizer(ctx, k, key, object)
+	return removeFinalizer(ctx, k, key, object)
 }
 
-func (o *garbageCollector) removeFinalizer(ctx context.Context, k *kind, key informer.Key, object owned) error {
+func removeFinalizer(ctx context.Context, k *kind, key informer.Key, object owned) error {
 	return k.change(ctx, target{key, object.uid}, "release the owner", func(current core.Object) {
 		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), func(f string) bool { return f == object.finalizer }))
 	})
@@ -194,14 +194,14 @@ func (o *garbageCollector) removeFinalizer(ctx context.Context, k *kind, key inf
 
 // removeOwnerReferences removes the references to owners from a dependent; an empty uid means
 // whichever object has the name.
-func (o *garbageCollector) removeOwnerReferences(ctx context.Context, k *kind, key informer.Key, uid types.UID, owners []types.UID) error {
+func removeOwnerReferences(ctx context.Context, k *kind, key informer.Key, uid types.UID, owners []types.UID) error {
 	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
 		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
 // clearBlockOwnerDeletion makes an object no longer block its owners.
-func (o *garbageCollector) clearBlockOwnerDeletion(ctx context.Context, k *kind, key informer.Key, uid types.UID) error {
+func clearBlockOwnerDeletion(ctx context.Context, k *kind, key informer.Key, uid types.UID) error {
 	return k.change(ctx, target{key, uid}, "let the dependent hold up nobody", func(current core.Object) {
 		references := slices.Clone(current.GetOwnerReferences())
 		for i := range references {

@@ -92,7 +92,7 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 	all := n.namespacedResources()
 	for _, r := range all {
 		if r.Info().Resource == core.Pods {
-			left.counterFor(r)(n.deleteResource(ctx, r, namespace))
+			left.counterFor(r)(deleteResource(ctx, r, namespace))
 		}
 	}
 	if len(left.objects)+len(left.failures) > 0 {
@@ -105,14 +105,14 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 	}
 	for _, r := range all {
 		if r.Info().Resource != core.Pods {
-			left.counterFor(r)(n.deleteResource(ctx, r, namespace))
+			left.counterFor(r)(deleteResource(ctx, r, namespace))
 		}
 	}
 	return left
 }
 
 // deleteResource deletes all objects of a resource, and returns those that remain.
-func (n *namespaces) deleteResource(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
+func deleteResource(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
 	background := metav1.DeletePropagationBackground
 	_, err := r.DeleteCollection(ctx, namespace, registry.Admission{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -57,7 +57,7 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	case errors.Is(err, context.Canceled):
 		return apierrors.NewTimeoutError("the request was given up before it was complete", 0)
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return s.noAnswer(verb)
+		return noAnswer(verb)
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than etcd takes")
 	}
@@ -113,7 +113,7 @@ func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
 // noAnswer is the error for a call that etcd did not answer. A read can
 // simply be tried again, and clients do that by themselves; whether a write
 // happened is unknown.
-func (s *Store[T]) noAnswer(verb string) error {
+func noAnswer(verb string) error {
 	switch verb {
 	case "get", "list", "watch":
 		err := apierrors.NewServiceUnavailable("etcd does not answer")

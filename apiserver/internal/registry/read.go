@@ -70,7 +70,7 @@ func (s *Store[T]) List(ctx context.Context, namespace string, o ListOptions) (L
 	if err != nil {
 		return List{}, s.listError(err, page.Prefix, o, plan)
 	}
-	return s.answer(page.Prefix, found)
+	return answer(page.Prefix, found)
 }
 
 func (s *Store[T]) readPage(ctx context.Context, page cache.Page, plan listPlan) (cache.List, error) {
@@ -108,7 +108,7 @@ func (s *Store[T]) listError(err error, prefix string, o ListOptions, plan listP
 	return expired
 }
 
-func (s *Store[T]) answer(prefix string, found cache.List) (List, error) {
+func answer(prefix string, found cache.List) (List, error) {
 	list := List{
 		Items:           make([]Encoded, len(found.Entries)),
 		ResourceVersion: strconv.FormatInt(found.Revision, 10),

@@ -130,7 +130,7 @@ func (f Files) Decode(name string, kind Kind, into any) (found bool, err error) 
 	if header.Kind != kind.Kind || !slices.Contains(kind.Versions, header.APIVersion) {
 		return true, fmt.Errorf("configuration of %s: is a %s of %q, and must be a %s of %s", name, header.Kind, header.APIVersion, kind.Kind, strings.Join(kind.Versions, " or "))
 	}
-	return true, f.strict(name, fields, into)
+	return true, strict(name, fields, into)
 }
 
 // DecodeBare decodes the configuration of a plugin that has neither apiVersion
@@ -146,7 +146,7 @@ func (f Files) DecodeBare(name string, into any) (found bool, err error) {
 	return true, nil
 }
 
-func (Files) strict(name string, fields map[string]json.RawMessage, into any) error {
+func strict(name string, fields map[string]json.RawMessage, into any) error {
 	content, err := json.Marshal(fields)
 	if err == nil {
 		err = yaml.UnmarshalStrict(content, into)

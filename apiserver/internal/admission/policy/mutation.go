@@ -47,7 +47,7 @@ func (m *Mutating) mutate(ctx context.Context, c mutationTarget, by *mutation) e
 	}
 	var changed core.Object
 	if by.kind == admissionregistrationv1.PatchTypeJSONPatch {
-		changed, err = m.applyPatch(ctx, value, c)
+		changed, err = applyPatch(ctx, value, c)
 	} else {
 		changed, err = m.mergeConfiguration(ctx, value, c)
 	}
@@ -93,7 +93,7 @@ func (m *Mutating) mergeConfiguration(ctx context.Context, value ref.Val, c muta
 
 // applyPatch returns the object after the operations of a JSON patch, nil if one of its
 // tests fails.
-func (m *Mutating) applyPatch(ctx context.Context, value ref.Val, c mutationTarget) (core.Object, error) {
+func applyPatch(ctx context.Context, value ref.Val, c mutationTarget) (core.Object, error) {
 	patch, err := operations(value)
 	if err != nil {
 		return nil, &mutationError{fmt.Errorf("JSON Patch: %w", err)}

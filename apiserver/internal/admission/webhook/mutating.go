@@ -68,7 +68,7 @@ func (m *Mutating) callAndApply(ctx context.Context, i *invocation) error {
 		return nil
 	}
 	changed := false
-	defer func() { m.annotateMutation(ctx, i, changed) }() // also of those that fail or refuse
+	defer func() { annotateMutation(ctx, i, changed) }() // also of those that fail or refuse
 	start := m.Clock.Now()
 	response, err := m.call(ctx, i, of)
 	request.Spent(ctx, request.MutatingWebhooks, m.Clock.Since(start))
@@ -121,12 +121,12 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	m.annotatePatch(ctx, i, patch)
+	annotatePatch(ctx, i, patch)
 	return i.request.Replace(obj)
 }
 
 // annotateMutation adds to the audit event whether a webhook has changed the object.
-func (m *Mutating) annotateMutation(ctx context.Context, i *invocation, changed bool) {
+func annotateMutation(ctx context.Context, i *invocation, changed bool) {
 	value, err := json.Marshal(struct {
 		Configuration string `json:"configuration"`
 		Webhook       string `json:"webhook"`
@@ -140,7 +140,7 @@ func (m *Mutating) annotateMutation(ctx context.Context, i *invocation, changed 
 
 // annotatePatch adds a webhook's patch to the audit event, but only if the
 // event contains the object too: the patch may hold secrets.
-func (m *Mutating) annotatePatch(ctx context.Context, i *invocation, patch library.Patch) {
+func annotatePatch(ctx context.Context, i *invocation, patch library.Patch) {
 	value, err := json.Marshal(struct {
 		Configuration string        `json:"configuration"`
 		Webhook       string        `json:"webhook"`
