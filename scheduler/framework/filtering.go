@@ -122,16 +122,16 @@ func (p *Profile) RunFiltersWithNominatedPods(ctx context.Context, others []*Pod
 // own copies.
 func (p *Profile) RunAddPod(ctx context.Context, state *CycleState, pod, added *PodInfo, node *NodeInfo) *Status {
 	node.AddPod(added)
-	return p.extend(state, func(e PreFilterExtensions) *Status { return e.AddPod(ctx, state, pod, added, node) })
+	return extend(state, func(e PreFilterExtensions) *Status { return e.AddPod(ctx, state, pod, added, node) })
 }
 
 // RunRemovePod takes a pod from a node of a what-if.
 func (p *Profile) RunRemovePod(ctx context.Context, state *CycleState, pod, removed *PodInfo, node *NodeInfo) *Status {
 	node.RemovePod(removed.Pod.UID)
-	return p.extend(state, func(e PreFilterExtensions) *Status { return e.RemovePod(ctx, state, pod, removed, node) })
+	return extend(state, func(e PreFilterExtensions) *Status { return e.RemovePod(ctx, state, pod, removed, node) })
 }
 
-func (p *Profile) extend(state *CycleState, call func(PreFilterExtensions) *Status) *Status {
+func extend(state *CycleState, call func(PreFilterExtensions) *Status) *Status {
 	for _, plugin := range state.extensions {
 		if status := call(plugin); !status.IsSuccess() {
 			return AsError(fmt.Errorf("running PreFilter plugin %q in a what-if: %w", plugin.Name(), status.Err()))

@@ -69,7 +69,7 @@ func (a *attempt) waitOnPermit(ctx context.Context, waiting *waitingpods.Pod) {
 		a.bindInSlot(ctx)
 	default:
 		a.unreserve(ctx)
-		a.handleFailure(a.rejection(status))
+		a.handleFailure(rejection(status))
 	}
 }
 
@@ -108,7 +108,7 @@ func (a *attempt) preBind(ctx context.Context) bool {
 		return false
 	}
 	a.unreserve(ctx)
-	a.handleFailure(a.rejection(status))
+	a.handleFailure(rejection(status))
 	return false
 }
 

@@ -25,7 +25,7 @@ func (a *attempt) unreserve(ctx context.Context) {
 }
 
 // rejection turns a plugin's refusal after a node was chosen into an error.
-func (a *attempt) rejection(status *framework.Status) error {
+func rejection(status *framework.Status) error {
 	if !status.IsRejected() {
 		return status.Err()
 	}

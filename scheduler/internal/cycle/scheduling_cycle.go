@@ -126,7 +126,7 @@ func (a *attempt) reserveAndPermit(ctx context.Context) (map[string]time.Duratio
 		a.points.observe(a.profile, "Permit", status, begun)
 	}
 	if !status.IsSuccess() {
-		return nil, a.rejection(status)
+		return nil, rejection(status)
 	}
 	return waits, nil
 }

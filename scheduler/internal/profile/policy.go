@@ -298,7 +298,7 @@ func (c *conversion) configuration(p *policy) (*configv1.KubeSchedulerConfigurat
 		filters := slices.Contains(c.filters, d.Name)
 		off := configv1.Plugin{Name: d.Name}
 		switch {
-		case !c.decides(d.Name):
+		case !decides(d.Name):
 			continue
 		case !filters && !scores:
 			plugins.MultiPoint.Disabled = append(plugins.MultiPoint.Disabled, off)
@@ -348,7 +348,7 @@ func (c *conversion) arguments(p *policy) map[string]any {
 }
 
 // decides reports whether a plugin is one that policies are about.
-func (*conversion) decides(plugin string) bool {
+func decides(plugin string) bool {
 	for _, filters := range predicatePlugins {
 		if slices.Contains(filters, plugin) {
 			return true

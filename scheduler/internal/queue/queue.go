@@ -154,7 +154,7 @@ func (q *Queue) activate(it *item, event string) {
 	it.part = inActive
 	q.activeQ.add(it)
 	q.count(inActive, event)
-	q.signal(q.wake)
+	signal(q.wake)
 }
 
 func (q *Queue) update(ctx context.Context, it *item, pod *core.Pod) {

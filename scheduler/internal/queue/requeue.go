@@ -135,12 +135,12 @@ func (q *Queue) place(it *item, strategy queueingStrategy, event string) {
 	behind := &q.errorBackoffQ
 	if !it.errored {
 		behind = &q.backoffQ
-		q.signal(q.wake)
+		signal(q.wake)
 	}
 	behind.add(it)
 	q.count(inBackoff, event)
 	if behind.peek() == it { // else it is not the next whose time is over
-		q.signal(q.rearm)
+		signal(q.rearm)
 	}
 }
 
@@ -240,7 +240,7 @@ func (q *Queue) count(to part, event string) {
 }
 
 // signal leaves a mark in a channel of one place.
-func (q *Queue) signal(c chan struct{}) {
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -46,7 +46,7 @@ func (q *Queue) join(groups map[string]*unschedulableGroup, it *item) {
 	}
 	it.element = it.waits.pods.PushBack(it)
 	if it.waits.pods.Len() == 1 { // else others are flushed before it
-		q.signal(q.rearm)
+		signal(q.rearm)
 	}
 }
 
