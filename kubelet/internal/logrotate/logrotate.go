@@ -143,7 +143,7 @@ func (r *Rotator) reopen(ctx context.Context, id, _ string) error {
 // rotate moves one log aside. Older ones are compressed and thinned out before
 // that, so that a full disk gets room first.
 func (r *Rotator) rotate(ctx context.Context, id, path string) error {
-	older, err := r.olderLogs(path)
+	older, err := olderLogs(path)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func asideAt(path, log string) (at time.Time, ours bool) {
 // interrupted rotation are removed. Files that somebody else put beside them
 // (1.log.bak) are left alone, because their names say nothing about their age, and so
 // are links, pipes and directories, which no rotation makes.
-func (r *Rotator) olderLogs(path string) ([]string, error) {
+func olderLogs(path string) ([]string, error) {
 	dir, name := filepath.Split(path)
 	entries, err := os.ReadDir(dir)
 	if err != nil {

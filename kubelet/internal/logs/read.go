@@ -102,7 +102,7 @@ func (l *Log) Read(ctx context.Context, out io.Writer, o Options) error {
 	if errors.Is(err, errLimit) {
 		err = nil
 	}
-	return errors.Join(err, l.flush(w, o))
+	return errors.Join(err, flush(w, o))
 }
 
 func (l *Log) seek(o Options) error {
@@ -123,7 +123,7 @@ func (l *Log) seek(o Options) error {
 	return nil
 }
 
-func (l *Log) flush(w *writer, o Options) error {
+func flush(w *writer, o Options) error {
 	if err := w.out.Flush(); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (l *Log) follow(ctx context.Context, lines *lines, w *writer, o Options) er
 		if err := l.drain(ctx, lines, w); err != nil {
 			return err
 		}
-		if err := l.flush(w, o); err != nil {
+		if err := flush(w, o); err != nil {
 			return err
 		}
 		next, err := follower.wait(ctx)

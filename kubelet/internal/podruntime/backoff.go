@@ -49,7 +49,7 @@ func (s *podSync) applyBackOff(starts []podactions.Start) {
 }
 
 // due returns the starts whose back-off has expired.
-func (s *podSync) due(starts []podactions.Start) []podactions.Start {
+func due(starts []podactions.Start) []podactions.Start {
 	return slices.DeleteFunc(slices.Clone(starts), func(c podactions.Start) bool { return c.BackOff > 0 })
 }
 

@@ -25,7 +25,7 @@ func (s *podSync) sandbox(a podactions.Actions) bool {
 		s.fail(err)
 		return false
 	}
-	for _, c := range s.due(a.Start) {
+	for _, c := range due(a.Start) {
 		if s.images[c.Name] == nil {
 			s.images[c.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureImage(c) })
 			s.pullVolumes(c)

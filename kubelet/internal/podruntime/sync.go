@@ -104,7 +104,7 @@ func (s *podSync) step() (again bool) {
 	if !s.resizeContainers(actions.Resize) {
 		return false
 	}
-	if !actions.CreateSandbox && len(s.due(actions.Start)) == 0 {
+	if !actions.CreateSandbox && len(due(actions.Start)) == 0 {
 		return false
 	}
 	if !s.sandbox(actions) {
@@ -213,7 +213,7 @@ func (s *podSync) isInit(name string) bool {
 // endContainers ends single containers in parallel, and reads how they ended.
 func (s *podSync) endContainers(a podactions.Actions) bool {
 	var g errgroup.Group
-	restarts, together := s.due(a.Start), ending{pace: newPace()}
+	restarts, together := due(a.Start), ending{pace: newPace()}
 	for _, kill := range a.Kill {
 		g.Go(func() error {
 			if err := s.killContainer(s.ctx, s.pod, kill, together, nil); err != nil {
@@ -272,7 +272,7 @@ func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 		return false
 	}
 	var beside []podactions.Start
-	for _, c := range s.due(starts) {
+	for _, c := range due(starts) {
 		if c.Kind == podactions.Regular {
 			beside = append(beside, c)
 			continue

@@ -172,7 +172,7 @@ func (r *Records) check(image, id string, passes func() []credential.Credential)
 		return MustPull
 	}
 	for _, pass := range passes() { // which may take a while
-		if r.isGood(noted, pass) {
+		if isGood(noted, pass) {
 			r.learn(image, id, noted, pass)
 			return ByRecord
 		}
@@ -189,7 +189,7 @@ func (r *Records) Count() (intents, records int, err error) {
 
 // isGood tells whether a pass is one of those that pulled an image: the same secret,
 // even if its content was renewed, or another one with the same content.
-func (r *Records) isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Credential) bool {
+func isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Credential) bool {
 	if a := pass.Account; a != nil {
 		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
 	}
