@@ -49,7 +49,7 @@ const answerWithin = 5 * time.Second
 
 // Checks looks at the machine.
 func (m *Machine) Checks(ctx context.Context) []Check {
-	checks := []Check{m.checkRoot()}
+	checks := []Check{checkRoot()}
 	answers, network := m.checkRuntime(ctx)
 	checks = append(checks, answers...)
 	checks = append(checks, m.checkPlugins(network.Plugins), m.checkPort(), m.checkSwap(),
@@ -59,7 +59,7 @@ func (m *Machine) Checks(ctx context.Context) []Check {
 	return checks
 }
 
-func (m *Machine) checkRoot() Check {
+func checkRoot() Check {
 	if os.Geteuid() != 0 {
 		return fail("root", "run it as root (sudo)", "not root")
 	}

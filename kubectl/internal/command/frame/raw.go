@@ -31,7 +31,7 @@ func (r *Raw) Add(cmd *cobra.Command, method, does string) {
 // Run sends the one file, if there is one, and prints the answer as it arrives:
 // it may be a watch, or a container's endless output.
 func (r *Raw) Run(cmd *cobra.Command, files []string) error {
-	if err := r.check(cmd, files); err != nil {
+	if err := check(cmd, files); err != nil {
 		return err
 	}
 	address, err := url.ParseRequestURI(r.URI)
@@ -66,7 +66,7 @@ func (r *Raw) read(file string) ([]byte, error) {
 }
 
 // check refuses what would have no effect.
-func (r *Raw) check(cmd *cobra.Command, files []string) error {
+func check(cmd *cobra.Command, files []string) error {
 	for _, file := range files {
 		switch {
 		case len(files) > 1:

@@ -94,7 +94,7 @@ func (r *runOptions) addAttachFlags(cmd *cobra.Command) {
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds that --rm gives the pod to terminate gracefully. Ignored if negative.")
 	fs.BoolVar(&r.force, "force", false, "If true, --rm removes the pod at once.")
 	r.cascade.Add(fs, `What becomes of the dependents of the pod that --rm deletes. `+send.CascadeUsage)
-	r.addIgnored(fs)
+	addIgnored(fs)
 	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
 	addDetachKeys(fs, &r.detach)
 	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
@@ -105,7 +105,7 @@ func (r *runOptions) addAttachFlags(cmd *cobra.Command) {
 
 // addIgnored adds the flags about files that kubectl's run has with those of deletion, and
 // ignores.
-func (r *runOptions) addIgnored(fs *pflag.FlagSet) {
+func addIgnored(fs *pflag.FlagSet) {
 	fs.StringSliceP("filename", "f", nil, "It has no effect, and none in kubectl: run makes one pod.")
 	fs.StringP("kustomize", "k", "", "It has no effect, and none in kubectl: run makes one pod.")
 	fs.BoolP("recursive", "R", false, "It has no effect, and none in kubectl: run makes one pod.")
