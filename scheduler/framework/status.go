@@ -49,8 +49,11 @@ func NewStatus(code Code, reasons ...string) *Status {
 	return &Status{code: code, reasons: reasons}
 }
 
-// AsError returns an Error status that keeps its cause.
+// AsError returns an Error status that keeps its cause; nil, which is success, without one.
 func AsError(err error) *Status {
+	if err == nil {
+		return nil
+	}
 	return &Status{code: Error, reasons: []string{err.Error()}, err: err}
 }
 

@@ -140,11 +140,8 @@ func (a *attempt) bind(ctx context.Context) {
 		return
 	}
 	begun := a.Clock.Now()
-	status, err := (*framework.Status)(nil), a.bindUntilKnown(ctx)
-	if err != nil {
-		status = framework.AsError(err)
-	}
-	a.points.observe(a.profile, "Bind", status, begun)
+	err := a.bindUntilKnown(ctx)
+	a.points.observe(a.profile, "Bind", framework.AsError(err), begun)
 	switch {
 	case errors.Is(err, errLeaving):
 		a.abandon(ctx)

@@ -196,11 +196,7 @@ func (p *placer) findFeasibleNodes(ctx context.Context, s *search, nodes []*fram
 	if evaluated, err = p.findNodesThatPassFilters(ctx, s, nodes); err == nil && len(nodes) > 0 {
 		p.feasible, err = p.extenders.Filter(ctx, s.pod.Pod, p.gather(nodes), s.fit.RefuseNode)
 	}
-	var status *framework.Status
-	if err != nil {
-		status = framework.AsError(err)
-	}
-	p.points.observe(s.profile, "Filter", status, began)
+	p.points.observe(s.profile, "Filter", framework.AsError(err), began)
 	return evaluated, err
 }
 
