@@ -53,7 +53,7 @@ func (q *Queue) reconsider(ctx context.Context, it *item, event string) {
 func (q *Queue) wakeGated(event framework.ClusterEvent) {
 	var helped []*item
 	for _, w := range q.gatedPods {
-		if !w.concerns(q.queueingHintMap, event) {
+		if !q.concerns(w, event) {
 			continue
 		}
 		for e := w.pods.Front(); e != nil; e = e.Next() {

@@ -23,7 +23,7 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent) {
 		q.inFlightEvents.add(event)
 	}
 	for _, w := range q.unschedulablePods {
-		if !w.concerns(q.queueingHintMap, event) {
+		if !q.concerns(w, event) {
 			continue
 		}
 		for e := w.pods.Front(); e != nil; {
@@ -97,10 +97,16 @@ func (q *Queue) isEventRelevant(it *item, event framework.ClusterEvent) queueing
 
 // interested reports whether a plugin that rejected the pod waits for event.
 func (q *Queue) interested(it *item, plugin string, event framework.ClusterEvent) bool {
-	registered, known := q.queueingHintMap[it.profile.SchedulerName][plugin]
-	return !known || registered == nil || slices.ContainsFunc(registered, func(i framework.ClusterEventWithHint) bool {
+	return q.registered(it.profile.SchedulerName, plugin, func(i framework.ClusterEventWithHint) bool {
 		return i.IsAbout(event) && (i.QueueingHintFn == nil || q.hint(i, it, plugin, event))
 	})
+}
+
+// registered reports whether a plugin has registered an event that is meant. One that has not
+// said for which events it waits, waits for all.
+func (q *Queue) registered(profile, plugin string, meant func(framework.ClusterEventWithHint) bool) bool {
+	events := q.queueingHintMap[profile][plugin]
+	return events == nil || slices.ContainsFunc(events, meant)
 }
 
 // hint asks what a plugin registered for the event.

@@ -19,21 +19,10 @@ type unschedulableGroup struct {
 	pods    *list.List // of *item, the longest waiting first
 }
 
-// concerns reports whether event is of a kind that one of the plugins waits for.
-func (w *unschedulableGroup) concerns(hintMap map[string]map[string][]framework.ClusterEventWithHint, event framework.ClusterEvent) bool {
-	if len(w.plugins) == 0 {
-		return true
-	}
-	for _, plugin := range w.plugins {
-		registered, known := hintMap[w.profile][plugin]
-		if !known || registered == nil {
-			return true
-		}
-		if slices.ContainsFunc(registered, func(i framework.ClusterEventWithHint) bool { return i.IsAbout(event) }) {
-			return true
-		}
-	}
-	return false
+// concerns reports whether event is of a kind that one of the group's plugins waits for.
+func (q *Queue) concerns(w *unschedulableGroup, event framework.ClusterEvent) bool {
+	isMeant := func(i framework.ClusterEventWithHint) bool { return i.IsAbout(event) }
+	return len(w.plugins) == 0 || slices.ContainsFunc(w.plugins, func(plugin string) bool { return q.registered(w.profile, plugin, isMeant) })
 }
 
 // join adds a pod to the group of its plugins, as the last.
