@@ -225,10 +225,10 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		}, clock, logger)
 	}
 	s.assembleCycle(options, configuration, profiles, api)
-	return s, s.elect(options, host)
+	return s, s.newElector(options, host)
 }
 
-// assembleCycle makes the queue, the cycle that serves it, and what explains both.
+// assembleCycle makes the queue, the cycle that serves it, and what explains and measures both.
 func (s *parts) assembleCycle(options *config.Options, configuration *profile.Configuration, profiles map[string]*framework.Profile, api apiPods) {
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: s.clock, FlushAfter: options.FlushAfter,
@@ -243,6 +243,10 @@ func (s *parts) assembleCycle(options *config.Options, configuration *profile.Co
 		Clock: s.clock, Logger: s.logger, Metrics: s.metrics,
 	}
 	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api, Extenders: s.extenders}
+	s.gauges = metrics.Gauges{
+		Pending: s.queue.Pending, Unschedulable: s.queue.Unschedulable, Inflight: s.queue.Inflight, CacheSizes: s.cache.Sizes,
+		Leading: func() bool { return true }, Lease: options.Election.Name,
+	}
 }
 
 // newNamespaces returns a store of namespaces that calls told for those whose labels
@@ -291,11 +295,8 @@ func (s *parts) services(plugins map[string]framework.Factory) profile.Services 
 	}
 }
 
-func (s *parts) elect(options *config.Options, host string) error {
-	s.gauges = metrics.Gauges{
-		Pending: s.queue.Pending, Unschedulable: s.queue.Unschedulable, Inflight: s.queue.Inflight, CacheSizes: s.cache.Sizes,
-		Leading: func() bool { return true }, Lease: options.Election.Name,
-	}
+// newElector makes the elector, if schedulers are to elect their leader, and has others ask it.
+func (s *parts) newElector(options *config.Options, host string) error {
 	if !options.Election.Enabled {
 		return nil
 	}
