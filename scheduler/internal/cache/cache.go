@@ -25,7 +25,7 @@ type Cache struct {
 
 	mu         sync.Mutex
 	nodes      map[string]*node
-	newest     *node // head of the list in the order of changes
+	byChange   *list.List // of *node, the one that changed last first
 	pods       map[types.UID]*pod
 	assumed    int
 	expiring   *list.List // of *pod, the soonest first
@@ -35,10 +35,9 @@ type Cache struct {
 	nodeSet    int64 // grows when a node comes, goes, or moves to another zone
 }
 
-// node is an entry of the list that is ordered by change, the newest first.
 type node struct {
-	info       framework.NodeInfo // its Generation is that of the cache when it changed last
-	prev, next *node
+	info    framework.NodeInfo // its Generation is that of the cache when it changed last
+	element *list.Element      // in byChange
 }
 
 type pod struct {
@@ -53,7 +52,7 @@ type pod struct {
 func New(clock clock.PassiveClock, expiry time.Duration) *Cache {
 	return &Cache{
 		clock: clock, expiry: expiry,
-		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, expiring: list.New(),
+		nodes: map[string]*node{}, byChange: list.New(), pods: map[types.UID]*pod{}, expiring: list.New(),
 		images: images{byName: map[string]*framework.Image{}},
 	}
 }
@@ -235,6 +234,7 @@ func (c *Cache) entry(name string) *node {
 	entry, known := c.nodes[name]
 	if !known {
 		entry = &node{}
+		entry.element = c.byChange.PushFront(entry)
 		c.nodes[name] = entry
 	}
 	return entry
@@ -244,33 +244,12 @@ func (c *Cache) entry(name string) *node {
 func (c *Cache) changed(entry *node) {
 	c.generation++
 	entry.info.Generation = c.generation
-	if c.newest == entry {
-		return
-	}
-	c.unlink(entry)
-	entry.next = c.newest
-	if c.newest != nil {
-		c.newest.prev = entry
-	}
-	c.newest = entry
-}
-
-func (c *Cache) unlink(entry *node) {
-	if entry.prev != nil {
-		entry.prev.next = entry.next
-	}
-	if entry.next != nil {
-		entry.next.prev = entry.prev
-	}
-	if c.newest == entry {
-		c.newest = entry.next
-	}
-	entry.prev, entry.next = nil, nil
+	c.byChange.MoveToFront(entry.element)
 }
 
 func (c *Cache) dropIfEmpty(name string, entry *node) {
 	if entry.info.Node == nil && len(entry.info.Pods) == 0 && len(entry.info.Images) == 0 {
-		c.unlink(entry)
+		c.byChange.Remove(entry.element)
 		delete(c.nodes, name)
 	}
 }

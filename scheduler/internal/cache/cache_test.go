@@ -250,8 +250,8 @@ func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 		if len(c.nodes) != 1 || len(c.pods) != 0 {
 			t.Errorf("%s: %d nodes and %d pods are known", name, len(c.nodes), len(c.pods))
 		}
-		for entry := c.newest; entry != nil; entry = entry.next {
-			if entry.info.Name() != "other" {
+		for e := c.byChange.Front(); e != nil; e = e.Next() {
+			if e.Value.(*node).info.Name() != "other" {
 				t.Errorf("%s: a node that is gone is among the changed ones", name)
 			}
 		}

@@ -101,7 +101,8 @@ func (c *Cache) Update(s *Snapshot) {
 		return
 	}
 	affinity := false
-	for entry := c.newest; entry != nil && entry.info.Generation > s.generation; entry = entry.next {
+	for e := c.byChange.Front(); e != nil && e.Value.(*node).info.Generation > s.generation; e = e.Next() {
+		entry := e.Value.(*node)
 		if entry.info.Node == nil {
 			continue
 		}
