@@ -28,12 +28,10 @@ const (
 
 // Resources are a container's limits in the runtime's terms. Without a
 // limit of its own for cpu or memory it has the pod's, so that programs in it see
-// how much there is (KEP-2837).
+// how much there is (KEP-2837); without a request for cpu, its share is that of
+// its limit, the pod's included.
 func (m *Maker) Resources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
 	r := m.linuxResources(c.Resources.Requests, fieldpath.Limits(pod, c.Resources.Limits))
-	if c.Resources.Requests.Cpu().IsZero() && c.Resources.Limits.Cpu().IsZero() {
-		r.CpuShares = int64(cgroup.Shares(0)) // the pod's limit is no request of this container's
-	}
 	r.OomScoreAdj = m.oomScore(pod, c)
 	if m.OOMKillGroup {
 		r.Unified = map[string]string{"memory.oom.group": "1"}

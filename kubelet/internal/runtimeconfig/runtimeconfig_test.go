@@ -70,6 +70,9 @@ func TestSecurity(t *testing.T) {
 		{"image's name", corev1.SecurityContext{}, named, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
 			return s.RunAsUser == nil && s.RunAsUsername == "web"
 		}},
+		{"nobody said, with a group", corev1.SecurityContext{RunAsGroup: &user}, image.Present{}, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+			return s.RunAsUser != nil && s.RunAsUser.Value == 0 && s.RunAsUsername == "" && s.RunAsGroup.GetValue() == 1000
+		}},
 		{"own user", corev1.SecurityContext{RunAsUser: &user}, named, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
 			return s.RunAsUser.GetValue() == 1000 && s.RunAsUsername == ""
 		}},
@@ -150,6 +153,11 @@ func TestWhatANodeSaysOfLimits(t *testing.T) {
 	if r := m.Resources(pod, &c); r.CpuQuota != 100_000 || r.Unified != nil {
 		t.Errorf("%v", r)
 	}
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("2", "2Gi"), Requests: quantities("1", "1Gi")}
+	if r := m.Resources(pod, &core.Container{}); r.CpuQuota != 200_000 || r.CpuShares != 2048 || r.MemoryLimitInBytes != 2<<30 {
+		t.Errorf("with the pod's limits: %v", r)
+	}
+	pod.Spec.Resources = nil
 	m.NoCPUQuota, m.OOMKillGroup = true, true
 	if r := m.Resources(pod, &c); r.CpuQuota != 0 || r.CpuShares != 1024 || r.MemoryLimitInBytes != 1<<30 || r.Unified["memory.oom.group"] != "1" {
 		t.Errorf("%v", r)

@@ -86,10 +86,13 @@ func (m *Maker) linuxSecurity(pod *core.Pod, c *core.Container, present image.Pr
 		security.MaskedPaths, security.ReadonlyPaths = []string{}, []string{}
 	}
 	if e.RunAsUser == nil {
-		if present.UID != nil {
+		switch {
+		case present.UID != nil:
 			security.RunAsUser = int64Value(present.UID)
-		} else {
+		case present.Username != "":
 			security.RunAsUsername = present.Username
+		default: // root, by name: the runtime takes no group without a user
+			security.RunAsUser = int64Value(new(int64))
 		}
 	}
 	if e.Capabilities != nil {
