@@ -73,7 +73,7 @@ func (s *podSync) createContainer(c *containerStart) (err error) {
 	if c.config, err = s.containerConfig(c); err != nil {
 		return &startError{runtimestate.ReasonCreateContainerConfig, err}
 	}
-	err = s.pace.do(s.ctx, func() (err error) {
+	err = s.turn(c, func() (err error) {
 		if c.id, err = s.runtime.CreateContainer(context.WithoutCancel(s.ctx), s.sandboxID, c.config, s.config); err != nil {
 			s.count(ImageVolumesFailed, len(c.volumes))
 			return &startError{runtimestate.ReasonCreateContainer, err}
@@ -87,6 +87,17 @@ func (s *podSync) createContainer(c *containerStart) (err error) {
 	c.created = s.Clock.Now()
 	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeNormal, "Created", "Container created")
 	return nil
+}
+
+// turn makes the call that creates a container when it is its turn. containerd mounts an image for all
+// of a pod's containers in one place: of two at once, one finds the place taken, and the other may get
+// the empty directory below.
+func (s *podSync) turn(c *containerStart, create func() error) error {
+	paced := func() error { return s.pace.do(s.ctx, create) }
+	if len(c.volumes) == 0 {
+		return paced()
+	}
+	return s.mounting.do(s.ctx, paced)
 }
 
 // containerConfig returns the container's CRI configuration.

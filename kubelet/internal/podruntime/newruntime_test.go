@@ -68,6 +68,19 @@ func TestImagesAreVolumes(t *testing.T) {
 		t.Errorf("a subPath that is not there: %+v", r)
 	}
 
+	many := podWithImage("many", reference, "cat /data/model/weights; echo; "+forever)
+	for len(many.Spec.Containers) < 2*sideBySide {
+		c := *many.Spec.Containers[0].DeepCopy()
+		c.Name = fmt.Sprint("c", len(many.Spec.Containers))
+		many.Spec.Containers = append(many.Spec.Containers, c)
+	}
+	if r := b.sync(t, many, mounted("")); r.Err != nil || len(r.Status.Running()) != len(many.Spec.Containers) {
+		t.Fatalf("many at once: %v %v, %d run", r.Err, r.Waiting, len(r.Status.Running()))
+	}
+	for _, c := range many.Spec.Containers {
+		b.until(t, many, "in the log of "+c.Name, func(*runtimestate.PodStatus) bool { return b.log(t, many, c.Name, 0) == "heavy\n" })
+	}
+
 	none := podWithImage("none", registry.Reference("team/none:1"), forever)
 	r := b.sync(t, none, mounted(""))
 	if w := r.Waiting["main"]; w.Reason != image.ReasonErrPull || r.Err != nil || r.RetryAfter == 0 {

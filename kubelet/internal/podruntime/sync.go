@@ -27,7 +27,7 @@ import (
 // call: otherwise a half-made sandbox would be left behind.
 func (m *Manager) SyncPod(ctx context.Context, pod *core.Pod, status *runtimestate.PodStatus, o SyncOptions) SyncResult {
 	s := &podSync{
-		Manager: m, ctx: ctx, pod: pod, options: o, status: status, pace: newPace(),
+		Manager: m, ctx: ctx, pod: pod, options: o, status: status, pace: newPace(), mounting: make(pace, 1),
 		images: map[string]*future[image.Present]{}, volumes: map[string]*future[image.Present]{}, waiting: map[string]runtimestate.Waiting{},
 	}
 	var cancel context.CancelFunc
@@ -47,6 +47,7 @@ type podSync struct {
 	options SyncOptions
 
 	pace       pace            // of containers' creation and start
+	mounting   pace            // of the creation of those with image volumes
 	background sync.WaitGroup  // pulls, preparation, sandbox status
 	beside     context.Context // of pulls and preparation
 
