@@ -15,6 +15,7 @@ import (
 	"kctl/kubelet/internal/volume/emptydir"
 	"kctl/kubelet/internal/volume/hostpath"
 	"kctl/kubelet/internal/volume/keys"
+	"kctl/kubelet/internal/volume/mount"
 	"kctl/kubelet/internal/volume/projected"
 	"kctl/kubelet/internal/volume/secret"
 	"kctl/proto/core"
@@ -113,8 +114,22 @@ func pluginName(kind string) string {
 	return "kubernetes.io/" + kind
 }
 
-// inMemory are the kinds whose content must not be written to a disk.
-func inMemory(kind string) bool { return kind == "secret" || kind == "projected" }
+// inMemory are the kinds whose content must not be written to a disk, and downwardAPI, which upstream's
+// kubelet has there: one that takes the other's pods over mounts what it misses, and their containers
+// would keep the directory below.
+func inMemory(kind string) bool {
+	return kind == "secret" || kind == "projected" || kind == "downwardAPI"
+}
+
+// filledOnDisk says that an older kubelet has made a downwardAPI volume on the disk: the pod's containers
+// have that directory, and would not see one mounted over it.
+func filledOnDisk(kind, dir string) (bool, error) {
+	if kind != "downwardAPI" || !atomic.Complete(dir) {
+		return false, nil
+	}
+	inMemory, err := mount.IsTmpfs(dir)
+	return err == nil && !inMemory, err
+}
 
 // hasContent are the kinds whose content comes from the API and may change.
 func hasContent(kind string) bool {
@@ -141,7 +156,11 @@ func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volum
 		return err
 	}
 	around := &corev1.EmptyDirVolumeSource{} // upstream's kubelet puts the content into an emptyDir, too
-	if inMemory(kind) {
+	onDisk, err := filledOnDisk(kind, dir)
+	if err != nil {
+		return err
+	}
+	if inMemory(kind) && !onDisk {
 		around.Medium = corev1.StorageMediumMemory
 	}
 	if err := emptydir.SetUp(dir, pod, around, m.allocatable()); err != nil {

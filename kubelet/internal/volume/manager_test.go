@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
 )
@@ -41,7 +42,7 @@ func TestMountMakesEveryKind(t *testing.T) {
 	expectFile(t, "1", volumes, "kubernetes.io~projected/api/ca.crt")
 	expectFile(t, "ns", volumes, "kubernetes.io~projected/api/namespace")
 	for path, memory := range map[string]bool{
-		"kubernetes.io~secret/secret": true, "kubernetes.io~projected/api": true, "kubernetes.io~empty-dir/ram": true,
+		"kubernetes.io~secret/secret": true, "kubernetes.io~downward-api/info": true, "kubernetes.io~projected/api": true, "kubernetes.io~empty-dir/ram": true,
 		"kubernetes.io~empty-dir/scratch": false, "kubernetes.io~configmap/config": false,
 	} {
 		if is, err := mount.IsTmpfs(filepath.Join(volumes, path)); err != nil || is != memory {
@@ -138,9 +139,29 @@ func TestMountIsRetriedUntilComplete(t *testing.T) {
 	expectFile(t, "v", m.volumeDir(pod.UID, "configMap", "config"), "k")
 }
 
+// A downwardAPI volume that an older kubelet made on the disk stays there, where the pod's containers see it.
+func TestDownwardAPIStaysOnTheDisk(t *testing.T) {
+	needsMounts(t)
+	m := newManager(t, newStore())
+	pod := podWith(downwardVolume())
+	info := m.volumeDir(pod.UID, "downwardAPI", "info")
+	if err := os.MkdirAll(info, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := atomic.Write(info, atomic.Payload{"labels": {Data: []byte("old"), Mode: 0o644}}, atomic.Options{Now: m.config.Clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	mustMount(t, m, pod)
+	expectFile(t, `app="web"`, info, "labels")
+	if is, err := mount.IsTmpfs(info); is || err != nil {
+		t.Errorf("in memory: %t, %v", is, err)
+	}
+}
+
 // Run updates the content of running pods: from API objects within a minute,
 // from the pod itself right after its sync.
 func TestRunRefreshesContent(t *testing.T) {
+	needsMounts(t)
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
