@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,15 +24,18 @@ const (
 )
 
 // containerKey is one container of one pod in one version of its spec: a
-// changed spec is not held back for the failures of the previous one.
+// changed spec is not held back for the failures of the previous one, nor is a
+// container that is ended for a resize: if it ended well, it would be done.
 type containerKey struct {
-	pod  types.UID
-	name string
-	hash uint64
+	pod       types.UID
+	name      string
+	hash      uint64
+	resources string
 }
 
 func (s *podSync) key(c *core.Container) containerKey {
-	return containerKey{pod: s.pod.UID, name: c.Name, hash: runtimestate.HashContainer(c)}
+	resources, _ := json.Marshal(c.Resources) // which never fails
+	return containerKey{pod: s.pod.UID, name: c.Name, hash: runtimestate.HashContainer(c), resources: string(resources)}
 }
 
 // applyBackOff reports the containers whose back-off has not run out.
