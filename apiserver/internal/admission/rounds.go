@@ -2,9 +2,11 @@ package admission
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/proto/core"
 )
@@ -41,6 +43,9 @@ func (r *Rounds) ChangedSince(who string, object []byte) bool {
 // Replace makes obj, which is of the same type, the object being admitted.
 // Holders of the old one see the new content.
 func (a *Attributes) Replace(obj core.Object) error {
+	if free, ok := obj.(runtime.Unstructured); ok && !hasMetadata(free.UnstructuredContent()) {
+		return apierrors.NewInternalError(errors.New("system metadata was not initialized"))
+	}
 	if obj.GetNamespace() == "" { // if empty, the request's
 		obj.SetNamespace(a.Object.GetNamespace())
 	}
@@ -52,4 +57,11 @@ func (a *Attributes) Replace(obj core.Object) error {
 	}
 	reflect.ValueOf(a.Object).Elem().Set(reflect.ValueOf(obj).Elem())
 	return nil
+}
+
+// hasMetadata reports whether metadata can be written into the object: it has some, or none yet.
+func hasMetadata(content map[string]any) bool {
+	meta, given := content["metadata"]
+	_, isObject := meta.(map[string]any)
+	return isObject || !given
 }
