@@ -158,12 +158,16 @@ func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.
 		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision},
 	}
 	answer, err := s.direct.KV.Txn(ctx,
-		&pb.TxnRequest{Compare: []*pb.Compare{unchanged}, Success: []*pb.RequestOp{op}, Failure: otherwise}, anySize...)
+		&pb.TxnRequest{Compare: []*pb.Compare{unchanged}, Success: []*pb.RequestOp{op}, Failure: otherwise}, callOptions...)
 	return answer, clientv3.ContextError(ctx, err)
 }
 
-// anySize leaves the limit on message sizes to etcd.
-var anySize = []grpc.CallOption{grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32)}
+// callOptions are those of direct calls, as the client has them for its own: they leave the limit on
+// message sizes to etcd, and wait for a connection while an etcd restarts. Without one, nothing has
+// been sent, and there is nothing to be uncertain about.
+var callOptions = []grpc.CallOption{
+	grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.WaitForReady(true),
+}
 
 // explainRefusal returns the error for what a guarded transaction found instead.
 func (s *Store) explainRefusal(ctx context.Context, op, key string, answer *pb.TxnResponse) (storage.Object, error) {

@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -67,7 +66,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, revision int64) (stora
 // open opens the stream of a watch, which ends with ctx.
 func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
 	ctx = clientv3.WithRequireLeader(ctx)
-	stream, err := s.direct.Watches.Watch(ctx, append(anySize, grpc.WaitForReady(true))...)
+	stream, err := s.direct.Watches.Watch(ctx, callOptions...)
 	if err != nil {
 		return nil, wrapError("watch", prefix, clientv3.ContextError(ctx, err))
 	}
