@@ -26,7 +26,7 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 			}
 		}
 	}
-	sort := ""
+	sort, args := "", ""
 	for i := range c.Profiles {
 		name := *c.Profiles[i].SchedulerName
 		p, notes, err := build(&c.Profiles[i], plugins, services)
@@ -37,10 +37,25 @@ func (c *Configuration) Build(services Services) (map[string]*framework.Profile,
 			return nil, fmt.Errorf("profile %s: all profiles share one queue and must have the same queueSort plugin", name)
 		}
 		sort = p.QueueSort.Name()
+		own := argumentsOf(&c.Profiles[i], sort)
+		if i > 0 && own != args {
+			return nil, fmt.Errorf("profile %s: all profiles share one queue and must have the same arguments of %s", name, sort)
+		}
+		args = own
 		profiles[name] = p
 		c.Notes = append(c.Notes, notes...)
 	}
 	return profiles, nil
+}
+
+// argumentsOf are what a profile gives to a plugin.
+func argumentsOf(p *configv1.KubeSchedulerProfile, plugin string) string {
+	for _, config := range p.PluginConfig {
+		if config.Name == plugin {
+			return string(config.Args.Raw)
+		}
+	}
+	return ""
 }
 
 // builder makes each plugin of a profile once, however many points name it.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
@@ -176,8 +177,18 @@ func (c *Configuration) completeProfiles(share *int32) error {
 		if own := p.PercentageOfNodesToScore; own != nil && (*own < 0 || *own > 100) {
 			return invalid(fmt.Sprintf("profiles[%d].percentageOfNodesToScore", i), *own, "not in valid range [0-100]")
 		}
+		if set := queueSortOf(p); !equality.Semantic.DeepEqual(set, queueSortOf(&c.Profiles[0])) { // they share one queue
+			return invalid(fmt.Sprintf("profiles[%d].plugins.queueSort", i), set, "must be the same for all profiles")
+		}
 	}
 	return nil
+}
+
+func queueSortOf(p *configv1.KubeSchedulerProfile) (set configv1.PluginSet) {
+	if p.Plugins != nil {
+		set = p.Plugins.QueueSort
+	}
+	return set
 }
 
 func nameAt(profile int) *field.Path {

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -127,57 +128,58 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		`unknown field "bogus"`:         header + "bogus: 1\n",
 		"yaml":                          header + "profiles: [\n",
 		"parallelism: Invalid value: 0": header + "parallelism: 0\n",
-		"Invalid value: 101: not in valid range [0-100]":                                 header + "percentageOfNodesToScore: 101\n",
-		"another YAML document":                                                          header + "---\n" + header,
-		"podInitialBackoffSeconds: Invalid value: 9":                                     header + "podInitialBackoffSeconds: 9223372036854775807\n",
-		"podMaxBackoffSeconds: Invalid value: 1":                                         header + "podMaxBackoffSeconds: 18446744074\n", // 0.3 s, in nanoseconds of 64 bits
-		"of JSON type array":                                                             "[]",
-		"must be greater than or equal to PodInitialBackoffSeconds":                      header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
-		"clientConnection.burst: Invalid value: -1: must be non-negative":                header + "clientConnection: {burst: -1}\n",
-		`"endpoints": resourceLock value must be "leases"`:                               header + "leaderElection: {resourceLock: endpoints}\n",
-		`profiles[1].schedulerName: Duplicate value: "a"`:                                header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
-		"profiles[1].schedulerName: Required value":                                      header + "profiles: [{schedulerName: a}, {}]\n",
-		`unknown plugin "Nope"`:                                                          header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
-		"plugin GangScheduling is":                                                       header + "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n",
-		"shape[0].score: Invalid value: 11":                                              header + "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 11}]}}]}]\n",
-		"hardPodAffinityWeight: Invalid value: 101":                                      header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
-		"when .defaultConstraints are not empty":                                         header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
-		`defaultingType: Unsupported value: "Other"`:                                     header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",
-		"maxSkew: Invalid value: 0":                                                      header + spread("{topologyKey: a, whenUnsatisfiable: ScheduleAnyway}"),
-		"topologyKey: Required value: can not be empty":                                  header + spread("{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}"),
-		"whenUnsatisfiable: Required value: can not be empty":                            header + spread("{maxSkew: 1, topologyKey: a}"),
-		`whenUnsatisfiable: Unsupported value: "Never"`:                                  header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Never}"),
-		"labelSelector: Forbidden: constraint must not":                                  header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}"),
-		`Duplicate value: "{a, DoNotSchedule}"`:                                          header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}"),
-		"plugins.permit":                                                                 header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
-		"plugins.placementScore":                                                         header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
-		"does not take part":                                                             header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
-		"can't be switched off":                                                          header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
-		"no bind plugin":                                                                 header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
-		"no queueSort plugin":                                                            header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
-		"weight -1":                                                                      header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -1}]}}}]\n",
-		"requestedToCapacityRatio: Required value: must be specified when type is":       header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
-		"requestedToCapacityRatio: Forbidden: must be nil when type is not":              header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 1, score: 1}]}}}}]}]\n",
-		"shape: Required value: at least one point must be specified":                    header + ratio(""),
-		`resources[1].name: Duplicate value: "cpu"`:                                      header + "profiles: [{pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: cpu}]}}]}]\n",
-		"utilization: Invalid value: 101: not in valid range [0, 100]":                   header + ratio("{utilization: 101, score: 1}"),
-		"score: Invalid value: 11: not in valid range [0, 10]":                           header + ratio("{utilization: 1, score: 11}"),
-		"utilization: Invalid value: 50: values must be sorted in increasing order":      header + ratio("{utilization: 50, score: 1}, {utilization: 50, score: 2}"),
-		`scoringStrategy.type: Unsupported value: "Any"`:                                 header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Any}}}]}]\n",
-		`unknown field "bogusArg"`:                                                       header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {bogusArg: 1}}]}]\n",
-		"NodeAffinityArgs":                                                               header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}]}]\n",
-		"minCandidateNodesPercentage: Invalid value: 101":                                header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 101}}]}]\n",
-		"minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)":      header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesAbsolute: -1}}]}]\n",
-		"cannot be zero at the same time as minCandidateNodesAbsolute":                   header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]\n",
-		"takes no arguments":                                                             header + "profiles: [{pluginConfig: [{name: NodeName, args: {a: 1}}]}]\n",
-		`scoringStrategy.type: Unsupported value: ""`:                                    header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}]\n",
+		"Invalid value: 101: not in valid range [0-100]":                  header + "percentageOfNodesToScore: 101\n",
+		"another YAML document":                                           header + "---\n" + header,
+		"podInitialBackoffSeconds: Invalid value: 9":                      header + "podInitialBackoffSeconds: 9223372036854775807\n",
+		"podMaxBackoffSeconds: Invalid value: 1":                          header + "podMaxBackoffSeconds: 18446744074\n", // 0.3 s, in nanoseconds of 64 bits
+		"of JSON type array":                                              "[]",
+		"must be greater than or equal to PodInitialBackoffSeconds":       header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
+		"clientConnection.burst: Invalid value: -1: must be non-negative": header + "clientConnection: {burst: -1}\n",
+		`"endpoints": resourceLock value must be "leases"`:                header + "leaderElection: {resourceLock: endpoints}\n",
+		`profiles[1].schedulerName: Duplicate value: "a"`:                 header + "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
+		"profiles[1].schedulerName: Required value":                       header + "profiles: [{schedulerName: a}, {}]\n",
+		`unknown plugin "Nope"`:                                           header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
+		"plugin GangScheduling is":                                        header + "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n",
+		"shape[0].score: Invalid value: 11":                               header + "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 11}]}}]}]\n",
+		"hardPodAffinityWeight: Invalid value: 101":                       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
+		"when .defaultConstraints are not empty":                          header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
+		`defaultingType: Unsupported value: "Other"`:                      header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",
+		"maxSkew: Invalid value: 0":                                       header + spread("{topologyKey: a, whenUnsatisfiable: ScheduleAnyway}"),
+		"topologyKey: Required value: can not be empty":                   header + spread("{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}"),
+		"whenUnsatisfiable: Required value: can not be empty":             header + spread("{maxSkew: 1, topologyKey: a}"),
+		`whenUnsatisfiable: Unsupported value: "Never"`:                   header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Never}"),
+		"labelSelector: Forbidden: constraint must not":                   header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}"),
+		`Duplicate value: "{a, DoNotSchedule}"`:                           header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}"),
+		"plugins.permit":                                                  header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
+		"plugins.placementScore":                                          header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
+		"does not take part":                                              header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
+		"can't be switched off":                                           header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
+		"no bind plugin":                                                  header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
+		"no queueSort plugin":                                             header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
+		"profiles[1].plugins.queueSort: Invalid value":                    header + "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: PrioritySort}], disabled: [{name: '*'}]}}}]\n",
+		"weight -1": header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -1}]}}}]\n",
+		"requestedToCapacityRatio: Required value: must be specified when type is":  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
+		"requestedToCapacityRatio: Forbidden: must be nil when type is not":         header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 1, score: 1}]}}}}]}]\n",
+		"shape: Required value: at least one point must be specified":               header + ratio(""),
+		`resources[1].name: Duplicate value: "cpu"`:                                 header + "profiles: [{pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: cpu}]}}]}]\n",
+		"utilization: Invalid value: 101: not in valid range [0, 100]":              header + ratio("{utilization: 101, score: 1}"),
+		"score: Invalid value: 11: not in valid range [0, 10]":                      header + ratio("{utilization: 1, score: 11}"),
+		"utilization: Invalid value: 50: values must be sorted in increasing order": header + ratio("{utilization: 50, score: 1}, {utilization: 50, score: 2}"),
+		`scoringStrategy.type: Unsupported value: "Any"`:                            header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Any}}}]}]\n",
+		`unknown field "bogusArg"`:                                                  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {bogusArg: 1}}]}]\n",
+		"NodeAffinityArgs":                                                          header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}]}]\n",
+		"minCandidateNodesPercentage: Invalid value: 101":                           header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 101}}]}]\n",
+		"minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)": header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesAbsolute: -1}}]}]\n",
+		"cannot be zero at the same time as minCandidateNodesAbsolute":              header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]\n",
+		"takes no arguments":                          header + "profiles: [{pluginConfig: [{name: NodeName, args: {a: 1}}]}]\n",
+		`scoringStrategy.type: Unsupported value: ""`: header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}]\n",
 		"weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]": header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}}}]}]\n",
-		"pluginConfig: unknown":                                                          header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
-		"NodePorts is there twice":                                                       header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
-		"enabled: NodeName is there":                                                     header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
-		"ignoredResources[0]":                                                            header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a b]}}]}]\n",
-		"ignoredResourceGroups[0]":                                                       header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]}]\n",
-		`topologyKey: Invalid value: "a b": name part must consist`:                      header + spread("{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: ScheduleAnyway}"),
+		"pluginConfig: unknown":                                     header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
+		"NodePorts is there twice":                                  header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
+		"enabled: NodeName is there":                                header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
+		"ignoredResources[0]":                                       header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a b]}}]}]\n",
+		"ignoredResourceGroups[0]":                                  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]}]\n",
+		`topologyKey: Invalid value: "a b": name part must consist`: header + spread("{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: ScheduleAnyway}"),
 	} {
 		c, err := parse([]byte(file))
 		if err == nil {
@@ -306,6 +308,28 @@ func TestErrorsNameTheLine(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}
+
+// byName is a QueueSort plugin of a user's own.
+type byName struct{}
+
+func (byName) Name() string { return "ByName" }
+
+func (byName) Less(a, b *framework.QueuedPodInfo) bool { return a.Pod.Name < b.Pod.Name }
+
+// One plugin orders the pods of all profiles, with the same arguments.
+func TestArgumentsOfTheOrder(t *testing.T) {
+	services := Services{Plugins: map[string]framework.Factory{"ByName": func(json.RawMessage, framework.Handle) (framework.Plugin, error) { return byName{}, nil }}}
+	const order = "plugins: {queueSort: {enabled: [{name: ByName}], disabled: [{name: '*'}]}}"
+	for second, want := range map[string]string{"{a: 1}": "", "{a: 2}": "profile b: all profiles share one queue and must have the same arguments of ByName"} {
+		c, err := parse([]byte(header + "profiles:\n- {schedulerName: a, " + order + ", pluginConfig: [{name: ByName, args: {a: 1}}]}\n- {schedulerName: b, " + order + ", pluginConfig: [{name: ByName, args: " + second + "}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Build(services); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("with %s: %v, want %q", second, err, want)
 		}
 	}
 }
