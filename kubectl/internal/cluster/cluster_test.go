@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -324,6 +325,32 @@ func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
 		t.Error("down on a directory that is no cluster's succeeds")
 	}
 	if _, err := os.Stat(filepath.Join(l.Dir, "precious")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a down has not taken away because the user stopped it, or because it could not, the
+// next one finds by what the directory holds.
+func TestDownThatIsCutShort(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := layout(t)
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = Down(stopped, DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if partial, ok := errors.AsType[*PartialError](err); !ok || partial.Dir != l.Dir || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(l.Settings()); err != nil {
 		t.Error(err)
 	}
 }

@@ -38,11 +38,13 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 		return err
 	}
 	defer unlock()
-	// Every step is tried, even if earlier ones failed, so that as much as
-	// possible is removed.
+	// Every step is tried, even if earlier ones failed, so that as much as possible is
+	// removed; but none once the user has had enough.
 	var errs []error
 	step := func(name string, do func() (string, error)) {
-		errs = append(errs, progress.Step(name, do))
+		if ctx.Err() == nil {
+			errs = append(errs, progress.Step(name, do))
+		}
 	}
 	stopProgram := func(name string) {
 		if l.pid(name) != 0 {
@@ -58,8 +60,10 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 		stopProgram(name)
 	}
 	step("mounts, links, rules and cgroups", func() (string, error) { return "", l.cleanMachine(ctx) })
-	step(l.Dir, func() (string, error) { return l.removeFiles(o.KeepData) })
-	return errors.Join(errs...)
+	if err := errors.Join(errors.Join(errs...), ctx.Err()); err != nil {
+		return &PartialError{l.Dir, err} // what the directory holds tells the next down what to look for
+	}
+	return progress.Step(l.Dir, func() (string, error) { return l.removeFiles(o.KeepData) })
 }
 
 // removeFiles removes what up and the programs wrote. It refuses while

@@ -69,8 +69,8 @@ type Result struct {
 	Without    []string // parts that were not started
 }
 
-// PartialError says that only a part of the cluster in Dir runs: what was started before
-// the error.
+// PartialError says that only a part of the cluster in Dir was started, or taken away,
+// before the error.
 type PartialError struct {
 	Dir string
 	Err error

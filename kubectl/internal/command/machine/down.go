@@ -1,10 +1,14 @@
 package machine
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
+	"kctl/kubectl/internal/shell"
 )
 
 func newDown() *cobra.Command {
@@ -20,7 +24,11 @@ network namespace, link, rule and cgroup that they made; then its directory.`,
   kctl down --keep-data`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cluster.Down(cmd.Context(), o, progressTo(cmd))
+			err := cluster.Down(cmd.Context(), o, progressTo(cmd))
+			if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Not all is taken away, and the directory is kept: \"kctl down --dir %s\" goes on from there.\n", shell.Word(partial.Dir))
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", defaultDir, "the cluster's directory")
