@@ -1,10 +1,17 @@
 package command
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"kctl/proto/pki"
 )
 
 func TestExplainSchedule(t *testing.T) {
@@ -51,4 +58,32 @@ n2     275     A 75×1; C 100×2
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "upstream", "--scheduler", scheduler.URL).want(t, 1, "is not kctl's scheduler")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1, "error: no scheduler listens at http://127.0.0.1:1: --scheduler says where else")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)
+}
+
+// A scheduler whose certificate has expired is not somebody else.
+func TestExplainScheduleOfOneWithAnOldCertificate(t *testing.T) {
+	now := time.Now()
+	ca, err := pki.NewCA("ca", now.Add(-3*time.Hour), 100*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(authority, ca.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for lasts, want := range map[time.Duration]string{time.Hour: "kctl pki renew scheduler-server", 3 * time.Hour: "is not kctl's scheduler"} {
+		issued, err := ca.Issue(pki.Subject{CommonName: "scheduler", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, now.Add(-2*time.Hour), lasts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := issued.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		scheduler := httptest.NewUnstartedServer(http.NotFoundHandler())
+		scheduler.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+		scheduler.StartTLS()
+		defer scheduler.Close()
+		kctl(t, "https://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", scheduler.URL, "--certificate-authority", authority).want(t, 1, want)
+	}
 }

@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -116,6 +117,10 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	var status *apierrors.StatusError
 	if errors.As(err, &status) && apierrors.IsNotFound(err) && (status.ErrStatus.Details == nil || status.ErrStatus.Details.Name == "") {
 		return nil, fmt.Errorf("what answers at %s is not kctl's scheduler: --scheduler says where that is", scheduler)
+	}
+	var untimely x509.CertificateInvalidError
+	if errors.As(err, &untimely) && untimely.Reason == x509.Expired {
+		return nil, fmt.Errorf("the certificate of the scheduler at %s is not good now: \"kctl pki renew scheduler-server\" on its machine, or \"kctl up\" for a cluster of it, makes a new one: %w", scheduler, untimely)
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return nil, fmt.Errorf("what listens at %s is not this cluster's scheduler: --scheduler says where that is: %w", scheduler, untrusted)
