@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -356,6 +357,32 @@ func TestBadOptions(t *testing.T) {
 	}
 	if args := strings.Join(good.kubeletArgs(), " "); !strings.HasSuffix(args, "--node-ip=192.0.2.1 --node-network=vxlan") {
 		t.Errorf("the kubelet is started by %s", args)
+	}
+}
+
+// Ctrl-C is no fault of the server's or of this machine, and leaves nothing behind.
+func TestJoinThatIsCutShort(t *testing.T) {
+	for _, within := range []string{"the search", "the checks"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		server := meet(t, true, time.Hour, func(_ http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-r.Context().Done()
+		})
+		if within == "the search" {
+			cancel()
+		}
+		dir := filepath.Join(t.TempDir(), "kctl")
+		_, err := Join(ctx, Options{
+			Discovery: Discovery{Server: server.address(), Hashes: []string{server.hash}}, Token: NewToken().String(), NodeName: "n",
+			Node: Node{Dir: dir, RootDir: filepath.Join(dir, "kubelet"), Runtime: "unix://" + dir + "/none", Port: 1}, Now: time.Now(),
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("within %s: %v", within, err)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("within %s: %s is there: %v", within, dir, err)
+		}
+		cancel()
 	}
 }
 

@@ -117,6 +117,9 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return nil, err
 	}
 	found, err := o.Find(ctx)
+	if ctx.Err() != nil { // by the user, which says nothing about the server
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +135,9 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 	joined.Checks = append(machine.Checks(ctx), found.checkClock(o.Now))
 	if !joined.Before {
 		joined.Checks = append(joined.Checks, found.checkAdmission(ctx, token, o.NodeName)...)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	if err := checkError(joined.Checks, o.Ignore); err != nil {
 		return joined, err

@@ -50,6 +50,9 @@ anything fails.`,
 			checks := serverChecks(cmd.Context(), c, local, before)
 			checks = append(checks, fileChecks(n.Dir, c.Clock.Now(), before)...)
 			checks = append(checks, nodeChecks(cmd.Context(), n)...)
+			if err := cmd.Context().Err(); err != nil { // by the user, and what was not answered is well
+				return err
+			}
 			var err error
 			if output == "json" {
 				err = printJSON(c.Out, checks)
