@@ -34,6 +34,11 @@ type Object interface {
 	metav1.Object
 }
 
+// Ended reports whether the phase is one that a pod never leaves.
+func Ended(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}
+
 // IsSidecar tells whether an init container keeps running beside the pod's
 // containers (KEP-753).
 func IsSidecar(c *Container) bool {

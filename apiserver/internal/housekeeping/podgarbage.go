@@ -145,7 +145,7 @@ func (g *podGarbage) remove(ctx context.Context, pod informer.Pod, because, disr
 	g.logger.Info("removing a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
 	return deletePod(ctx, g.store, pod, func(p *core.Pod) {
-		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if core.Ended(p.Status.Phase) {
 			return
 		}
 		p.Status.Phase, p.Status.ObservedGeneration = corev1.PodFailed, p.Generation

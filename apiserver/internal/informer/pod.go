@@ -34,7 +34,7 @@ type Pod struct {
 
 // HasTerminated reports whether the pod has terminated.
 func (p Pod) HasTerminated() bool {
-	return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
+	return core.Ended(p.Phase)
 }
 
 // PodOf extracts from a pod what the server keeps.

@@ -102,8 +102,7 @@ func addPodUsage(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 // hasEnded reports whether the pod has ended, or should have by now: pods of a lost
 // node do not count for ever.
 func hasEnded(pod *core.Pod, now time.Time) bool {
-	switch pod.Status.Phase {
-	case corev1.PodFailed, corev1.PodSucceeded:
+	if core.Ended(pod.Status.Phase) {
 		return true
 	}
 	// deletionTimestamp is when the pod was to be gone: it gets the same time again.

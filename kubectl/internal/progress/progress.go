@@ -42,7 +42,7 @@ type View struct {
 // Look sees how far a pod is.
 func Look(pod *core.Pod, events []core.Event) View {
 	seen := reasons(events)
-	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	finished := core.Ended(pod.Status.Phase)
 	ready := conditionTrue(pod, corev1.PodReady)
 	started := finished || ready || allContainers(pod, hasStarted)
 	created := started || seen["Created"] || allContainers(pod, isCreated)

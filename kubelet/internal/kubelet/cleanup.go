@@ -9,7 +9,7 @@ import (
 
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/runtimestate"
-	"kctl/kubelet/internal/status"
+	"kctl/proto/core"
 )
 
 // cleanups are the rounds in which pods that are gone are cleaned up.
@@ -60,7 +60,7 @@ func (k *Kubelet) forgotten(uid types.UID) bool {
 // not ended: a static pod's status does not tell of that.
 func (k *Kubelet) refused(pod *runtimestate.RunningPod) bool {
 	current, ok := k.statuses.Get(pod.UID)
-	return ok && status.Ended(current.Phase) && pod.Lasts() && k.workers.Phase(pod.UID) == podworker.Unknown
+	return ok && core.Ended(current.Phase) && pod.Lasts() && k.workers.Phase(pod.UID) == podworker.Unknown
 }
 
 func (k *Kubelet) cleanUp(ctx context.Context) {

@@ -92,13 +92,13 @@ func (k *Kubelet) active(pod *core.Pod) bool {
 		return !k.endedBefore(pod)
 	}
 	current, ok := k.statuses.Get(pod.UID)
-	return !status.Ended(pod.Status.Phase) && !(ok && status.Ended(current.Phase))
+	return !core.Ended(pod.Status.Phase) && !(ok && core.Ended(current.Phase))
 }
 
 // endedBefore says that the pod ended under an earlier kubelet: its worker has only begun, and only
 // cleans up after it.
 func (k *Kubelet) endedBefore(pod *core.Pod) bool {
-	if !status.Ended(pod.Status.Phase) {
+	if !core.Ended(pod.Status.Phase) {
 		return false
 	}
 	known, err := k.cache.Get(pod.UID)

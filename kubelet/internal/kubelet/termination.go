@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubelet/internal/podworker"
-	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 )
 
@@ -46,7 +45,7 @@ func (k *Kubelet) explain(pod *core.Pod, end termination, current *core.PodStatu
 	if end.keepsSuccess && current.Phase == corev1.PodSucceeded {
 		return
 	}
-	if end.asItEnds && !status.Ended(current.Phase) {
+	if end.asItEnds && !core.Ended(current.Phase) {
 		return
 	}
 	if !end.asItEnds || current.Phase == corev1.PodFailed {

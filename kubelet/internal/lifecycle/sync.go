@@ -14,7 +14,6 @@ import (
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/runtimestate"
-	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 	"kctl/proto/tracing"
@@ -41,7 +40,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	current := l.generate(pod, runtime, false)
 	deadline, exceeded := l.deadline(pod, &current)
 	l.Statuses.Set(pod, current)
-	if status.Ended(current.Phase) || exceeded {
+	if core.Ended(current.Phase) || exceeded {
 		return podworker.Outcome{Terminal: true}, nil
 	}
 	if err := l.waitForVictims(ctx, pod); err != nil {
@@ -158,13 +157,13 @@ func (l *Lifecycle) conclude(ctx context.Context, pod *core.Pod, before *runtime
 	if deadline > 0 && (after == 0 || deadline < after) {
 		after = deadline
 	}
-	return podworker.Outcome{Terminal: status.Ended(current.Phase), After: after}, nil
+	return podworker.Outcome{Terminal: core.Ended(current.Phase), After: after}, nil
 }
 
 // deadline is how long the pod may still be active; if it was active for too
 // long, its status says so.
 func (l *Lifecycle) deadline(pod *core.Pod, current *core.PodStatus) (left time.Duration, exceeded bool) {
-	if pod.Spec.ActiveDeadlineSeconds == nil || current.StartTime == nil || status.Ended(current.Phase) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || current.StartTime == nil || core.Ended(current.Phase) {
 		return 0, false
 	}
 	left = core.Seconds(*pod.Spec.ActiveDeadlineSeconds) - l.Clock.Since(l.records.activeSince(pod.UID, current.StartTime.Time, l.Clock.Now()))

@@ -15,7 +15,6 @@ import (
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/runtimestate"
-	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/tracing"
@@ -64,7 +63,7 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 // is nothing to end and nothing to add to its status.
 func (l *Lifecycle) endedBefore(pod *core.Pod, runtime *runtimestate.PodStatus) bool {
 	_, ours := l.Statuses.Get(pod.UID)
-	return !ours && status.Ended(pod.Status.Phase) && len(runtime.Running()) == 0 && runtime.ReadySandbox() == nil
+	return !ours && core.Ended(pod.Status.Phase) && len(runtime.Running()) == 0 && runtime.ReadySandbox() == nil
 }
 
 // setStatus reports the pod's final status, as requested with its end.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
@@ -268,7 +267,7 @@ func ends(u *Update) bool {
 	if u.Type == Kill || u.Running != nil || u.Pod.DeletionTimestamp != nil {
 		return true
 	}
-	return u.Pod.Status.Phase == corev1.PodSucceeded || u.Pod.Status.Phase == corev1.PodFailed
+	return core.Ended(u.Pod.Status.Phase)
 }
 
 // effectiveGrace is the grace period after u: the shortest that was requested,

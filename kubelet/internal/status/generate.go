@@ -62,7 +62,7 @@ func Generate(in Input) core.PodStatus {
 	shareMessages(&status, len(spec.InitContainers)+len(spec.Containers))
 
 	// A pod that has ended stays so, whatever else is found out.
-	if !Ended(in.Previous.Phase) {
+	if !core.Ended(in.Previous.Phase) {
 		initialized := in.Runtime.ReadySandbox() != nil && podactions.Initialized(spec, in.Runtime)
 		status.Phase = phase(spec, &status, initialized, in.Terminal, restartOf(in))
 	}
@@ -92,13 +92,8 @@ func shareMessages(status *core.PodStatus, containers int) {
 	}
 }
 
-// Ended says that the phase is one that a pod never leaves.
-func Ended(phase corev1.PodPhase) bool {
-	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
-}
-
 // Ending says that the pod has ended or is being deleted: it is not started any more.
-func Ending(pod *core.Pod) bool { return pod.DeletionTimestamp != nil || Ended(pod.Status.Phase) }
+func Ending(pod *core.Pod) bool { return pod.DeletionTimestamp != nil || core.Ended(pod.Status.Phase) }
 
 // unprobed leaves out whether containers have started and are ready, as upstream's
 // kubelet does for ephemeral ones: they have no probes, and get no traffic

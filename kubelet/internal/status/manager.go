@@ -174,7 +174,7 @@ func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entry(pod)
-	if e.finished || Ended(e.status.Phase) {
+	if e.finished || core.Ended(e.status.Phase) {
 		e.deleted = true // nothing of it is sent any more
 		delete(m.entries, pod.UID)
 		e = m.entry(pod)

@@ -212,7 +212,7 @@ func nameOf(pod *core.Pod) types.NamespacedName {
 // container runs: others would take that for the end, and give the pod's room
 // away.
 func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
-	early := Ended(status.Phase) && !Ended(api.Phase) && Runs(&status)
+	early := core.Ended(status.Phase) && !core.Ended(api.Phase) && Runs(&status)
 	if early {
 		status.Phase, status.Reason, status.Message = api.Phase, api.Reason, api.Message
 	}
@@ -237,7 +237,7 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 		conditions = api.Conditions // nothing is sent only to reorder them
 	}
 	status.Conditions = conditions
-	if Ended(api.Phase) && status.Phase != api.Phase {
+	if core.Ended(api.Phase) && status.Phase != api.Phase {
 		status.Phase = api.Phase
 	}
 	if status.QOSClass != api.QOSClass && api.QOSClass != "" {

@@ -92,13 +92,9 @@ func (h *Handlers) Nodes() watch.Sink[*core.Node] {
 	})}
 }
 
-func ended(pod *core.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 func (h *Handlers) onPodAdd(pod *core.Pod) {
 	switch {
-	case ended(pod):
+	case core.Ended(pod.Status.Phase):
 	case pod.Spec.NodeName != "":
 		h.addAssignedPod(pod)
 	case pod.DeletionTimestamp == nil:
@@ -135,7 +131,7 @@ func (h *Handlers) addAssignedPod(pod *core.Pod) {
 
 func (h *Handlers) onPodUpdate(old, pod *core.Pod) {
 	switch {
-	case ended(pod):
+	case core.Ended(pod.Status.Phase):
 		h.onPodDelete(pod)
 	case pod.Spec.NodeName == "":
 		if pod.DeletionTimestamp != nil {
@@ -223,7 +219,7 @@ func (h *Handlers) OnExpired(expired *core.Pod) {
 // waiting is the pod as the API shows it, if it waits for a node there.
 func (h *Handlers) waiting(pod *core.Pod) (stored *core.Pod, waits bool) {
 	stored, known := h.pods.Get(pod.Namespace, pod.Name)
-	return stored, known && stored.UID == pod.UID && stored.Spec.NodeName == "" && stored.DeletionTimestamp == nil && !ended(stored)
+	return stored, known && stored.UID == pod.UID && stored.Spec.NodeName == "" && stored.DeletionTimestamp == nil && !core.Ended(stored.Status.Phase)
 }
 
 func (h *Handlers) onNodeAdd(node *core.Node) {

@@ -211,7 +211,7 @@ func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	if grace < 0 {
 		grace = 1
 	}
-	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || hasEnded(pod)) {
+	if pod.DeletionTimestamp == nil && (pod.Spec.NodeName == "" || core.Ended(pod.Status.Phase)) {
 		grace = 0
 	}
 	return grace, grace > 0
@@ -220,10 +220,8 @@ func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 // endedByKubelet reports whether a kubelet may still have to end containers of
 // the pod. A kubelet that deletes a terminated pod has reported its final phase
 // before, so no second transaction is needed.
-func endedByKubelet(pod *core.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
-
-func hasEnded(pod *core.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+func endedByKubelet(pod *core.Pod) bool {
+	return pod.Spec.NodeName != "" && !core.Ended(pod.Status.Phase)
 }
 
 func selectable(pod *core.Pod) fields.Set {

@@ -145,7 +145,7 @@ func (j *attachOptions) runningPod(ctx context.Context, arg string) (*core.Pod, 
 	if err != nil {
 		return nil, err
 	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if core.Ended(pod.Status.Phase) {
 		return nil, fmt.Errorf("cannot exec into or attach to a container in a completed pod; current phase is %s", pod.Status.Phase)
 	}
 	return pod, nil

@@ -237,8 +237,7 @@ func (t *traceOptions) followRows(ctx context.Context, name string) error {
 }
 
 func hasSettled(pod *core.Pod) bool {
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed:
+	if core.Ended(pod.Status.Phase) {
 		return true
 	}
 	for _, c := range pod.Status.Conditions {
