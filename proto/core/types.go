@@ -38,9 +38,3 @@ type Object interface {
 func Ended(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
-
-// IsSidecar tells whether an init container keeps running beside the pod's
-// containers (KEP-753).
-func IsSidecar(c *Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}

@@ -1,0 +1,47 @@
+package core
+
+import (
+	"iter"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestContainersAreInTheOrderTheyRun(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	spec := &PodSpec{
+		InitContainers: []Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}},
+		Containers:     []Container{{Name: "a"}, {Name: "b"}},
+	}
+	for name, test := range map[string]struct {
+		of   func(*PodSpec) iter.Seq[*Container]
+		want []string
+	}{
+		"all":     {Containers, []string{"init", "sidecar", "a", "b"}},
+		"lasting": {LastingContainers, []string{"sidecar", "a", "b"}},
+	} {
+		var got []string
+		for c := range test.of(spec) {
+			got = append(got, c.Name)
+			c.Image = name
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if spec.Containers[1].Image != name {
+			t.Errorf("%s: a copy is changed, and not the pod", name)
+		}
+		for n := range test.want {
+			seen := 0
+			for range test.of(spec) {
+				if seen++; seen > n {
+					break
+				}
+			}
+			if seen != n+1 {
+				t.Errorf("%s: %d were seen until the loop ended, want %d", name, seen, n+1)
+			}
+		}
+	}
+}
