@@ -36,13 +36,8 @@ func wantsAppArmor(spec *core.PodSpec) bool {
 		}
 		return profile != nil && profile.Type != corev1.AppArmorProfileTypeUnconfined
 	}
-	for i := range spec.InitContainers {
-		if wants(spec.InitContainers[i].SecurityContext) {
-			return true
-		}
-	}
-	for i := range spec.Containers {
-		if wants(spec.Containers[i].SecurityContext) {
+	for c := range core.Containers(spec) {
+		if wants(c.SecurityContext) {
 			return true
 		}
 	}

@@ -29,20 +29,12 @@ func conflictingPort(pod *core.Pod, others []*core.Pod) (string, bool) {
 // sidecars' included.
 func hostPorts(pod *core.Pod) []corev1.ContainerPort {
 	var ports []corev1.ContainerPort
-	add := func(c *core.Container) {
+	for c := range core.LastingContainers(&pod.Spec) {
 		for _, p := range c.Ports {
 			if p.HostPort > 0 {
 				ports = append(ports, p)
 			}
 		}
-	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; core.IsSidecar(c) {
-			add(c)
-		}
-	}
-	for i := range pod.Spec.Containers {
-		add(&pod.Spec.Containers[i])
 	}
 	return ports
 }

@@ -282,10 +282,8 @@ func requirements(pod *core.Pod) byContainer {
 	if pod.Spec.Resources != nil {
 		all[Pod] = *pod.Spec.Resources.DeepCopy()
 	}
-	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			all[containers[i].Name] = *containers[i].Resources.DeepCopy()
-		}
+	for c := range core.Containers(&pod.Spec) {
+		all[c.Name] = *c.Resources.DeepCopy()
 	}
 	return all
 }
@@ -307,11 +305,9 @@ func with(pod *core.Pod, resources byContainer) *core.Pod {
 	if r, known := resources[Pod]; known {
 		changed.Spec.Resources = r.DeepCopy()
 	}
-	for _, containers := range [][]core.Container{changed.Spec.InitContainers, changed.Spec.Containers} {
-		for i := range containers {
-			if r, known := resources[containers[i].Name]; known {
-				containers[i].Resources = *r.DeepCopy()
-			}
+	for c := range core.Containers(&changed.Spec) {
+		if r, known := resources[c.Name]; known {
+			c.Resources = *r.DeepCopy()
 		}
 	}
 	return changed

@@ -54,10 +54,7 @@ func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 	if pod.Spec.Resources != nil {
 		look(*pod.Spec.Resources)
 	} else {
-		for _, c := range pod.Spec.InitContainers {
-			look(c.Resources)
-		}
-		for _, c := range pod.Spec.Containers {
+		for c := range core.Containers(&pod.Spec) {
 			look(c.Resources)
 		}
 	}
@@ -93,11 +90,9 @@ func Limited(pod *core.Pod, name corev1.ResourceName) bool {
 			return true
 		}
 	}
-	for _, specs := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, c := range specs {
-			if limit := amount(c.Resources.Limits, name); limit.IsZero() {
-				return false
-			}
+	for c := range core.Containers(&pod.Spec) {
+		if limit := amount(c.Resources.Limits, name); limit.IsZero() {
+			return false
 		}
 	}
 	return true

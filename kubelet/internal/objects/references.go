@@ -1,9 +1,6 @@
 package objects
 
 import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/proto/core"
@@ -47,13 +44,13 @@ func contentOf(pod *core.Pod) references {
 			}
 		}
 	}
-	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+	for container := range core.Containers(&pod.Spec) {
 		environment(container, secret, configMap)
 	}
 	return r
 }
 
-func environment(container corev1.Container, secret, configMap func(string)) {
+func environment(container *core.Container, secret, configMap func(string)) {
 	for _, from := range container.EnvFrom {
 		if from.SecretRef != nil {
 			secret(from.SecretRef.Name)

@@ -4,11 +4,9 @@ import "kctl/proto/core"
 
 // FindContainer is the pod's container of that name, of whatever kind, or nil.
 func FindContainer(pod *core.Pod, name string) *core.Container {
-	for _, specs := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range specs {
-			if specs[i].Name == name {
-				return &specs[i]
-			}
+	for c := range core.Containers(&pod.Spec) {
+		if c.Name == name {
+			return c
 		}
 	}
 	for _, e := range pod.Spec.EphemeralContainers {

@@ -18,13 +18,11 @@ func RestartsAll(pod *core.Pod, status *runtimestate.PodStatus) *runtimestate.Co
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, specs := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range specs {
-			last := status.Container(specs[i].Name)
-			if last != nil && last.State == runtimestate.StateExited &&
-				actionFor(&specs[i], last.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
-				return last
-			}
+	for c := range core.Containers(&pod.Spec) {
+		last := status.Container(c.Name)
+		if last != nil && last.State == runtimestate.StateExited &&
+			actionFor(c, last.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
+			return last
 		}
 	}
 	return nil

@@ -129,21 +129,19 @@ func (s *podSync) facts() podactions.Facts {
 			f.Probes[c.ID] = s.options.Probes(c.ID)
 		}
 	}
-	for _, specs := range [][]core.Container{s.pod.Spec.InitContainers, s.pod.Spec.Containers} {
-		for i := range specs {
-			key := s.key(&specs[i])
-			last := s.status.Container(specs[i].Name)
-			if last.Ran() > 2*s.MaxContainerBackOff {
-				s.crashes.Reset(key) // it ran well for long
-			}
-			f.Delays[specs[i].Name] = s.crashes.Delay(key)
-			if last != nil && last.State == runtimestate.StateExited {
-				f.Ended[specs[i].Name] = s.ends.of(key, last, f.Now)
-			}
-			if s.options.Resources != nil {
-				if actual, known := s.options.Resources.Actual(specs[i].Name); known {
-					f.Actual[specs[i].Name] = actual
-				}
+	for c := range core.Containers(&s.pod.Spec) {
+		key := s.key(c)
+		last := s.status.Container(c.Name)
+		if last.Ran() > 2*s.MaxContainerBackOff {
+			s.crashes.Reset(key) // it ran well for long
+		}
+		f.Delays[c.Name] = s.crashes.Delay(key)
+		if last != nil && last.State == runtimestate.StateExited {
+			f.Ended[c.Name] = s.ends.of(key, last, f.Now)
+		}
+		if s.options.Resources != nil {
+			if actual, known := s.options.Resources.Actual(c.Name); known {
+				f.Actual[c.Name] = actual
 			}
 		}
 	}

@@ -1,8 +1,6 @@
 package probe
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/podactions"
@@ -97,9 +95,9 @@ func (m *Manager) result(id runtimestate.ContainerID, kind Kind) (podactions.Pro
 }
 
 func containerOf(pod *core.Pod, name string) *core.Container {
-	for _, containers := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		if i := slices.IndexFunc(containers, func(c core.Container) bool { return c.Name == name }); i >= 0 {
-			return &containers[i]
+	for c := range core.Containers(&pod.Spec) {
+		if c.Name == name {
+			return c
 		}
 	}
 	return nil

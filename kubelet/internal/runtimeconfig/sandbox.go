@@ -51,20 +51,12 @@ func (m *Maker) Sandbox(pod *core.Pod, attempt uint32, handler string) (*runtime
 
 func portMappings(pod *core.Pod) []*runtimeapi.PortMapping {
 	var mappings []*runtimeapi.PortMapping
-	add := func(c *core.Container) {
+	for c := range core.LastingContainers(&pod.Spec) {
 		for _, p := range c.Ports {
 			mappings = append(mappings, &runtimeapi.PortMapping{
 				Protocol: protocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
 			})
 		}
-	}
-	for i := range pod.Spec.InitContainers {
-		if core.IsSidecar(&pod.Spec.InitContainers[i]) {
-			add(&pod.Spec.InitContainers[i])
-		}
-	}
-	for i := range pod.Spec.Containers {
-		add(&pod.Spec.Containers[i])
 	}
 	return mappings
 }

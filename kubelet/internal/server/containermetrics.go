@@ -170,19 +170,17 @@ func (f samples) tell(metric, labels string, v *runtimeapi.UInt64Value, nanoseco
 
 // addLimits adds what the container may use, as its spec has it.
 func addLimits(f samples, pod *core.Pod, name, of string) {
-	for _, list := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for _, c := range list {
-			if c.Name != name {
-				continue
-			}
-			f.plain("container_spec_cpu_shares", of, fmt.Sprint(cgroup.Shares(c.Resources.Requests.Cpu().MilliValue())))
-			if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
-				f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
-			}
-			if cpu := c.Resources.Limits.Cpu(); !cpu.IsZero() {
-				f.plain("container_spec_cpu_quota", of, fmt.Sprint(cpu.MilliValue()*100))
-				f.plain("container_spec_cpu_period", of, "100000")
-			}
+	for c := range core.Containers(&pod.Spec) {
+		if c.Name != name {
+			continue
+		}
+		f.plain("container_spec_cpu_shares", of, fmt.Sprint(cgroup.Shares(c.Resources.Requests.Cpu().MilliValue())))
+		if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
+			f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
+		}
+		if cpu := c.Resources.Limits.Cpu(); !cpu.IsZero() {
+			f.plain("container_spec_cpu_quota", of, fmt.Sprint(cpu.MilliValue()*100))
+			f.plain("container_spec_cpu_period", of, "100000")
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"kctl/proto/core"
 )
 
 // setDefaults fills in the API server's defaults, for pods that never passed
@@ -21,11 +23,8 @@ func setDefaults(spec *corev1.PodSpec) {
 	if spec.EnableServiceLinks == nil {
 		spec.EnableServiceLinks = new(corev1.DefaultEnableServiceLinks)
 	}
-	for i := range spec.InitContainers {
-		defaultContainer(&spec.InitContainers[i], spec.HostNetwork)
-	}
-	for i := range spec.Containers {
-		defaultContainer(&spec.Containers[i], spec.HostNetwork)
+	for c := range core.Containers(spec) {
+		defaultContainer(c, spec.HostNetwork)
 	}
 	for i := range spec.Volumes {
 		defaultVolume(&spec.Volumes[i])

@@ -245,11 +245,11 @@ func validateStatic(pod *core.Pod) error {
 		}
 	}
 	containers := map[string]bool{}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+	for c := range core.Containers(&pod.Spec) {
 		if err := validateName("container", c.Name, containers); err != nil {
 			return err
 		}
-		if err := validateContainer(&c); err != nil {
+		if err := validateContainer(c); err != nil {
 			return fmt.Errorf("container %q: %w", c.Name, err)
 		}
 	}

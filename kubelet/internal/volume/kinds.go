@@ -33,11 +33,9 @@ func Check(pod *core.Pod) error {
 			return fmt.Errorf("volume %q: %w", pod.Spec.Volumes[i].Name, err)
 		}
 	}
-	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			if err := checkContainer(&containers[i]); err != nil {
-				return fmt.Errorf("container %q: %w", containers[i].Name, err)
-			}
+	for c := range core.Containers(&pod.Spec) {
+		if err := checkContainer(c); err != nil {
+			return fmt.Errorf("container %q: %w", c.Name, err)
 		}
 	}
 	return nil

@@ -16,11 +16,8 @@ func usedVolumes(pod *core.Pod) []*corev1.Volume {
 		}
 	}
 	spec := &pod.Spec
-	for i := range spec.InitContainers {
-		note(spec.InitContainers[i].VolumeMounts)
-	}
-	for i := range spec.Containers {
-		note(spec.Containers[i].VolumeMounts)
+	for c := range core.Containers(spec) {
+		note(c.VolumeMounts)
 	}
 	for i := range spec.EphemeralContainers {
 		note(spec.EphemeralContainers[i].VolumeMounts)

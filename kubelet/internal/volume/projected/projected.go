@@ -124,17 +124,15 @@ func commonUser(pod *core.Pod) *int64 {
 		of = pod.Spec.SecurityContext.RunAsUser
 	}
 	var common *int64
-	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			user := of
-			if sc := containers[i].SecurityContext; sc != nil && sc.RunAsUser != nil {
-				user = sc.RunAsUser
-			}
-			if user == nil || common != nil && *common != *user {
-				return nil
-			}
-			common = user
+	for c := range core.Containers(&pod.Spec) {
+		user := of
+		if sc := c.SecurityContext; sc != nil && sc.RunAsUser != nil {
+			user = sc.RunAsUser
 		}
+		if user == nil || common != nil && *common != *user {
+			return nil
+		}
+		common = user
 	}
 	return common
 }
