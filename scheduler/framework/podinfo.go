@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,28 +128,11 @@ func (p *PodInfo) Key() string { return p.Pod.Namespace + "/" + p.Pod.Name }
 // HostPorts are the ports of the node that pod wants.
 func HostPorts(pod *core.Pod) []HostPort {
 	var ports []HostPort
-	collect := func(containers []core.Container) {
-		for i := range containers {
-			for _, p := range containers[i].Ports {
-				if p.HostPort <= 0 {
-					continue
-				}
-				port := HostPort{IP: p.HostIP, Protocol: p.Protocol, Port: p.HostPort}
-				if port.IP == "" {
-					port.IP = anyIP
-				}
-				if port.Protocol == "" {
-					port.Protocol = corev1.ProtocolTCP
-				}
-				ports = append(ports, port)
+	for c := range core.LastingContainers(&pod.Spec) { // the others don't keep theirs
+		for _, p := range c.Ports {
+			if p.HostPort > 0 {
+				ports = append(ports, HostPort{IP: cmp.Or(p.HostIP, anyIP), Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), Port: p.HostPort})
 			}
-		}
-	}
-	collect(pod.Spec.Containers)
-	for i := range pod.Spec.InitContainers {
-		// Of init containers, only sidecars keep their ports.
-		if p := pod.Spec.InitContainers[i].RestartPolicy; p != nil && *p == corev1.ContainerRestartPolicyAlways {
-			collect(pod.Spec.InitContainers[i : i+1])
 		}
 	}
 	return ports

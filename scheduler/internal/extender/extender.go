@@ -113,11 +113,9 @@ func (e *Extender) interested(pod *core.Pod) bool {
 	if len(e.ManagedResources) == 0 {
 		return true
 	}
-	for _, containers := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			if e.manages(containers[i].Resources.Requests) || e.manages(containers[i].Resources.Limits) {
-				return true
-			}
+	for c := range core.Containers(&pod.Spec) {
+		if e.manages(c.Resources.Requests) || e.manages(c.Resources.Limits) {
+			return true
 		}
 	}
 	return false

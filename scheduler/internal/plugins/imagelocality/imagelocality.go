@@ -68,11 +68,8 @@ func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *fra
 }
 
 func eachImage(pod *core.Pod, visit func(name string)) {
-	for i := range pod.Spec.InitContainers {
-		visit(pod.Spec.InitContainers[i].Image)
-	}
-	for i := range pod.Spec.Containers {
-		visit(pod.Spec.Containers[i].Image)
+	for c := range core.Containers(&pod.Spec) {
+		visit(c.Image)
 	}
 	for i := range pod.Spec.Volumes {
 		if image := pod.Spec.Volumes[i].Image; image != nil {
