@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,7 +63,7 @@ func containersOf(ctx context.Context, c *frame.CLI, arg, _ string) []string {
 
 func containers(pod *core.Pod) []string {
 	var found []string
-	for _, each := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+	for each := range core.Containers(&pod.Spec) {
 		found = append(found, each.Name)
 	}
 	return found

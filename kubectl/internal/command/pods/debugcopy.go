@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,9 +69,9 @@ func (d *debugOptions) addToCopy(pod *core.Pod, container corev1.Container) (str
 
 // containerOf is the container of the name, whether it prepares the pod or not.
 func containerOf(pod *core.Pod, name string) *corev1.Container {
-	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		if at := slices.IndexFunc(list, func(c corev1.Container) bool { return c.Name == name }); at >= 0 {
-			return &list[at]
+	for c := range core.Containers(&pod.Spec) {
+		if c.Name == name {
+			return c
 		}
 	}
 	return nil

@@ -233,11 +233,8 @@ func (r *logsOptions) containers(pod *core.Pod) ([]logSource, error) {
 // ContainerNames are those of all containers of a pod, in the order they run.
 func ContainerNames(pod *core.Pod) []string {
 	var names []string
-	for i := range pod.Spec.InitContainers {
-		names = append(names, pod.Spec.InitContainers[i].Name)
-	}
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
+	for c := range core.Containers(&pod.Spec) {
+		names = append(names, c.Name)
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		names = append(names, pod.Spec.EphemeralContainers[i].Name)

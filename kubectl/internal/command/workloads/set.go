@@ -20,6 +20,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/generate"
+	"kctl/proto/core"
 )
 
 func newSet(c *frame.CLI) *cobra.Command {
@@ -245,11 +246,9 @@ func splitPairs(args []string) (objects []string, set []pair, remove []string, e
 func setImages(spec *corev1.PodSpec, images []pair) error {
 	for _, p := range images {
 		found := false
-		for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range list {
-				if p.key == "*" || list[i].Name == p.key {
-					list[i].Image, found = p.value, true
-				}
+		for c := range core.Containers(spec) {
+			if p.key == "*" || c.Name == p.key {
+				c.Image, found = p.value, true
 			}
 		}
 		if !found {
