@@ -71,12 +71,11 @@ func (p *Pod) addReferences(spec *core.PodSpec) {
 	for _, s := range spec.ImagePullSecrets {
 		addName(&p.Secrets, s.Name)
 	}
-	containers := slices.Concat(spec.InitContainers, spec.Containers)
-	for i := range spec.EphemeralContainers {
-		containers = append(containers, core.Container(spec.EphemeralContainers[i].EphemeralContainerCommon))
+	for c := range core.Containers(spec) {
+		p.addEnvironment(c)
 	}
-	for i := range containers {
-		p.addEnvironment(&containers[i])
+	for i := range spec.EphemeralContainers {
+		p.addEnvironment((*core.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
 	}
 	for i := range spec.Volumes {
 		p.addVolume(&spec.Volumes[i])

@@ -115,11 +115,9 @@ func unspecified(q *corev1.ResourceQuota, pod *core.Pod) string {
 		if says == nil || podSpecifies(pod, name) {
 			continue
 		}
-		for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-			for i := range group {
-				if !says(&group[i]) {
-					silent[name] = append(silent[name], group[i].Name)
-				}
+		for c := range core.Containers(&pod.Spec) {
+			if !says(c) {
+				silent[name] = append(silent[name], c.Name)
 			}
 		}
 	}

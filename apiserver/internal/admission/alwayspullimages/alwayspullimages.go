@@ -71,10 +71,8 @@ func podWithNewImages(a *admission.Attributes) *core.Pod {
 
 func images(pod *core.Pod) map[string]bool {
 	out := map[string]bool{}
-	for _, group := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range group {
-			out[group[i].Image] = true
-		}
+	for c := range core.Containers(&pod.Spec) {
+		out[c.Image] = true
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		out[pod.Spec.EphemeralContainers[i].Image] = true

@@ -32,12 +32,10 @@ func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
 		return nil
 	}
 	asked := sets.New[string]()
-	for _, group := range [][]core.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range group {
-			for name := range group[i].Resources.Requests {
-				if check.IsExtended(name) {
-					asked.Insert(string(name))
-				}
+	for c := range core.Containers(&pod.Spec) {
+		for name := range c.Resources.Requests {
+			if check.IsExtended(name) {
+				asked.Insert(string(name))
 			}
 		}
 	}

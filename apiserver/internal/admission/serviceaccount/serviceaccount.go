@@ -189,12 +189,9 @@ func mountToken(pod *core.Pod) {
 		name = volumePrefix + rand.String(5)
 	}
 	mounted := false
-	for _, group := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range group {
-			if hasMount(&group[i]) {
-				continue
-			}
-			group[i].VolumeMounts = append(group[i].VolumeMounts, corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: mountPath})
+	for c := range core.Containers(&pod.Spec) {
+		if !hasMount(c) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: mountPath})
 			mounted = true
 		}
 	}

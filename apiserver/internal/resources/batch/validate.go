@@ -15,6 +15,7 @@ import (
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/pod"
+	"kctl/proto/core"
 )
 
 const (
@@ -173,10 +174,8 @@ func validateFailedIndexes(s *batchv1.JobSpec, indexed bool, at *field.Path) fie
 func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := map[string]bool{}
-	for _, list := range [][]corev1.Container{s.Template.Spec.Containers, s.Template.Spec.InitContainers} {
-		for i := range list {
-			names[list[i].Name] = true
-		}
+	for c := range core.Containers(&s.Template.Spec) {
+		names[c.Name] = true
 	}
 	rules := at.Child("podFailurePolicy", "rules")
 	if n := len(s.PodFailurePolicy.Rules); n > maxRules {

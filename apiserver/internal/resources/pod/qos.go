@@ -17,12 +17,9 @@ func qosClass(spec *core.PodSpec) corev1.PodQOSClass {
 	if r := spec.Resources; r != nil && (namesPodLevel(r.Requests) || namesPodLevel(r.Limits)) {
 		spec = &core.PodSpec{Containers: []core.Container{{Resources: *r}}}
 	}
-	for _, group := range [][]core.Container{spec.InitContainers, spec.Containers} {
-		for i := range group {
-			r := &group[i].Resources
-			any = any || requestsAny(r.Requests) || requestsAny(r.Limits)
-			all = all && isGuaranteed(r)
-		}
+	for c := range core.Containers(spec) {
+		any = any || requestsAny(c.Resources.Requests) || requestsAny(c.Resources.Limits)
+		all = all && isGuaranteed(&c.Resources)
 	}
 	switch {
 	case !any:

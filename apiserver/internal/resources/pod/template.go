@@ -64,11 +64,8 @@ func ValidateTemplate(t *corev1.PodTemplateSpec, at *field.Path) field.ErrorList
 	errs = append(errs, validateAnnotations(t.Annotations, &t.Spec, at.Child("annotations"), at.Child("spec"))...)
 	// Host ports may be left to the pod's defaults.
 	spec := t.Spec.DeepCopy()
-	for i := range spec.InitContainers {
-		portsOnHost(&spec.InitContainers[i], spec.HostNetwork)
-	}
-	for i := range spec.Containers {
-		portsOnHost(&spec.Containers[i], spec.HostNetwork)
+	for c := range core.Containers(spec) {
+		portsOnHost(c, spec.HostNetwork)
 	}
 	errs = append(errs, validateSpec(spec, at.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
