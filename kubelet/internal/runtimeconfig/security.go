@@ -91,7 +91,7 @@ func (m *Maker) linuxSecurity(pod *core.Pod, c *core.Container, present image.Pr
 			security.RunAsUser = int64Value(present.UID)
 		case present.Username != "":
 			security.RunAsUsername = present.Username
-		default: // root, by name: the runtime takes no group without a user
+		default: // root, by number: the runtime takes no group without a user
 			security.RunAsUser = int64Value(new(int64))
 		}
 	}
