@@ -62,6 +62,10 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 	return true
 }
 
+// RetryAfter is after how many seconds a client whose request was refused shall come back. It is to
+// be asked once for each of them.
+func (t *Ticket) RetryAfter() int { return t.schema.level.retryAfter() }
+
 // Leave gives the seats back.
 func (t *Ticket) Leave() {
 	took := t.schema.level.leave(t).Seconds()

@@ -20,8 +20,9 @@ type level struct {
 	queues queues
 	demand demand
 	// present are the requests that wait or run; counts counts the outcomes.
-	present map[*Ticket]bool
-	counts  struct{ dispatched, rejected, timedOut, cancelled int }
+	present  map[*Ticket]bool
+	counts   struct{ dispatched, rejected, timedOut, cancelled int }
+	refusals refusals
 
 	// The following fields are used by the Controller only.
 	share    share
@@ -144,4 +145,11 @@ func (l *level) summarize() summary {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.demand.end(l.clock.Now())
+}
+
+// retryAfter counts a refusal, and returns after how many seconds the client shall come back.
+func (l *level) retryAfter() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refusals.add(l.clock.Now())
 }

@@ -55,7 +55,7 @@ func Fairness(o FairnessOptions) gin.HandlerFunc {
 		waiting.End()
 		if !entered {
 			request.NoteTerminated(ctx)
-			fail(c, tooMany())
+			fail(c, tooMany(ticket.RetryAfter()))
 			return
 		}
 		if watch {

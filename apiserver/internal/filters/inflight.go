@@ -13,7 +13,7 @@ import (
 	"kctl/proto/core"
 )
 
-// retryAfterSeconds is the delay in the Retry-After header of refused requests.
+// retryAfterSeconds is the delay in the Retry-After header of requests that InFlight refuses.
 const retryAfterSeconds = 1
 
 // Kinds of requests, as metrics distinguish them.
@@ -33,8 +33,8 @@ func newInFlight(registry prometheus.Registerer) *prometheus.GaugeVec {
 
 // tooMany is the answer to a request for which there is no room, in upstream's
 // words.
-func tooMany() error {
-	return apierrors.NewTooManyRequests("Too many requests, please try again later.", retryAfterSeconds)
+func tooMany(retryAfter int) error {
+	return apierrors.NewTooManyRequests("Too many requests, please try again later.", retryAfter)
 }
 
 // InFlight answers 429 when the allowed number of requests is already being
@@ -65,7 +65,7 @@ func InFlight(readers, mutators int, registry prometheus.Registerer) gin.Handler
 		if !counted && !exempt(request.UserFrom(ctx), info) {
 			p.dropped.Inc()
 			request.NoteTerminated(ctx)
-			fail(c, tooMany())
+			fail(c, tooMany(retryAfterSeconds))
 			return
 		}
 		if counted {
