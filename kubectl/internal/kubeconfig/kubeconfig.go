@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -189,13 +190,32 @@ func (f *Flags) Load() (*Target, error) {
 	if config.ExecProvider != nil {
 		config.ExecProvider.PluginPolicy = f.Plugins
 	}
-	config.Impersonate = clientrest.ImpersonationConfig{UserName: f.as, UID: f.asUID, Groups: f.asGroups, Extra: f.asExtra}
+	f.impersonate(&config.Impersonate)
 	config.DisableCompression = f.uncompressed // on loopback and in data centres copying is cheaper
 	target := &Target{Client: config, Namespace: namespace, Chosen: f.Namespace != "", File: f.file(loader)}
 	if f.Namespace != "" {
 		target.Namespace = f.Namespace
 	}
 	return target, nil
+}
+
+// impersonate puts the flags over what the kubeconfig says of the same: each by itself, and
+// extras by their keys.
+func (f *Flags) impersonate(who *clientrest.ImpersonationConfig) {
+	who.UserName = cmp.Or(f.as, who.UserName)
+	who.UID = cmp.Or(f.asUID, who.UID)
+	if len(f.asGroups) > 0 {
+		who.Groups = f.asGroups
+	}
+	if len(f.asExtra) > 0 {
+		extra := maps.Clone(f.asExtra)
+		for key, values := range who.Extra {
+			if _, given := extra[key]; !given {
+				extra[key] = values
+			}
+		}
+		who.Extra = extra
+	}
 }
 
 // chosenIn refuses a requested context or cluster that does not exist.
