@@ -70,6 +70,18 @@ type Plugin interface {
 	Handles(op Operation) bool
 }
 
+// OnCreates is for plugins to embed that handle creates.
+type OnCreates struct{}
+
+// Handles implements Plugin.
+func (OnCreates) Handles(op Operation) bool { return op == Create }
+
+// OnWrites is for plugins to embed that handle creates and updates.
+type OnWrites struct{}
+
+// Handles implements Plugin.
+func (OnWrites) Handles(op Operation) bool { return op == Create || op == Update }
+
 // Mutator changes or refuses the object. Errors other than status errors are
 // answered as 403 Forbidden with the plugin's message.
 type Mutator interface {

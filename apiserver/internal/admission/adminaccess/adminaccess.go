@@ -24,13 +24,8 @@ import (
 
 // Plugin is the check.
 type Plugin struct {
-	Namespaces *lookup.Objects[*core.Namespace]
-}
-
-// Handles implements admission.Plugin. A claim's requests are immutable; an update
-// of its status allocates.
-func (Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
+	admission.OnWrites // a claim's requests are immutable, and an update of its status allocates
+	Namespaces         *lookup.Objects[*core.Namespace]
 }
 
 // Validate implements admission.Validator.

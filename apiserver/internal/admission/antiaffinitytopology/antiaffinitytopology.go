@@ -17,12 +17,7 @@ import (
 const Name = "LimitPodHardAntiAffinityTopology"
 
 // Plugin is the plugin.
-type Plugin struct{}
-
-// Handles creates and updates.
-func (Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
+type Plugin struct{ admission.OnWrites }
 
 // Validate refuses other topologies.
 func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {

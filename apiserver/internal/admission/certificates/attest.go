@@ -17,11 +17,9 @@ import (
 const AttestName = "ClusterTrustBundleAttest"
 
 // Attest admits trust bundles of a signer from users who may "attest" for it.
-type Attest struct{ Authorizer authz.Authorizer }
-
-// Handles creates and updates.
-func (Attest) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
+type Attest struct {
+	admission.OnWrites
+	Authorizer authz.Authorizer
 }
 
 // Validate implements admission.Validator.

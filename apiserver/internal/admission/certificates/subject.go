@@ -17,10 +17,7 @@ const SubjectName = "CertificateSubjectRestriction"
 
 // Subject refuses requests for a client certificate of the group
 // system:masters.
-type Subject struct{}
-
-// Handles creates.
-func (Subject) Handles(op admission.Operation) bool { return op == admission.Create }
+type Subject struct{ admission.OnCreates }
 
 // Validate implements admission.Validator.
 func (Subject) Validate(_ context.Context, a *admission.Attributes) error {

@@ -30,10 +30,10 @@ type Classes interface {
 }
 
 // ForClaims is the plugin DefaultStorageClass.
-type ForClaims struct{ Classes Classes }
-
-// Handles creates: what is there keeps what it has.
-func (ForClaims) Handles(op admission.Operation) bool { return op == admission.Create }
+type ForClaims struct {
+	admission.OnCreates // what is there keeps what it has
+	Classes             Classes
+}
 
 // Admit sets the class of a new claim, unless it explicitly has "".
 func (p ForClaims) Admit(ctx context.Context, a *admission.Attributes) error {
@@ -52,10 +52,10 @@ func (p ForClaims) Admit(ctx context.Context, a *admission.Attributes) error {
 }
 
 // ForIngresses is the plugin DefaultIngressClass.
-type ForIngresses struct{ Classes Classes }
-
-// Handles creates: what is there keeps what it has.
-func (ForIngresses) Handles(op admission.Operation) bool { return op == admission.Create }
+type ForIngresses struct {
+	admission.OnCreates // what is there keeps what it has
+	Classes             Classes
+}
 
 // Admit sets the class of a new ingress.
 func (p ForIngresses) Admit(ctx context.Context, a *admission.Attributes) error {

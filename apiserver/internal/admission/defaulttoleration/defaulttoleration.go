@@ -16,13 +16,9 @@ const Name = "DefaultTolerationSeconds"
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	// How long pods stay on a node that is not ready, and on an unreachable one.
 	NotReadySeconds, UnreachableSeconds int64
-}
-
-// Handles creates and updates.
-func (Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Admit adds the tolerations that the pod lacks.

@@ -16,12 +16,7 @@ import (
 const Name = "DenyServiceExternalIPs"
 
 // Plugin is the plugin.
-type Plugin struct{}
-
-// Handles creates and updates.
-func (Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
+type Plugin struct{ admission.OnWrites }
 
 var errDenied = errors.New("Use of external IPs is denied by admission control") //nolint:staticcheck // upstream's words
 

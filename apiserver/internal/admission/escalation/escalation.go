@@ -29,13 +29,9 @@ import (
 
 // Plugin is the check. Authorizer decides whether a user may escalate or bind.
 type Plugin struct {
+	admission.OnWrites
 	Rules      *rbac.Authorizer
 	Authorizer authz.Authorizer
-}
-
-// Handles implements admission.Plugin.
-func (Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Admit implements admission.Mutator. It changes nothing.

@@ -64,6 +64,7 @@ func sourceAndObject(a *admission.Attributes) string {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	clock  clock.PassiveClock
 	limits []*buckets
 }
@@ -106,11 +107,6 @@ func (l limit) check() error {
 		return fmt.Errorf("cacheSize must not be negative or above %d", maxCacheSize)
 	}
 	return nil
-}
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Validate takes a token from every limit and refuses if one has none left.

@@ -18,12 +18,7 @@ import (
 const Name = "ExtendedResourceToleration"
 
 // Plugin is the plugin.
-type Plugin struct{}
-
-// Handles creates and updates.
-func (Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
+type Plugin struct{ admission.OnWrites }
 
 // Admit adds a toleration for each requested extended resource.
 func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {

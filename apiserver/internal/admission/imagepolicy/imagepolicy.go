@@ -39,6 +39,7 @@ type Service interface {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	Service Service
 	// failOpen admits pods if the service can't be asked.
 	failOpen bool
@@ -48,11 +49,6 @@ type Plugin struct {
 }
 
 type answer = v1alpha1.ImageReviewStatus
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
 
 // Validate implements admission.Validator.
 func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {

@@ -25,15 +25,13 @@ type Ranges interface {
 }
 
 // Plugin is the plugin.
-type Plugin struct{ ranges Ranges }
+type Plugin struct {
+	admission.OnWrites
+	ranges Ranges
+}
 
 // New returns the plugin.
-func New(ranges Ranges) *Plugin { return &Plugin{ranges} }
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
-}
+func New(ranges Ranges) *Plugin { return &Plugin{ranges: ranges} }
 
 // Admit gives new pods the ranges' defaults.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {

@@ -28,15 +28,15 @@ type Store interface {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnCreates
 	namespaces Namespaces
 	store      Store
 }
 
 // New returns the plugin.
-func New(namespaces Namespaces, store Store) *Plugin { return &Plugin{namespaces, store} }
-
-// Handles creates.
-func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+func New(namespaces Namespaces, store Store) *Plugin {
+	return &Plugin{namespaces: namespaces, store: store}
+}
 
 // Admit creates the namespace, except in a dry run.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {

@@ -25,14 +25,10 @@ const Name = "OwnerReferencesPermissionEnforcement"
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	Authorizer authz.Authorizer
 	// Resource returns the resource of a kind, if it is served.
 	Resource func(schema.GroupVersionKind) (core.Resource, bool)
-}
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Validate implements admission.Validator. Kubelets write the status of pods

@@ -34,6 +34,7 @@ type Namespaces interface {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnCreates
 	namespaces Namespaces
 	configured map[string]labels.Set
 }
@@ -56,9 +57,6 @@ func New(namespaces Namespaces, files configuration.Files) (*Plugin, error) {
 	}
 	return p, nil
 }
-
-// Handles creates.
-func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 
 var (
 	errConflict  = errors.New("pod node label selector conflicts with its namespace node label selector")

@@ -39,6 +39,7 @@ type Pods interface {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	namespaces        Namespaces
 	pods              Pods
 	clock             clock.PassiveClock
@@ -62,11 +63,6 @@ func New(namespaces Namespaces, pods Pods, files configuration.Files, registry p
 	p.defaults, p.exempt, err = readSettings(files)
 	p.enforcedByDefault = p.defaults.Enforce.String()
 	return p, err
-}
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Validate checks pods, objects with pod templates, and namespaces' labels.

@@ -28,6 +28,7 @@ type Namespaces interface {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	namespaces Namespaces
 	// bestEffort reports whether a pod's QoS class is BestEffort.
 	bestEffort func(*core.PodSpec) bool
@@ -45,11 +46,6 @@ func New(namespaces Namespaces, bestEffort func(*core.PodSpec) bool, files confi
 	p := &Plugin{namespaces: namespaces, bestEffort: bestEffort}
 	_, err := files.Decode(Name, configuration.Kind{Kind: "Configuration", Versions: []string{"podtolerationrestriction.admission.k8s.io/v1alpha1"}}, &p.cluster)
 	return p, err
-}
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Admit merges the namespace's tolerations into the pod's.

@@ -24,10 +24,10 @@ type Nodes interface {
 }
 
 // Plugin is the plugin.
-type Plugin struct{ Nodes Nodes }
-
-// Handles creates: of pods, and of their bindings.
-func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+type Plugin struct {
+	admission.OnCreates // of pods, and of their bindings
+	Nodes               Nodes
+}
 
 // Admit labels a pod that has a node, or the binding that gives it one, from
 // which the pod gets the labels. Every pod passes here, so only the labels of

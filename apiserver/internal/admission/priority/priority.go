@@ -60,6 +60,7 @@ func ByDefault(c Class) string {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	classes  Classes
 	defaults Defaults
 }
@@ -67,11 +68,6 @@ type Plugin struct {
 // New returns the plugin.
 func New(classes Classes, defaults Defaults) *Plugin {
 	return &Plugin{classes: classes, defaults: defaults}
-}
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
 }
 
 // Admit sets the priority of new pods, and keeps it if an update omits it.

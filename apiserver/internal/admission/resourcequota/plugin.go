@@ -27,6 +27,7 @@ type Usage interface {
 
 // Plugin is the plugin.
 type Plugin struct {
+	admission.OnWrites
 	usage   Usage
 	quotas  quota.Quotas
 	limited []quota.LimitedResource
@@ -46,12 +47,7 @@ func New(usage Usage, quotas quota.Quotas, files configuration.Files) (*Plugin, 
 			return nil, fmt.Errorf("configuration of %s: limitedResources[%d]: resource: Required value", Name, i)
 		}
 	}
-	return &Plugin{usage, quotas, settings.LimitedResources}, nil
-}
-
-// Handles creates and updates.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
+	return &Plugin{usage: usage, quotas: quotas, limited: settings.LimitedResources}, nil
 }
 
 // Validate charges the object to the quotas that apply to it.

@@ -28,13 +28,13 @@ type Classes interface {
 }
 
 // Plugin is the plugin.
-type Plugin struct{ classes Classes }
+type Plugin struct {
+	admission.OnCreates
+	classes Classes
+}
 
 // New returns the plugin.
 func New(classes Classes) *Plugin { return &Plugin{classes: classes} }
-
-// Handles creates.
-func (*Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 
 // Admit merges the class into the pod.
 func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {

@@ -39,16 +39,14 @@ type Accounts interface {
 
 // Plugin is the plugin.
 type Plugin struct {
-	accounts Accounts
-	clock    clock.Clock
+	admission.OnWrites // updates can add ephemeral containers
+	accounts           Accounts
+	clock              clock.Clock
 }
 
 // New returns the plugin.
-func New(accounts Accounts, clock clock.Clock) *Plugin { return &Plugin{accounts, clock} }
-
-// Handles creates, and updates, which can add ephemeral containers.
-func (*Plugin) Handles(op admission.Operation) bool {
-	return op == admission.Create || op == admission.Update
+func New(accounts Accounts, clock clock.Clock) *Plugin {
+	return &Plugin{accounts: accounts, clock: clock}
 }
 
 // Admit completes the pod.

@@ -26,10 +26,7 @@ const (
 )
 
 // Plugin is the plugin.
-type Plugin struct{}
-
-// Handles creates.
-func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
+type Plugin struct{ admission.OnCreates }
 
 // Admit adds the finalizer of the object's kind.
 func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {

@@ -14,13 +14,10 @@ import (
 const Name = "TaintNodesByCondition"
 
 // Plugin is the plugin.
-type Plugin struct{}
+type Plugin struct{ admission.OnCreates }
 
 // New returns the plugin.
 func New() Plugin { return Plugin{} }
-
-// Handles creates.
-func (Plugin) Handles(op admission.Operation) bool { return op == admission.Create }
 
 // Admit adds the taint; the node lifecycle loop removes it from a ready node.
 func (Plugin) Admit(_ context.Context, a *admission.Attributes) error {
