@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -114,13 +115,16 @@ func (c *Container) userNamespace() *runtimeapi.UserNamespace {
 	return c.Sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions()
 }
 
+// signalNames turn the API's names of signals, such as SIGRTMIN+1, into the runtime's.
+var signalNames = strings.NewReplacer("+", "PLUS", "-", "MINUS")
+
 // stopSignal returns the signal that stops the container; 0 if its image
 // determines it.
 func stopSignal(c *core.Container) (runtimeapi.Signal, error) {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
 		return 0, nil
 	}
-	signal, known := runtimeapi.Signal_value[string(*c.Lifecycle.StopSignal)]
+	signal, known := runtimeapi.Signal_value["SIGNAL_"+signalNames.Replace(string(*c.Lifecycle.StopSignal))]
 	if !known {
 		return 0, fmt.Errorf("lifecycle.stopSignal %q is not supported", *c.Lifecycle.StopSignal)
 	}

@@ -164,6 +164,25 @@ func TestWhatANodeSaysOfLimits(t *testing.T) {
 	}
 }
 
+// The API and the runtime have names of their own for the same signals.
+func TestStopSignals(t *testing.T) {
+	for signal, want := range map[corev1.Signal]runtimeapi.Signal{
+		corev1.SIGTERM: runtimeapi.Signal_SIGNAL_SIGTERM, corev1.SIGUSR1: runtimeapi.Signal_SIGNAL_SIGUSR1,
+		corev1.SIGRTMIN: runtimeapi.Signal_SIGNAL_SIGRTMIN, corev1.SIGRTMINPLUS15: runtimeapi.Signal_SIGNAL_SIGRTMINPLUS15,
+		corev1.SIGRTMAXMINUS1: runtimeapi.Signal_SIGNAL_SIGRTMAXMINUS1,
+	} {
+		if got, err := stopSignal(&core.Container{Lifecycle: &corev1.Lifecycle{StopSignal: &signal}}); got != want || err != nil {
+			t.Errorf("%s: %s, %v", signal, got, err)
+		}
+	}
+	if got, err := stopSignal(&core.Container{Lifecycle: &corev1.Lifecycle{StopSignal: new(corev1.Signal("SIGNONE"))}}); err == nil {
+		t.Errorf("no such signal: %s", got)
+	}
+	if got, err := stopSignal(&core.Container{}); got != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT || err != nil {
+		t.Errorf("without one: %s, %v", got, err)
+	}
+}
+
 func TestOOMScore(t *testing.T) {
 	m := &Maker{memory: 8 << 30}
 	critical := int32(core.SystemCriticalPriority)
