@@ -54,7 +54,7 @@ func (o *Operation) addFlags(fs *pflag.FlagSet) {
 	o.TLS.AddFlags(fs)
 	o.TLS.AddHTTP2Flag(fs)
 	fs.StringArrayVar(&o.TLSSNICertKeys, "tls-sni-cert-key", o.TLSSNICertKeys, "CERT,KEY or CERT,KEY:NAME,NAME: another serving certificate, for clients that ask for these names (default: the certificate's); may be given more than once")
-	fs.IntVar(&o.HTTP2MaxStreams, "http2-max-streams-per-connection", o.HTTP2MaxStreams, "requests, watches among them, that one HTTP/2 connection may carry at once (0 for 250)")
+	fs.IntVar(&o.HTTP2MaxStreams, "http2-max-streams-per-connection", o.HTTP2MaxStreams, "requests, watches among them, that one HTTP/2 connection may carry at once (0 for 100)")
 	fs.Float64Var(&o.GoawayChance, "goaway-chance", o.GoawayChance, "fraction of requests after which an HTTP/2 client is asked to connect anew, 0 to .02, so that clients spread over several servers")
 	fs.StringSliceVar(&o.CORSOrigins, "cors-allowed-origins", o.CORSOrigins, "regular expressions of the origins whose web pages may use the API (CORS)")
 	fs.StringSliceVar(&o.HSTSDirectives, "strict-transport-security-directives", o.HSTSDirectives, "directives of the header Strict-Transport-Security: max-age=SECONDS, includeSubDomains, preload")

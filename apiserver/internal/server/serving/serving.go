@@ -29,8 +29,9 @@ const (
 	readHeaderTimeout = 30 * time.Second
 	idleTimeout       = 3 * time.Minute
 	// streamsPerConnection is how many requests, including watches, one HTTP/2
-	// connection may carry; clients open another one for more.
-	streamsPerConnection = 250
+	// connection may carry, as with upstream; clients open another one for more. Go cuts a
+	// connection with four times as many that were begun and reset at once (CVE-2023-44487).
+	streamsPerConnection = 100
 	// PortFile holds the port, in the data directory.
 	PortFile = "apiserver.port"
 )

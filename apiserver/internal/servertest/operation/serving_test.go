@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/net/http2"
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -319,6 +321,29 @@ func TestSelfSignedCertificateIsPublished(t *testing.T) {
 		err := c.Root().Resource(core.ConfigMaps, "default").Get(ctx, core.RootCAConfigMap, &published)
 		return err == nil && published.Data["ca.crt"] == string(pem)
 	})
+}
+
+// TestStreamsOfOneConnection: as many as upstream allows.
+func TestStreamsOfOneConnection(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} // #nosec: the server's identity is not tested here
+	conn, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(c.Address, "https://"))
+	c.Must(err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	c.Must(err)
+	framer := http2.NewFramer(conn, conn)
+	c.Must(framer.WriteSettings())
+	frame, err := framer.ReadFrame()
+	c.Must(err)
+	settings, ok := frame.(*http2.SettingsFrame)
+	if !ok {
+		t.Fatalf("the first frame is %v", frame)
+	}
+	if most, _ := settings.Value(http2.SettingMaxConcurrentStreams); most != 100 {
+		t.Errorf("%d streams, want 100", most)
+	}
 }
 
 func TestPortInUse(t *testing.T) {
