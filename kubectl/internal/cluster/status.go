@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/kubectl/internal/shell"
 )
 
 // ProgramStatus is the state of one of the cluster's programs.
@@ -56,17 +60,29 @@ func GetStatus(ctx context.Context, dir string) (*Status, error) {
 			p.Reason = "not running"
 		default:
 			p.Uptime, p.RSS = processFacts(p.PID)
-			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+			ctx, cancel := context.WithTimeout(ctx, statusWithin)
 			err := all[name].ready(ctx)
 			cancel()
-			p.Ready = err == nil
-			if err != nil {
-				p.Reason = err.Error()
-			}
+			p.Ready, p.Reason = err == nil, l.whyNotReady(p.PID, err)
 		}
 		status.Programs = append(status.Programs, p)
 	}
 	return status, nil
+}
+
+// statusWithin is how long a program may take to say how it is.
+const statusWithin = 3 * time.Second
+
+// whyNotReady says what a program that runs has answered, or, of one that does not, what
+// to do.
+func (l Layout) whyNotReady(pid int, err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no answer within %s; if it hangs, end it with `kill -9 %d`, and \"kctl up --dir %s\" starts it anew", statusWithin, pid, shell.Word(l.Dir))
+	}
+	return err.Error()
 }
 
 // ticksPerSecond is USER_HZ, in which /proc counts; it is 100 on every Linux
