@@ -33,8 +33,3 @@ type Object interface {
 	runtime.Object
 	metav1.Object
 }
-
-// Ended reports whether the phase is one that a pod never leaves.
-func Ended(phase corev1.PodPhase) bool {
-	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
-}

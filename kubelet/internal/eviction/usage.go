@@ -15,7 +15,6 @@ import (
 
 	"kctl/kubelet/internal/filesystem"
 	"kctl/kubelet/internal/mountinfo"
-	"kctl/kubelet/internal/volume/claim"
 	"kctl/proto/core"
 )
 
@@ -155,7 +154,7 @@ func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage, moun
 	if dir == "" {
 		return nil
 	}
-	if name := claim.Name(pod, v); name != "" {
+	if name := core.ClaimName(pod, v); name != "" {
 		disk, err := filesystem.Of(dir)
 		if err != nil {
 			return fmt.Errorf("looking at volume %q: %w", v.Name, err)

@@ -27,7 +27,7 @@ func (k *Kubelet) HandlePodAdditions(pods []*core.Pod) {
 	active := &activePods{kubelet: k}
 	for _, pod := range byCreation(pods) {
 		k.pods.Set(pod)
-		if podmanager.IsMirror(pod) {
+		if core.IsMirror(pod) {
 			k.handleMirror(pod)
 			continue
 		}
@@ -137,7 +137,7 @@ func (k *Kubelet) HandlePodUpdates(pods []*core.Pod) {
 	for _, pod := range pods {
 		k.pods.Set(pod)
 		switch {
-		case podmanager.IsMirror(pod):
+		case core.IsMirror(pod):
 			k.handleMirror(pod)
 		case k.workers.Finished(pod.UID):
 			k.statuses.Finish(pod)
@@ -155,7 +155,7 @@ func (k *Kubelet) HandlePodRemoves(pods []*core.Pod) {
 	defer k.collector.CollectSoon()
 	for _, pod := range pods {
 		k.pods.Remove(pod)
-		if podmanager.IsMirror(pod) {
+		if core.IsMirror(pod) {
 			k.handleMirror(pod)
 			continue
 		}
@@ -172,7 +172,7 @@ func (k *Kubelet) HandlePodReconcile(pods []*core.Pod) {
 	for _, pod := range pods {
 		k.pods.Set(pod)
 		k.reconcile(pod)
-		if len(pod.Spec.ReadinessGates) > 0 && !podmanager.IsMirror(pod) {
+		if len(pod.Spec.ReadinessGates) > 0 && !core.IsMirror(pod) {
 			k.workers.Resync(pod.UID) // whether it is ready depends on what others write
 		}
 	}
@@ -181,7 +181,7 @@ func (k *Kubelet) HandlePodReconcile(pods []*core.Pod) {
 // reconcile compares the pod's status with the API's; for a mirror, its static
 // pod's status.
 func (k *Kubelet) reconcile(pod *core.Pod) {
-	if podmanager.IsMirror(pod) {
+	if core.IsMirror(pod) {
 		pod = k.pods.PodOf(pod)
 	}
 	if pod != nil {

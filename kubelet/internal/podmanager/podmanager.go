@@ -20,9 +20,8 @@ type Manager struct {
 	mu      sync.RWMutex
 	pods    map[types.UID]*core.Pod // all but mirror pods
 	mirrors map[types.UID]*core.Pod
-	// byName finds both by full name.
-	podsByName    map[string]*core.Pod
-	mirrorsByName map[string]*core.Pod
+	// By full name.
+	podsByName, mirrorsByName map[string]*core.Pod
 }
 
 // New returns an empty Manager.
@@ -36,12 +35,6 @@ func New() *Manager {
 // fullName is a pod's name on a node: unlike its UID, it is shared by a static
 // pod and its mirror.
 func fullName(pod *core.Pod) string { return pod.Namespace + "/" + pod.Name }
-
-// IsMirror says that the pod is the API's picture of a static pod.
-func IsMirror(pod *core.Pod) bool {
-	_, ok := pod.Annotations[core.ConfigMirrorAnnotation]
-	return ok
-}
 
 // IsStatic says that the pod comes from a file or a URL.
 func IsStatic(pod *core.Pod) bool {
@@ -58,7 +51,7 @@ func IsMirrorOf(mirror, pod *core.Pod) bool {
 // IsCritical says that the node or the cluster can't do without the pod: static
 // pods, and those of a critical priority.
 func IsCritical(pod *core.Pod) bool {
-	return IsStatic(pod) || IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= core.SystemCriticalPriority
+	return IsStatic(pod) || core.IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= core.SystemCriticalPriority
 }
 
 // Set adds the pod, or replaces what was there of it.
@@ -82,7 +75,7 @@ func (m *Manager) Remove(pod *core.Pod) {
 }
 
 func (m *Manager) maps(pod *core.Pod) (byUID map[types.UID]*core.Pod, byName map[string]*core.Pod) {
-	if IsMirror(pod) {
+	if core.IsMirror(pod) {
 		return m.mirrors, m.mirrorsByName
 	}
 	return m.pods, m.podsByName

@@ -146,7 +146,7 @@ func (m *Manager) Claimed() []Claimed {
 		}
 		for i := range p.pod.Spec.Volumes {
 			spec := &p.pod.Spec.Volumes[i]
-			name := types.NamespacedName{Namespace: p.pod.Namespace, Name: claim.Name(p.pod, spec)}
+			name := types.NamespacedName{Namespace: p.pod.Namespace, Name: core.ClaimName(p.pod, spec)}
 			if v := p.mounted[spec.Name]; v != nil && v.persistent != "" && v.ours && !seen[name] {
 				seen[name] = true
 				all = append(all, Claimed{name.Namespace, name.Name, v.path})

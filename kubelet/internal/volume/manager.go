@@ -273,7 +273,7 @@ func (m *Manager) Count() (desired, actual map[string]int) {
 			if made := p.mounted[spec.Name]; made != nil {
 				desired[made.plugin]++
 				actual[made.plugin]++
-			} else if claim.Name(p.pod, spec) == "" { // what is claimed may be of any plugin
+			} else if core.ClaimName(p.pod, spec) == "" { // what is claimed may be of any plugin
 				desired[pluginName(kindOf(spec.VolumeSource))]++
 			}
 		}
@@ -283,7 +283,7 @@ func (m *Manager) Count() (desired, actual map[string]int) {
 
 // make sets up a volume. If it fails, the result contains as much as is known.
 func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume) (*volume, error) {
-	if claim.Name(pod, spec) != "" {
+	if core.ClaimName(pod, spec) != "" {
 		return m.makeClaimed(ctx, pod, spec)
 	}
 	kind := kindOf(spec.VolumeSource)

@@ -22,21 +22,10 @@ const (
 	noProvisioner     = "kubernetes.io/no-provisioner"
 )
 
-// ClaimName is the name of the claim behind a volume of pod; empty if none.
-func ClaimName(pod *core.Pod, volume *corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return pod.Name + "-" + volume.Name
-	}
-	return ""
-}
-
 // HasClaims reports whether pod has any.
 func HasClaims(pod *core.Pod) bool {
 	for i := range pod.Spec.Volumes {
-		if ClaimName(pod, &pod.Spec.Volumes[i]) != "" {
+		if core.ClaimName(pod, &pod.Spec.Volumes[i]) != "" {
 			return true
 		}
 	}
@@ -49,7 +38,7 @@ func Names(pod *core.Pod, claim *corev1.PersistentVolumeClaim) bool {
 		return false
 	}
 	for i := range pod.Spec.Volumes {
-		if ClaimName(pod, &pod.Spec.Volumes[i]) == claim.Name {
+		if core.ClaimName(pod, &pod.Spec.Volumes[i]) == claim.Name {
 			return true
 		}
 	}
@@ -59,7 +48,7 @@ func Names(pod *core.Pod, claim *corev1.PersistentVolumeClaim) bool {
 // Claim is the claim of a volume of pod; nil without one. The error says why a
 // pod with it can go nowhere.
 func (v *Volumes) Claim(pod *core.Pod, volume *corev1.Volume) (*corev1.PersistentVolumeClaim, error) {
-	name := ClaimName(pod, volume)
+	name := core.ClaimName(pod, volume)
 	if name == "" {
 		return nil, nil
 	}

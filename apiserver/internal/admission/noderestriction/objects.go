@@ -136,7 +136,7 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 		return notYetError(nil, "%s contains pod UID (%q) which differs from running pod %q", about, spec.PodUID, pod.UID)
 	case pod.Spec.NodeName != node:
 		return fmt.Errorf("pod %q is not running on node %q named in the PodCertificateRequest", named, node)
-	case isMirror(pod):
+	case core.IsMirror(pod):
 		return fmt.Errorf("pod %q is a mirror pod", named)
 	case pod.Spec.ServiceAccountName != spec.ServiceAccountName:
 		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)", about, spec.ServiceAccountName, pod.Spec.ServiceAccountName)

@@ -60,7 +60,7 @@ func admitStatus(node string, a *admission.Attributes) error {
 // admitMirror lets a kubelet create only mirror pods, which represent static
 // pods in the API and can't depend on API objects.
 func (p *Plugin) admitMirror(ctx context.Context, node string, pod *core.Pod) error {
-	if !isMirror(pod) {
+	if !core.IsMirror(pod) {
 		return fmt.Errorf("pod does not have %q annotation, node %q can only create mirror pods", core.ConfigMirrorAnnotation, node)
 	}
 	if pod.Spec.NodeName != node {
@@ -99,11 +99,6 @@ func (p *Plugin) checkOwnedByNode(ctx context.Context, node string, owners []met
 		return fmt.Errorf("node %s UID mismatch: expected %s got %s", node, owner.UID, stored.UID)
 	}
 	return nil
-}
-
-func isMirror(pod *core.Pod) bool {
-	_, mirror := pod.Annotations[core.ConfigMirrorAnnotation]
-	return mirror
 }
 
 // referencedObject names an API object that a pod refers to, through which its node

@@ -28,17 +28,6 @@ type Objects interface {
 // protection keeps a deleted claim as long as a pod uses it.
 const protection = "kubernetes.io/pvc-protection"
 
-// Name is the claim of a pod's volume; "" for volumes without one.
-func Name(pod *core.Pod, volume *corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil: // made for the pod, and named after both
-		return pod.Name + "-" + volume.Name
-	}
-	return ""
-}
-
 // ReadOnly says that the pod wants to read only.
 func ReadOnly(volume *corev1.Volume) bool {
 	return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
@@ -46,7 +35,7 @@ func ReadOnly(volume *corev1.Volume) bool {
 
 // Find returns the volume that is bound to the claim of a pod's volume.
 func Find(ctx context.Context, objects Objects, pod *core.Pod, volume *corev1.Volume) (*corev1.PersistentVolume, error) {
-	name := Name(pod, volume)
+	name := core.ClaimName(pod, volume)
 	claim, err := bound(ctx, objects, pod.Namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("error processing PVC %s/%s: %w", pod.Namespace, name, err)

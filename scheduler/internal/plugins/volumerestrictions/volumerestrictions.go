@@ -87,7 +87,7 @@ func (u *uses) of(pod, other *core.Pod) int {
 		return n
 	}
 	for i := range other.Spec.Volumes {
-		if slices.Contains(u.once, volumes.ClaimName(other, &other.Spec.Volumes[i])) {
+		if slices.Contains(u.once, core.ClaimName(other, &other.Spec.Volumes[i])) {
 			n++
 		}
 	}
@@ -132,9 +132,9 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, pod *frame
 // inTheWay reports whether other prevents pod from using all of its volumes.
 func inTheWay(pod, other *core.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		name := volumes.ClaimName(pod, &v)
+		name := core.ClaimName(pod, &v)
 		return slices.ContainsFunc(other.Spec.Volumes, func(o corev1.Volume) bool {
-			return conflict(&v, &o) || name != "" && pod.Namespace == other.Namespace && volumes.ClaimName(other, &o) == name
+			return conflict(&v, &o) || name != "" && pod.Namespace == other.Namespace && core.ClaimName(other, &o) == name
 		})
 	})
 }
