@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
@@ -17,7 +18,10 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/request"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -162,6 +166,7 @@ func TestClaims(t *testing.T) {
 		"no group":                  {groups, nil, result{user: "jane"}},
 		"groups that are numbers":   {groups, jwt.MapClaims{"groups": []int{1}}, result{err: "neither a string nor a list"}},
 		"distributed groups":        {groups, jwt.MapClaims{"_claim_names": map[string]string{"groups": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{err: "distributed claim, which is not supported"}},
+		"other distributed claims":  {groups, jwt.MapClaims{"_claim_names": map[string]string{"roles": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{user: "jane"}},
 		"email":                     {email, jwt.MapClaims{"email": "jane@test", "email_verified": true}, result{user: "jane@test"}},
 		"email of nobody":           {email, jwt.MapClaims{"email": "jane@test", "email_verified": false}, result{err: "has not been verified"}},
 		"email verified in words":   {email, jwt.MapClaims{"email": "jane@test", "email_verified": "true"}, result{err: "not true or false"}},
@@ -180,6 +185,41 @@ func TestClaims(t *testing.T) {
 			a, _ := i.authenticator(t, test.change)
 			i.check(t, a, i.sign(t, test.claims), test.want)
 		})
+	}
+}
+
+// TestTokensAreNamed: a user's extra fields name the token by its id (KEP-2799), beside those that
+// come from claims.
+func TestTokensAreNamed(t *testing.T) {
+	i := newIssuer(t)
+	mapped := func(o *Options) {
+		o.UserOf = func(context.Context, map[string]json.RawMessage) (*request.User, error) {
+			return &request.User{Username: "jane", Extra: map[string]authenticationv1.ExtraValue{"tenant": {"blue"}}}, nil
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*Options)
+		id     any
+		want   string
+	}{
+		"an id":            {nil, "7", "map[authentication.kubernetes.io/credential-id:[JTI=7]]"},
+		"an empty id":      {nil, "", "map[]"},
+		"no id":            {nil, nil, "map[]"},
+		"a number":         {nil, 7, "map[]"},
+		"with a claim":     {mapped, "7", "map[authentication.kubernetes.io/credential-id:[JTI=7] tenant:[blue]]"},
+		"a claim and none": {mapped, nil, "map[tenant:[blue]]"},
+	} {
+		if test.change == nil {
+			test.change = func(*Options) {}
+		}
+		a, _ := i.authenticator(t, test.change)
+		user, _, ok, err := a.AuthenticateToken(t.Context(), i.sign(t, jwt.MapClaims{"jti": test.id}), nil)
+		if err != nil || !ok {
+			t.Fatalf("%s: %v %v", name, ok, err)
+		}
+		if got := fmt.Sprint(user.Extra); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }
 
