@@ -8,6 +8,30 @@ import (
 	"testing"
 )
 
+// With --local no server is asked, nor can it be.
+func TestLocalIsLocal(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {l: m}}, spec: {containers: [{name: c, image: i, env: [{name: A, value: b}]}]}}"
+	for args, want := range map[string]string{
+		"set env -f - --list --local":                                      "# Pod a, container c\nA=b\n",
+		"set env pod/a --list --local":                                     "",
+		"set image -f - c=j --local -o name":                               "pod/a\n",
+		"set image -f - c=j --local --dry-run=server":                      "",
+		"set env -f - A=c --local --dry-run=server":                        "",
+		"label -f - b=c --local --dry-run=server":                          "",
+		"annotate -f - b=c --local --dry-run=server":                       "",
+		"patch -f - -p {} --local --dry-run=server":                        "",
+		"label -f - b=c --local --dry-run=client -o jsonpath={..labels.b}": "c",
+	} {
+		c := kctl(t, server.URL, pod, strings.Fields(args)...)
+		if got := asked.Swap(0); (c.code == 0) != (want != "") || got != 0 || c.out.String() != want {
+			t.Errorf("%s: code %d, %d requests, printed %q, want %q; complained %s", args, c.code, got, c.out.String(), want, c.err.String())
+		}
+	}
+}
+
 // A verb that changes something is refused before it does, if the result can't be printed.
 func TestNothingIsChangedThatCannotBePrinted(t *testing.T) {
 	var asked atomic.Int32

@@ -56,7 +56,7 @@ func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
 	fs.BoolVar(&m.All, "all", false, "Select all resources, in the namespace of the specified resource types")
 	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+" to be overwritten, otherwise reject updates that overwrite existing ones.")
 	fs.BoolVar(&m.list, "list", false, "If true, display the "+field+" for a given resource.")
-	fs.BoolVar(&m.local, "local", false, "If true, "+verb+" will NOT contact api-server but run locally.")
+	m.AddLocal(cmd, &m.local, "If true, "+verb+" will NOT contact api-server but run locally.")
 	fs.StringVar(&m.resourceVersion, "resource-version", "", "If non-empty, the update will only succeed if this is the current resource-version for the object.")
 	return cmd
 }

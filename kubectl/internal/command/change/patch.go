@@ -43,7 +43,7 @@ func newPatch(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&p.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
 	fs.StringVarP(&p.text, "patch", "p", "", "The patch to be applied to the resource JSON file.")
 	fs.StringVar(&p.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
-	fs.BoolVar(&p.local, "local", false, "If true, patch will operate on the content of the file, not the server-side resource.")
+	p.AddLocal(cmd, &p.local, "If true, patch will operate on the content of the file, not the server-side resource.")
 	fs.StringVar(&p.subresource, "subresource", "", "If specified, patch will operate on the subresource of the requested object.")
 	return cmd
 }

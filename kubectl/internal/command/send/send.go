@@ -3,6 +3,7 @@ package send
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,17 @@ func (s *Sender) Add(cmd *cobra.Command, manager string) {
 	s.Printing.AddChecked(cmd)
 	s.DryRun.Add(cmd)
 	cmd.Flags().StringVar(&s.Manager, "field-manager", manager, "Name of the manager used to track field ownership.")
+}
+
+// AddLocal adds --local, with which no server is asked.
+func (s *Sender) AddLocal(cmd *cobra.Command, local *bool, usage string) {
+	cmd.Flags().BoolVar(local, "local", false, usage)
+	frame.Before(cmd, func() error {
+		if *local && s.DryRun == frame.DryRunServer {
+			return errors.New("cannot specify --local and --dry-run=server - did you mean --dry-run=client?")
+		}
+		return nil
+	})
 }
 
 // AddValidation adds --validate, whose value is checked before the verb does anything.

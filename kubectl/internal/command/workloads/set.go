@@ -45,7 +45,7 @@ func (s *setOptions) add(cmd *cobra.Command) {
 	s.AddLabels(fs)
 	s.Sender.Add(cmd, "kubectl-set")
 	fs.BoolVar(&s.All, "all", false, "If true, select all resources in the namespace of the specified resource types")
-	fs.BoolVar(&s.local, "local", false, "If true, the command will run locally, without contacting the API server.")
+	s.AddLocal(cmd, &s.local, "If true, the command will run locally, without contacting the API server.")
 }
 
 func (s *setOptions) addContainers(cmd *cobra.Command) {

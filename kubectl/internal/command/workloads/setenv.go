@@ -219,11 +219,7 @@ func variableName(key string) string {
 
 // showAll prints the variables of each container, changes included.
 func (e *setEnvOptions) showAll(cmd *cobra.Command, objects []string) error {
-	targets, err := lookup.Named(cmd.Context(), e.setOptions.Sender.CLI, &e.Selection, objects, "")
-	if err != nil {
-		return err
-	}
-	return lookup.Each(cmd.Context(), e.setOptions.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
+	return e.onEach(cmd.Context(), objects, func(t lookup.Target, object *unstructured.Unstructured) error {
 		spec, err := podSpec(object)
 		if err != nil {
 			return err
