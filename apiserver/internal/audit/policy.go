@@ -155,16 +155,9 @@ func (r *Rule) matches(user *request.User, info *request.Info) bool {
 	case len(r.Namespaces) > 0 || len(r.Resources) > 0:
 		return info.Resource && r.matchesResource(info)
 	case len(r.NonResourceURLs) > 0:
-		return !info.Resource && slices.ContainsFunc(r.NonResourceURLs, func(pattern string) bool { return matchesURL(pattern, info.Path) })
+		return !info.Resource && slices.ContainsFunc(r.NonResourceURLs, func(pattern string) bool { return request.PathMatches(pattern, info.Path) })
 	}
 	return true
-}
-
-func matchesURL(pattern, path string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(path, prefix)
-	}
-	return pattern == path
 }
 
 func (r *Rule) matchesResource(info *request.Info) bool {

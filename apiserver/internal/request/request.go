@@ -2,6 +2,7 @@ package request
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -188,4 +189,12 @@ func WithBegun(ctx context.Context, begun func()) context.Context {
 func Begun(ctx context.Context) func() {
 	begun, _ := ctx.Value(begunKey).(func())
 	return begun
+}
+
+// PathMatches reports whether a path is the one of a rule, or begins like it if that ends in *.
+func PathMatches(pattern, path string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(path, prefix)
+	}
+	return pattern == path
 }

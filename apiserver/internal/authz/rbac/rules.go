@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"kctl/apiserver/internal/authz"
+	"kctl/apiserver/internal/request"
 )
 
 // allows reports whether one rule allows a.
@@ -15,7 +16,7 @@ func allows(rule *rbacv1.PolicyRule, a *authz.Attributes) bool {
 		return false
 	}
 	if !a.Resource {
-		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return pathMatches(pattern, a.Path) })
+		return slices.ContainsFunc(rule.NonResourceURLs, func(pattern string) bool { return request.PathMatches(pattern, a.Path) })
 	}
 	return containsOrAll(rule.APIGroups, a.APIGroup) &&
 		resourceMatches(rule.Resources, a.ResourceName, a.Subresource) &&
@@ -50,11 +51,4 @@ func resourceMatches(resources []string, resource, subresource string) bool {
 // all, one with names does not cover requests without a name.
 func nameMatches(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
-}
-
-func pathMatches(pattern, path string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(path, prefix)
-	}
-	return pattern == path
 }
