@@ -172,19 +172,16 @@ func (d *deletion[T]) decideAndMark(obj T) decision {
 		d.store.strategy.BeginDelete(obj)
 	}
 	kept := graceful || len(obj.GetFinalizers()) > 0 || d.store.isHeld(obj)
+	if !kept {
+		return remove
+	}
 	since := obj.GetDeletionTimestamp()
 	if since == nil {
-		if !kept {
-			return remove
-		}
 		d.mark(obj, d.store.clock.Now().Add(core.Seconds(grace)), grace)
 		if obj.GetGeneration() > 0 && !d.store.strategy.NoGracePeriod {
 			obj.SetGeneration(obj.GetGeneration() + 1)
 		}
 		return mark
-	}
-	if !kept {
-		return remove
 	}
 	had := obj.GetDeletionGracePeriodSeconds()
 	if had == nil && d.store.strategy.GracePeriodOnSecondDelete {
