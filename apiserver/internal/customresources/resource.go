@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -59,7 +58,7 @@ func (r *resource) Update(ctx context.Context, target registry.Target, change re
 
 func (r *resource) checkMayCreate(name string) error {
 	if r.stored.terminating.Load() {
-		return apierrors.NewForbidden(schema.GroupResource{Group: r.info.Group, Resource: r.info.Name}, name, errTerminating)
+		return apierrors.NewForbidden(r.info.GVR().GroupResource(), name, errTerminating)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ type call struct {
 func (c *call) header(name string) string { return c.gin.GetHeader(name) }
 
 func (c *call) groupResource() schema.GroupResource {
-	return schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Name}
+	return c.resource.GVR().GroupResource()
 }
 
 func (c *call) target() registry.Target {

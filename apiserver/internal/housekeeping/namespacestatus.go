@@ -56,7 +56,7 @@ func (l *remainingContent) counterFor(r registry.Resource) func([]core.Object, e
 		}
 		info := r.Info()
 		for _, obj := range objects {
-			l.addRemaining(schema.GroupResource{Group: info.Group, Resource: info.Name}, obj.GetFinalizers())
+			l.addRemaining(info.GVR().GroupResource(), obj.GetFinalizers())
 		}
 	}
 }

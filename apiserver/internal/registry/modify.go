@@ -6,7 +6,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/managedfields"
 	"kctl/proto/core"
@@ -50,7 +49,7 @@ func ApplyAnew(ctx context.Context, objects Objects, target Target, manager stri
 	by := managedfields.Manager{Name: manager, Subresource: target.Subresource}
 	_, _, err := objects.Update(ctx, target, func(current core.Object) (core.Object, error) {
 		if current == nil {
-			return nil, apierrors.NewNotFound(schema.GroupResource{Group: info.Group, Resource: info.Name}, target.Name)
+			return nil, apierrors.NewNotFound(info.GVR().GroupResource(), target.Name)
 		}
 		without(current)
 		return info.FieldTracker.Apply(current, applied.DeepCopy(), by, true)

@@ -327,7 +327,7 @@ func (s *Store[T]) Measure(namespace string, mostObjects, mostBytes int) (object
 func (s *Store[T]) boundConversions() Conversions { return s.conversions }
 
 func (s *Store[T]) groupResource() schema.GroupResource {
-	return schema.GroupResource{Group: s.strategy.Resource.Group, Resource: s.strategy.Resource.Name}
+	return s.strategy.Resource.GVR().GroupResource()
 }
 
 func (s *Store[T]) groupKind() schema.GroupKind { return s.strategy.Resource.GVK().GroupKind() }

@@ -110,7 +110,7 @@ var neverMatched = map[schema.GroupResource]bool{
 
 // Match reports whether a is selected, and as which target.
 func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluster) (Target, bool, error) {
-	if neverMatched[schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Name}] {
+	if neverMatched[a.Resource.GVR().GroupResource()] {
 		return Target{}, false, nil
 	}
 	target, ok := c.target(a, in.Versions)
