@@ -46,7 +46,7 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, at *field.Path) fie
 		errs = append(errs, field.Required(at, "one of name or selector must be specified"))
 	}
 	if ref.Selector != nil {
-		errs = append(errs, validateSelector(ref.Selector, at.Child("selector"))...)
+		errs = append(errs, check.LabelSelector(ref.Selector, at.Child("selector"))...)
 	}
 	if ptr.Deref(ref.ParameterNotFoundAction, "") == "" {
 		return append(errs, field.Required(at.Child("parameterNotFoundAction"), ""))

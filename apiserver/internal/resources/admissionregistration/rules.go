@@ -7,9 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
@@ -32,10 +29,6 @@ func supported[T ~string](value *T, among []T, at *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(at, *value, among)}
-}
-
-func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Upstream())
 }
 
 func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Path) field.ErrorList {
@@ -128,8 +121,8 @@ func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations,
 // validateMatch checks what a policy or a binding selects.
 func validateMatch(m *admissionregistrationv1.MatchResources, at *field.Path) field.ErrorList {
 	errs := supported(m.MatchPolicy, matchPolicies, at.Child("matchPolicy"))
-	errs = append(errs, validateSelector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
-	errs = append(errs, validateSelector(m.ObjectSelector, at.Child("objectSelector"))...)
+	errs = append(errs, check.LabelSelector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
+	errs = append(errs, check.LabelSelector(m.ObjectSelector, at.Child("objectSelector"))...)
 	errs = append(errs, validateNamedRules(m.ResourceRules, at.Child("resourceRules"))...)
 	return append(errs, validateNamedRules(m.ExcludeResourceRules, at.Child("excludeResourceRules"))...)
 }

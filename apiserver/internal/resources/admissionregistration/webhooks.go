@@ -77,8 +77,8 @@ func validateWebhook(w *webhook, known storedExpressions, at *field.Path) field.
 	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > maxTimeout) {
 		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds, fmt.Sprintf("the timeout value must be between 1 and %d seconds", maxTimeout)))
 	}
-	errs = append(errs, validateSelector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
-	errs = append(errs, validateSelector(w.ObjectSelector, at.Child("objectSelector"))...)
+	errs = append(errs, check.LabelSelector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
+	errs = append(errs, check.LabelSelector(w.ObjectSelector, at.Child("objectSelector"))...)
 	errs = append(errs, supported(w.reinvocation, reinvocations, at.Child("reinvocationPolicy"))...)
 	errs = append(errs, validateClient(&w.ClientConfig, at.Child("clientConfig"))...)
 	return append(errs, validateMatchConditions(w.MatchConditions, &compilers{stored: known}, at.Child("matchConditions"))...)

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
@@ -58,6 +60,11 @@ func QualifiedName(value string, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return Messages(path, value, validation.IsQualifiedName(value))
+}
+
+// LabelSelector checks the form of a selector, which may be nil.
+func LabelSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path.Upstream())
 }
 
 // Nonnegative checks that value is not below zero.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
@@ -56,7 +55,7 @@ func validateSpec(s *corev1.PersistentVolumeClaimSpec, groups groupCheck, at *fi
 		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
 	}
 	if s.Selector != nil {
-		errs = append(errs, metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector").Upstream())...)
+		errs = append(errs, check.LabelSelector(s.Selector, at.Child("selector"))...)
 	}
 	errs = append(errs, ValidateModes(s.AccessModes, at.Child("accessModes"))...)
 	storage := at.Child("resources").Key(string(corev1.ResourceStorage))

@@ -68,7 +68,7 @@ func validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	}
 	errs = append(errs, validateIntOrPercent(spec.MinAvailable, at.Child("minAvailable"))...)
 	errs = append(errs, validateIntOrPercent(spec.MaxUnavailable, at.Child("maxUnavailable"))...)
-	errs = append(errs, metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector").Upstream())...)
+	errs = append(errs, check.LabelSelector(spec.Selector, at.Child("selector"))...)
 	if p := spec.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.AlwaysAllow && *p != policyv1.IfHealthyBudget {
 		errs = append(errs, field.NotSupported(at.Child("unhealthyPodEvictionPolicy"), *p, []policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
 	}

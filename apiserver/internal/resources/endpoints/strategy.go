@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	netutils "k8s.io/utils/net"
@@ -21,8 +20,6 @@ import (
 
 // shown is how many addresses or ports a table shows.
 const shown = 3
-
-var protocols = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 
 // Endpoints is the strategy of endpoints.
 func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { //nolint:staticcheck // old clients still use it
@@ -126,13 +123,7 @@ func appProtocol(p *string, at *field.Path) field.ErrorList {
 }
 
 func protocol(p corev1.Protocol, at *field.Path) field.ErrorList {
-	switch {
-	case p == "":
-		return field.ErrorList{field.Required(at, "")}
-	case !protocols.Has(p):
-		return field.ErrorList{field.NotSupported(at, p, sets.List(protocols))}
-	}
-	return nil
+	return check.OneOf(p, at, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 }
 
 func subsets(all []corev1.EndpointSubset) string { //nolint:staticcheck

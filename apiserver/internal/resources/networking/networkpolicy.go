@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -64,7 +63,7 @@ func defaultPolicy(p *networkingv1.NetworkPolicy) {
 }
 
 func validatePolicy(s *networkingv1.NetworkPolicySpec) field.ErrorList {
-	errs := validateSelector(&s.PodSelector, specPath.Child("podSelector"))
+	errs := check.LabelSelector(&s.PodSelector, specPath.Child("podSelector"))
 	for i := range s.Ingress {
 		at := specPath.Child("ingress").Index(i)
 		errs = append(errs, validatePorts(s.Ingress[i].Ports, at.Child("ports"))...)
@@ -85,10 +84,6 @@ func validatePolicy(s *networkingv1.NetworkPolicySpec) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-func validateSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Upstream())
 }
 
 func validatePorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field.ErrorList {
@@ -127,10 +122,10 @@ func validatePeers(peers []networkingv1.NetworkPolicyPeer, at *field.Path) field
 	for i, peer := range peers {
 		path := at.Index(i)
 		if peer.PodSelector != nil {
-			errs = append(errs, validateSelector(peer.PodSelector, path.Child("podSelector"))...)
+			errs = append(errs, check.LabelSelector(peer.PodSelector, path.Child("podSelector"))...)
 		}
 		if peer.NamespaceSelector != nil {
-			errs = append(errs, validateSelector(peer.NamespaceSelector, path.Child("namespaceSelector"))...)
+			errs = append(errs, check.LabelSelector(peer.NamespaceSelector, path.Child("namespaceSelector"))...)
 		}
 		selects := peer.PodSelector != nil || peer.NamespaceSelector != nil
 		switch {

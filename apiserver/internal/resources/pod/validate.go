@@ -178,21 +178,12 @@ func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
 
 // supported is oneOf for fields whose empty value is unsupported rather than missing.
 func supported[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
-	if values.Has(value) {
-		return nil
-	}
-	return field.ErrorList{field.NotSupported(at, value, sets.List(values))}
+	return check.Supported(value, at, values.UnsortedList()...)
 }
 
 // oneOf checks that a field has one of the allowed values.
 func oneOf[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
-	switch {
-	case value == "":
-		return field.ErrorList{field.Required(at, "")}
-	case !values.Has(value):
-		return field.ErrorList{field.NotSupported(at, value, sets.List(values))}
-	}
-	return nil
+	return check.OneOf(value, at, values.UnsortedList()...)
 }
 
 func inRange(value, low, high int64, at *field.Path) field.ErrorList {

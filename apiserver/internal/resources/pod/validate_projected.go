@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/apiserver/internal/field"
@@ -131,7 +130,7 @@ func validateBundle(b *corev1.ClusterTrustBundleProjection, at *field.Path) fiel
 			errs = append(errs, field.Required(signer, "must be a valid signer name"))
 		}
 		errs = append(errs, certificatesigningrequest.ValidateSigner(*b.SignerName, signer)...)
-		errs = append(errs, metavalidation.ValidateLabelSelector(b.LabelSelector, metavalidation.LabelSelectorValidationOptions{}, at.Child("labelSelector").Upstream())...)
+		errs = append(errs, check.LabelSelector(b.LabelSelector, at.Child("labelSelector"))...)
 	default:
 		errs = append(errs, field.Required(at, "either name or signerName must be specified"))
 	}

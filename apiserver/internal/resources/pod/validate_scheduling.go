@@ -206,7 +206,7 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 			errs = append(errs, supported(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
 		}
 		errs = append(errs, matchKeys(c.MatchLabelKeys, c.LabelSelector, path.Child("matchLabelKeys"))...)
-		errs = append(errs, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector").Upstream())...)
+		errs = append(errs, check.LabelSelector(c.LabelSelector, path.Child("labelSelector"))...)
 	}
 	return errs
 }

@@ -3,7 +3,6 @@ package rbac
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -26,7 +25,7 @@ func validateAggregation(r *rbacv1.AggregationRule) field.ErrorList {
 	}
 	for i := range r.ClusterRoleSelectors {
 		selector := &r.ClusterRoleSelectors[i]
-		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at.Index(i).Upstream())...)
+		errs = append(errs, check.LabelSelector(selector, at.Index(i))...)
 		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
 			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
 		}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -244,7 +243,7 @@ func csiStorageCapacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 	validate := func(c *storagev1.CSIStorageCapacity) field.ErrorList {
 		var errs field.ErrorList
 		if c.NodeTopology != nil {
-			errs = append(errs, metav1validation.ValidateLabelSelector(c.NodeTopology, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology").Upstream())...)
+			errs = append(errs, check.LabelSelector(c.NodeTopology, field.NewPath("nodeTopology"))...)
 		}
 		if c.Capacity != nil && c.Capacity.Sign() < 0 {
 			errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), check.NotNegative))
