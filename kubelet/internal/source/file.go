@@ -215,24 +215,10 @@ func (f *File) readFile(path string, before manifestFile) (manifestFile, error) 
 		return before, nil
 	}
 	now := manifestFile{sum: sum, pods: before.pods}
-	if pods, err := f.decode(path, data); err != nil {
+	if pods, err := podsOf(data, origin{source: core.FileSource, location: path, nodeName: f.NodeName}); err != nil {
 		now.problem = err
 	} else if now.pods = pods; hasUnread(data) {
 		now.problem = errUnread
 	}
 	return now, nil
-}
-
-// decode returns the pods of a file's content.
-func (f *File) decode(path string, data []byte) ([]*core.Pod, error) {
-	pods, err := decodePods(data)
-	if err != nil {
-		return nil, err
-	}
-	for _, pod := range pods {
-		if err := complete(pod, origin{source: core.FileSource, location: path, nodeName: f.NodeName}); err != nil {
-			return nil, err
-		}
-	}
-	return pods, nil
 }

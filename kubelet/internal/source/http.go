@@ -98,14 +98,9 @@ func (h *HTTP) read(ctx context.Context, last []byte) ([]byte, []*core.Pod, erro
 	if last != nil && bytes.Equal(data, last) {
 		return data, nil, nil
 	}
-	pods, err := decodePods(data)
+	pods, err := podsOf(data, origin{source: core.HTTPSource, location: h.URL, nodeName: h.NodeName})
 	if err != nil {
 		return nil, nil, err
-	}
-	for _, pod := range pods {
-		if err := complete(pod, origin{source: core.HTTPSource, location: h.URL, nodeName: h.NodeName}); err != nil {
-			return nil, nil, err
-		}
 	}
 	if hasUnread(data) {
 		h.Logger.Warn(unread, zap.String("url", h.URL))

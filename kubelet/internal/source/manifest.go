@@ -40,6 +40,20 @@ func readManifest(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
+// podsOf reads the pods of a manifest, which are this node's.
+func podsOf(data []byte, o origin) ([]*core.Pod, error) {
+	pods, err := decodePods(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, pod := range pods {
+		if err := complete(pod, o); err != nil {
+			return nil, err
+		}
+	}
+	return pods, nil
+}
+
 // decodePods reads a Pod or a PodList, in YAML or JSON, strictly.
 func decodePods(data []byte) ([]*core.Pod, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
