@@ -241,20 +241,20 @@ func (m *Manager) restoreSpecs(ctx context.Context, id runtimestate.ContainerID)
 func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason, override *int64) time.Duration {
 	seconds := int64(minimumGrace / time.Second)
 	var probe *corev1.Probe
-	if c != nil && reason == podactions.ForLiveness {
+	switch reason {
+	case podactions.ForLiveness:
 		probe = c.LivenessProbe
-	}
-	if c != nil && reason == podactions.ForStartup {
+	case podactions.ForStartup:
 		probe = c.StartupProbe
 	}
 	switch {
 	case override != nil:
 		seconds = *override
-	case pod != nil && pod.DeletionGracePeriodSeconds != nil:
+	case pod.DeletionGracePeriodSeconds != nil:
 		seconds = *pod.DeletionGracePeriodSeconds
 	case probe != nil && probe.TerminationGracePeriodSeconds != nil:
 		seconds = *probe.TerminationGracePeriodSeconds
-	case pod != nil && pod.Spec.TerminationGracePeriodSeconds != nil:
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
 		seconds = *pod.Spec.TerminationGracePeriodSeconds
 	}
 	return core.Seconds(max(seconds, 0))

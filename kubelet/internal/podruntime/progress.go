@@ -82,8 +82,15 @@ func (s *podSync) look(id string) *runtimestate.ContainerStatus {
 // with puts a container's current state into the status.
 func with(now *runtimestate.ContainerStatus) func(*runtimestate.PodStatus) {
 	return func(status *runtimestate.PodStatus) {
-		status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == now.ID })
+		without(now.ID)(status)
 		status.Containers = append(status.Containers, now)
+	}
+}
+
+// without takes a container that is removed out of the status.
+func without(id runtimestate.ContainerID) func(*runtimestate.PodStatus) {
+	return func(status *runtimestate.PodStatus) {
+		status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
 	}
 }
 

@@ -3,13 +3,11 @@ package podruntime
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/podactions"
-	"kctl/kubelet/internal/runtimestate"
 )
 
 // restartAll ends what runs, or forgets what ended. It tells whether there is
@@ -38,9 +36,7 @@ func (s *podSync) restartAll(a podactions.Actions) bool {
 		if id == a.RestartAll.ID {
 			s.crashes.Fail(s.key(podactions.FindContainer(s.pod, a.RestartAll.Name)))
 		}
-		s.publish(func(status *runtimestate.PodStatus) {
-			status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
-		})
+		s.publish(without(id))
 	}
 	return len(a.Kill)+len(a.Remove) > 0
 }

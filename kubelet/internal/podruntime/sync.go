@@ -257,9 +257,7 @@ func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 			return err
 		}
 	}
-	s.publish(func(status *runtimestate.PodStatus) {
-		status.Containers = slices.DeleteFunc(status.Containers, func(c *runtimestate.ContainerStatus) bool { return c.ID == id })
-	})
+	s.publish(without(id))
 	return nil
 }
 
