@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,13 +54,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 
 // running are the pods that use the node's resources and are not ending.
 func (k *Kubelet) running() []*core.Pod {
-	var pods []*core.Pod
-	for _, pod := range k.pods.Pods() {
-		if k.workers.CouldHaveRunningContainers(pod.UID) && !k.workers.TerminationRequested(pod.UID) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(k.mayRun(), func(pod *core.Pod) bool { return k.workers.TerminationRequested(pod.UID) })
 }
 
 // ended tells whether no container of a pod runs or will run.

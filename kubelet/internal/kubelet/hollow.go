@@ -12,7 +12,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/config"
-	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/probe"
@@ -59,11 +58,6 @@ func (k *Kubelet) endInitContainers(otherwise simulated.Behave) simulated.Behave
 		}
 		return b
 	}
-}
-
-// runtimeClient is the client of the hollow kubelet's runtime.
-func (h *Hollow) runtimeClient(o cri.Options) *cri.Client {
-	return cri.NewOver(h.Runtime.Connection(), o)
 }
 
 // noProbes answers every probe of a simulated container with success.

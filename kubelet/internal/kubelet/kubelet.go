@@ -204,7 +204,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 	var err error
 	options := cri.Options{Timeout: k.config.RuntimeRequestTimeout, Observe: k.metrics.ObserveRuntime, Tracer: k.tracer}
 	if k.hollow != nil {
-		k.cri = k.hollow.runtimeClient(options)
+		k.cri = cri.NewOver(k.hollow.Runtime.Connection(), options)
 	} else if k.cri, err = cri.New(k.config.ContainerRuntimeEndpoint, options); err != nil {
 		return fmt.Errorf("--container-runtime-endpoint: %w", err)
 	}

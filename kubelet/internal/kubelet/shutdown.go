@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"slices"
+
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -27,13 +29,7 @@ func (k *Kubelet) makeShutdown() error {
 // mayRun are the pods that may have something running, including those that are
 // ending.
 func (k *Kubelet) mayRun() []*core.Pod {
-	var pods []*core.Pod
-	for _, pod := range k.pods.Pods() {
-		if k.workers.CouldHaveRunningContainers(pod.UID) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(k.pods.Pods(), func(pod *core.Pod) bool { return !k.workers.CouldHaveRunningContainers(pod.UID) })
 }
 
 func (k *Kubelet) shutdownChanged() {
