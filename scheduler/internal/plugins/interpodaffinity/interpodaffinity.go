@@ -85,18 +85,18 @@ func (p *Plugin) change(state *framework.CycleState, pod, other *framework.PodIn
 		return
 	}
 	if other.Affinity != nil {
-		p.countRefusing(other.Affinity, pod.Pod, node, s.existingAnti.Add, by)
+		p.countMatches(other.Affinity.RequiredAnti, pod.Pod, node, s.existingAnti.Add, by)
 	}
 	if pod.Affinity != nil {
 		p.countWith(pod.Affinity, other.Pod, node, s.affinity.Add, by)
-		p.countWithout(pod.Affinity, other.Pod, node, s.anti.Add, by)
+		p.countMatches(pod.Affinity.RequiredAnti, other.Pod, node, s.anti.Add, by)
 	}
 }
 
-// countRefusing counts where node is if existing must not be with pod.
-func (p *Plugin) countRefusing(existing *framework.PodAffinity, pod *core.Pod, node *core.Node, add framework.AddFunc, by int64) {
-	for i := range existing.RequiredAnti {
-		if term := &existing.RequiredAnti[i]; term.Matches(pod, p.namespaces) {
+// countMatches counts where node is for each of the terms that pod matches.
+func (p *Plugin) countMatches(terms []framework.AffinityTerm, pod *core.Pod, node *core.Node, add framework.AddFunc, by int64) {
+	for i := range terms {
+		if term := &terms[i]; term.Matches(pod, p.namespaces) {
 			add.At(node, term.TopologyKey, by)
 		}
 	}
@@ -109,15 +109,6 @@ func (p *Plugin) countWith(own *framework.PodAffinity, existing *core.Pod, node 
 	}
 	for i := range own.Required {
 		add.At(node, own.Required[i].TopologyKey, by)
-	}
-}
-
-// countWithout counts where node is if own must not be with existing.
-func (p *Plugin) countWithout(own *framework.PodAffinity, existing *core.Pod, node *core.Node, add framework.AddFunc, by int64) {
-	for i := range own.RequiredAnti {
-		if term := &own.RequiredAnti[i]; term.Matches(existing, p.namespaces) {
-			add.At(node, term.TopologyKey, by)
-		}
 	}
 }
 
@@ -137,7 +128,7 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 	if len(state.WithAffinity) > 0 {
 		s.existingAnti = framework.NewWhatIf(state.Tally(identity(Name+" refusing", pod.Pod), func(node *framework.NodeInfo, add framework.AddFunc) {
 			for _, existing := range node.WithAffinity {
-				p.countRefusing(existing.Affinity, pod.Pod, node.Node, add, 1)
+				p.countMatches(existing.Affinity.RequiredAnti, pod.Pod, node.Node, add, 1)
 			}
 		}))
 	}
@@ -152,7 +143,7 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 	if len(own.RequiredAnti) > 0 {
 		s.anti = framework.NewWhatIf(state.Tally(termsKey(Name+" without", own.RequiredAnti), func(node *framework.NodeInfo, add framework.AddFunc) {
 			for _, existing := range node.Pods {
-				p.countWithout(own, existing.Pod, node.Node, add, 1)
+				p.countMatches(own.RequiredAnti, existing.Pod, node.Node, add, 1)
 			}
 		}))
 	}
