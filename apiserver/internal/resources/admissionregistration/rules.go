@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
 )
