@@ -209,20 +209,19 @@ func (d *decision) containers() {
 			}
 			continue
 		}
-		kill, again := d.unfit(c, last)
+		kill, changed := d.unfit(c, last)
 		if kill == nil {
 			d.resize(c, last)
 			kept++
 			continue
 		}
-		again = again || restartPolicyOf(&d.pod.Spec, c) != corev1.ContainerRestartPolicyNever
 		switch {
 		case d.pod.DeletionTimestamp != nil:
-		case again:
+		case changed, restartPolicyOf(&d.pod.Spec, c) != corev1.ContainerRestartPolicyNever:
 			if !d.resizeRestarts(c) { // which says so already
 				kill.Message += ", will be restarted"
 			}
-			d.restart(Regular, i, c.Name)
+			d.restart(Regular, i, c.Name, changed)
 			started++
 		case len(c.RestartPolicyRules) > 0:
 			kept++ // how it ends decides whether it is started again
@@ -235,9 +234,9 @@ func (d *decision) containers() {
 	}
 }
 
-// unfit says why a running container cannot go on; if again, it is restarted
-// regardless of its restart policy.
-func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (kill *Kill, again bool) {
+// unfit says why a running container cannot go on; if its spec has changed, it is
+// restarted regardless of its restart policy.
+func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (kill *Kill, changed bool) {
 	probes := d.facts.Probes[s.ID]
 	who := "Container " + c.Name
 	if core.IsSidecar(c) {
@@ -295,10 +294,15 @@ func (d *decision) start(kind Kind, index int, name string) Start {
 	return s
 }
 
-// restart restarts a container that must be killed first, with the same
-// back-off as if it had ended by itself.
-func (d *decision) restart(kind Kind, index int, name string) {
-	d.actions.Start = append(d.actions.Start, Start{Kind: kind, Index: index, Name: name, BackOff: d.facts.Delays[name]})
+// restart restarts a container that must be killed first: at once if its spec has
+// changed, also to what it was before, and otherwise with the same back-off as if it
+// had ended by itself.
+func (d *decision) restart(kind Kind, index int, name string, changed bool) {
+	s := Start{Kind: kind, Index: index, Name: name}
+	if !changed {
+		s.BackOff = d.facts.Delays[name]
+	}
+	d.actions.Start = append(d.actions.Start, s)
 }
 
 // EverInitialized tells whether a regular container was ever made, so that all

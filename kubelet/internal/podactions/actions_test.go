@@ -228,6 +228,7 @@ func containerCases() []actionCase {
 	return []actionCase{
 		{name: "resized in place", pod: podWith("a b", larger(corev1.NotRequired)), status: has("box a=running b=running"), facts: Facts{Actual: small}, want: "resize(a1)"},
 		{name: "resized by a restart", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: Facts{Actual: small}, want: "kill(a1: Container a resize requires restart) start(a)"},
+		{name: "resized by a restart, held back", pod: podWith("a", larger(corev1.RestartContainer)), status: has("box a=running"), facts: Facts{Actual: small, Delays: map[string]time.Duration{"a": time.Minute}}, want: "kill(a1: Container a resize requires restart) start(a)"},
 		{name: "init container resized in place", pod: podWith("-i a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = resourcesOf("2", "1Gi") }), status: has("box i=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"i": {}}}, want: "resize(i1)"},
 		{name: "sidecar resized in place", pod: podWith("~s a", func(p *core.Pod) { p.Spec.InitContainers[0].Resources.Requests = resourcesOf("2", "1Gi") }), status: has("box s=running a=running"), facts: Facts{Actual: map[string]corev1.ResourceRequirements{"s": {}}}, want: "resize(s1)"},
 		{name: "the pod's limit changes, by which one is bounded", pod: podWith("a b", edit("b", func(c *core.Container) { c.Resources.Limits = resourcesOf("1", "1Gi") }), func(p *core.Pod) {
@@ -252,6 +253,7 @@ func containerCases() []actionCase {
 		{name: "unknown", pod: podWith("a"), status: has("box a=unknown"), want: `kill(a1: Container is in "unknown" state, try killing it before restart) start(a)`},
 		{name: "created, never started", pod: podWith("a"), status: has("box a=created"), want: "remove(a1) start(a)"},
 		{name: "image changed", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.Image = "other" })), status: has("box a=running b=running"), want: "kill(a1: Container a definition changed, will be restarted) start(a)"},
+		{name: "image changed, held back", pod: podWith("a", edit("a", func(c *core.Container) { c.Image = "other" })), status: has("box a=running"), facts: Facts{Delays: map[string]time.Duration{"a": time.Minute}}, want: "kill(a1: Container a definition changed, will be restarted) start(a)"},
 		{name: "liveness", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe, will be restarted) start(a)"},
 		{name: "liveness unknown", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), want: ""},
 		{name: "liveness, never", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},

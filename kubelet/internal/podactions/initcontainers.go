@@ -74,9 +74,9 @@ func (d *decision) sidecar(index int) (started bool) {
 		d.startInit(index)
 		return false
 	}
-	if kill, _ := d.unfit(c, last); kill != nil {
+	if kill, changed := d.unfit(c, last); kill != nil {
 		if d.pod.DeletionTimestamp == nil {
-			d.restart(Init, index, c.Name)
+			d.restart(Init, index, c.Name, changed)
 		}
 		d.actions.Kill = append(d.actions.Kill, *kill)
 		return false

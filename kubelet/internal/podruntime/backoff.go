@@ -24,8 +24,9 @@ const (
 )
 
 // containerKey is one container of one pod in one version of its spec: a
-// changed spec is not held back for the failures of the previous one, nor is a
-// container that is ended for a resize: if it ended well, it would be done.
+// changed spec is not held back for the failures of the previous one. That
+// includes resources, as with upstream's kubelet: too little of them may be why
+// it failed.
 type containerKey struct {
 	pod       types.UID
 	name      string

@@ -23,14 +23,15 @@ func (a actualResources) Applied(name string, r corev1.ResourceRequirements) { a
 func (actualResources) PodMemoryInUse() error { return nil }
 
 // Each resize that needs a restart starts the container again at once, whatever its exit code and
-// however soon after the last: held back, a container that ended well would be one that is done.
+// however soon after the last, also with resources that it had before: held back, a container that
+// ended well would be one that is done.
 func TestEachResizeRestarts(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("resized", shell("main", endsWell))
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
 	actual := actualResources{}
-	for count, cpu := range []string{"200m", "190m", "180m"} {
+	for count, cpu := range []string{"200m", "190m", "200m", "190m"} {
 		pod = pod.DeepCopy()
 		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
 		r := b.sync(t, pod, SyncOptions{Resources: actual})

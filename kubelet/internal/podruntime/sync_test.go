@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/kubelet/internal/runtimestate"
@@ -114,6 +115,11 @@ func TestCrashBackOff(t *testing.T) {
 	}
 	if !b.events.has("BackOff spec.containers{main}: Back-off restarting failed container main in pod crash_default(uid-crash)") {
 		t.Error("no BackOff event")
+	}
+	resized := pod.DeepCopy() // it may have had too little
+	resized.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+	if r := b.sync(t, resized, SyncOptions{}); r.Err != nil || r.Waiting["main"].Reason != "" || r.Status.Container("main").RestartCount != 2 {
+		t.Errorf("with more memory: %+v", r)
 	}
 }
 
