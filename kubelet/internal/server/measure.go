@@ -33,6 +33,7 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 	if err == nil {
 		if s.silent.Swap(false) {
 			s.Logger.Info("the runtime says again what containers use")
+			s.groupRates.keep(nil) // the next silence is another one: no rate is that of the time between
 		}
 		all = newest(slices.DeleteFunc(all, func(one *runtimeapi.ContainerStats) bool { return !runtimestate.OfKubelet(one.GetAttributes()) }))
 		s.keepLayers(all)

@@ -101,7 +101,7 @@ func TestWhatIsKnownOfASilentRuntime(t *testing.T) {
 			usage.CPU = cpu
 			return usage, known
 		}
-		ask := func(path string, want ...string) {
+		ask := func(path string, want ...string) string {
 			t.Helper()
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -110,6 +110,7 @@ func TestWhatIsKnownOfASilentRuntime(t *testing.T) {
 					t.Errorf("%s: no %s in\n%s", path, part, w.Body)
 				}
 			}
+			return w.Body.String()
 		}
 		wrote := &runtimeapi.FilesystemUsage{Timestamp: 1e9, UsedBytes: &runtimeapi.UInt64Value{Value: 4321}}
 		s.Runtime = writing{n, wrote}
@@ -129,6 +130,12 @@ func TestWhatIsKnownOfASilentRuntime(t *testing.T) {
 		ask("/stats/summary")
 		if all := lines.All(); len(all) != 2 || all[0].Level != zap.WarnLevel || all[1].Level != zap.InfoLevel {
 			t.Errorf("the log says %+v", all)
+		}
+		time.Sleep(time.Hour)
+		s.Runtime = silent{n}
+		_, container, _ := strings.Cut(ask("/stats/summary"), `"containers":[`)
+		if of, _, _ := strings.Cut(container, `"memory"`); !strings.Contains(of, `"usageCoreNanoSeconds":5000000000`) || strings.Contains(of, "usageNanoCores") {
+			t.Errorf("a rate since the silence before: %s", of)
 		}
 	})
 }
