@@ -44,7 +44,10 @@ func (r *Rounds) ChangedSince(who string, object []byte) bool {
 // Holders of the old one see the new content.
 func (a *Attributes) Replace(obj core.Object) error {
 	if free, ok := obj.(runtime.Unstructured); ok && !hasMetadata(free.UnstructuredContent()) {
-		return apierrors.NewInternalError(errors.New("system metadata was not initialized"))
+		if a.Operation == Create {
+			return apierrors.NewInternalError(errors.New("system metadata was not initialized"))
+		}
+		delete(free.UnstructuredContent(), "metadata") // which has no resourceVersion: the update is refused as without one
 	}
 	if obj.GetNamespace() == "" { // if empty, the request's
 		obj.SetNamespace(a.Object.GetNamespace())
