@@ -211,12 +211,11 @@ func (s *stream) object(event registry.WatchEvent) ([]byte, error) {
 		return marshal(form{media: s.form.media}, &status)
 	case s.form.as == asTable:
 		return s.tableEvent(event)
-	case event.Type == cache.Bookmark && !s.store.Info().JSONOnly:
-		empty := s.store.New() // decoding a stored object would fill in defaults
-		if err := core.Decode(event.Object.JSON, empty); err != nil {
-			return nil, fmt.Errorf("decode bookmark: %w", err)
+	case event.Type == cache.Bookmark:
+		var err error
+		if event.Object, err = registry.WithoutDefaults(s.store, event.Object); err != nil {
+			return nil, err
 		}
-		event.Object.Object = empty
 	}
 	return s.transform(s.form, event.Object)
 }

@@ -64,6 +64,19 @@ func (s *Store[T]) Decode(e Encoded) (core.Object, error) {
 	return obj, nil
 }
 
+// WithoutDefaults decodes a bookmark's object, which stands for none: decoding it as a stored one
+// would fill in defaults.
+func WithoutDefaults(kind Resource, e Encoded) (Encoded, error) {
+	if kind.Info().JSONOnly {
+		return e, nil
+	}
+	e.Object = kind.New()
+	if err := core.Decode(e.JSON, e.Object); err != nil {
+		return Encoded{}, fmt.Errorf("decode bookmark: %w", err)
+	}
+	return e, nil
+}
+
 func (s *Store[T]) fieldsOf(value []byte) (fields.Set, error) {
 	obj, err := s.decode(value)
 	if err != nil {

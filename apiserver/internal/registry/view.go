@@ -160,7 +160,7 @@ func (w viewWatcher) Events() iter.Seq2[WatchEvent, bool] {
 	return func(yield func(WatchEvent, bool) bool) {
 		for event, more := range w.inner.Events() {
 			if event.Type != cache.Error {
-				shown, err := w.view.encoded(event.Object)
+				shown, err := w.show(event)
 				if err != nil {
 					return // the client lists again, and learns why then
 				}
@@ -171,6 +171,16 @@ func (w viewWatcher) Events() iter.Seq2[WatchEvent, bool] {
 			}
 		}
 	}
+}
+
+func (w viewWatcher) show(event WatchEvent) (Encoded, error) {
+	if event.Type == cache.Bookmark {
+		var err error
+		if event.Object, err = WithoutDefaults(w.view.Stored, event.Object); err != nil {
+			return Encoded{}, err
+		}
+	}
+	return w.view.encoded(event.Object)
 }
 
 // Create implements Resource.

@@ -70,11 +70,17 @@ func TestListAnswers(t *testing.T) {
 	t.Run("rows of flow schemas", func(t *testing.T) { inMatchingOrder(t, c) })
 }
 
-// withoutDefaults: a bookmark in protobuf has a revision, and no defaults of an object.
+// withoutDefaults: a bookmark in protobuf, or of a kind that is shown as another one, has a revision,
+// and no defaults of an object.
 func withoutDefaults(t *testing.T, c *cluster) {
-	_, text := c.Ask(http.MethodGet, "/apis/apps/v1/deployments?watch=1&allowWatchBookmarks=1&timeoutSeconds=1", http.Header{"Accept": {"application/vnd.kubernetes.protobuf"}}, nil)
-	if got := string(text); !strings.Contains(got, "BOOKMARK") || strings.Contains(got, "RollingUpdate") {
-		t.Errorf("%q", got)
+	for _, b := range []struct{ path, media, text string }{
+		{"/apis/apps/v1/deployments", "application/vnd.kubernetes.protobuf", "RollingUpdate"},
+		{"/apis/autoscaling/v1/horizontalpodautoscalers", "application/json", "minReplicas"},
+	} {
+		_, text := c.Ask(http.MethodGet, b.path+"?watch=1&allowWatchBookmarks=1&timeoutSeconds=1", http.Header{"Accept": {b.media}}, nil)
+		if got := string(text); !strings.Contains(got, "BOOKMARK") || strings.Contains(got, b.text) {
+			t.Errorf("%q", got)
+		}
 	}
 }
 
