@@ -112,12 +112,14 @@ func (s *Schema) checkDefault(path *field.Path, at place, errs *field.ErrorList)
 // these is wrong.
 func (s *Schema) badEmbedded(path *field.Path, value any, at place, errs *field.ErrorList) bool {
 	object, isObject := value.(map[string]any)
+	p := &pruner{tell: true}
 	if isObject {
-		p := &pruner{tell: true}
 		p.object(copyValue(value).(map[string]any), s, s.embedded || at.root, s.preserve)
-		if len(p.dropped) > 0 {
-			*errs = append(*errs, field.Invalid(path, s.fallback, "must not have unknown fields"))
-		}
+	} else {
+		p.value(copyValue(value), s, false)
+	}
+	if len(p.dropped) > 0 {
+		*errs = append(*errs, field.Invalid(path, s.fallback, "must not have unknown fields"))
 	}
 	before := len(*errs)
 	var bad *field.Error

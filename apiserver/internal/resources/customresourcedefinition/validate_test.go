@@ -58,6 +58,8 @@ func TestDefinitions(t *testing.T) {
 		property("{type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true, additionalProperties: true}"): {
 			p + ".additionalProperties: Forbidden: must not be used if x-kubernetes-embedded-resource is set"},
 		property("{type: object, additionalProperties: {type: object, properties: {a: {type: integer, enum: [1], default: 7}}}}"): nil,
+		property("{type: array, items: {type: array, items: {type: object}}, default: [[{a: 2}]]}"):                               {p + `.default: Invalid value: [[{"a":2}]]: must not have unknown fields`},
+		property("{type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}, default: [{a: 2}]}"):           nil,
 		property("{type: object, enum: [{a: 1}], default: {a: 2}}"): {p + `.default: Invalid value: {"a":2}: must not have unknown fields`,
 			p + `.default: Unsupported value: {"a":2}: supported values: "{\"a\":1}"`},
 		property("{type: 'null'}"): {p + `.type: Unsupported value: "null": supported values: "array", "boolean", "integer", "number", "object", "string"`, p + ".type: Forbidden: type cannot be set to null, use nullable as an alternative"},
