@@ -295,12 +295,17 @@ func (d *decision) start(kind Kind, index int, name string) Start {
 }
 
 // restart restarts a container that must be killed first: at once if its spec has
-// changed, also to what it was before, and otherwise with the same back-off as if it
-// had ended by itself.
+// changed, also to what it was before. Otherwise its back-off goes by the end of the
+// run before, as with upstream's kubelet: held back, one that ends well may be done.
 func (d *decision) restart(kind Kind, index int, name string, changed bool) {
 	s := Start{Kind: kind, Index: index, Name: name}
-	if !changed {
-		s.BackOff = d.facts.Delays[name]
+	before := slices.IndexFunc(d.status.Containers, func(c *runtimestate.ContainerStatus) bool {
+		return c.Name == name && c.State == runtimestate.StateExited
+	})
+	if !changed && before >= 0 {
+		delay := d.facts.Delays[name]
+		left := d.status.Containers[before].FinishedAt.Add(delay).Sub(d.facts.Now)
+		s.BackOff = min(max(0, left), delay) // whatever the machine's clock was
 	}
 	d.actions.Start = append(d.actions.Start, s)
 }

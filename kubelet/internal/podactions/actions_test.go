@@ -211,7 +211,7 @@ func containerCases() []actionCase {
 	never, onFailure := corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure
 	probe := &corev1.Probe{}
 	probes := func(r ProbeResults) Facts {
-		return Facts{Probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "a1"}: r}}
+		return Facts{Probes: map[runtimestate.ContainerID]ProbeResults{{Type: "test", ID: "a1"}: r, {Type: "test", ID: "a2"}: r}}
 	}
 	debugger := func(pod *core.Pod) {
 		e := corev1.EphemeralContainer{}
@@ -259,7 +259,9 @@ func containerCases() []actionCase {
 		{name: "liveness, never", pod: podWith("a b", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "liveness, never, rule", pod: podWith("a", rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "liveness, never, alone", pod: podWith("a", policy(corev1.RestartPolicyNever), edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "killpod"},
-		{name: "liveness, held back", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: Facts{Delays: map[string]time.Duration{"a": time.Minute}, Probes: probes(ProbeResults{Liveness: ProbeFailure}).Probes}, want: "kill(a1: Container a failed liveness probe, will be restarted) start(a+1m0s)"},
+		{name: "liveness, held back", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=1 a=running"), facts: Facts{Delays: map[string]time.Duration{"a": time.Minute}, Probes: probes(ProbeResults{Liveness: ProbeFailure}).Probes}, want: "kill(a2: Container a failed liveness probe, will be restarted) start(a+59s)"},
+		{name: "liveness, long after the run before", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=1 a=running"), facts: Facts{Delays: map[string]time.Duration{"a": time.Second}, Probes: probes(ProbeResults{Liveness: ProbeFailure}).Probes}, want: "kill(a2: Container a failed liveness probe, will be restarted) start(a)"},
+		{name: "liveness, first run", pod: podWith("a", edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running"), facts: Facts{Delays: map[string]time.Duration{"a": time.Minute}, Probes: probes(ProbeResults{Liveness: ProbeFailure}).Probes}, want: "kill(a1: Container a failed liveness probe, will be restarted) start(a)"},
 		{name: "liveness, to end", pod: podWith("a b", deleted, edit("a", func(c *core.Container) { c.LivenessProbe = probe })), status: has("box a=running b=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: "kill(a1: Container a failed liveness probe)"},
 		{name: "startup", pod: podWith("a", edit("a", func(c *core.Container) { c.StartupProbe = probe })), status: has("box a=running"), facts: probes(ProbeResults{Startup: ProbeFailure}), want: "kill(a1: Container a failed startup probe, will be restarted) start(a)"},
 		{name: "probe gone from spec", pod: podWith("a"), status: has("box a=running"), facts: probes(ProbeResults{Liveness: ProbeFailure}), want: ""},

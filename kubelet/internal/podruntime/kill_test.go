@@ -282,6 +282,33 @@ func TestUnfitContainersAreReplaced(t *testing.T) {
 	}
 }
 
+// A container that fails its liveness probe after a run that was longer than its back-off is restarted at
+// once, however often and whatever its exit code: held back, one that ended well would be done.
+func TestLivenessRestartsOfWhatEndsWell(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("unwell", shell("main", endsWell))
+	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{}
+	b.sync(t, pod, SyncOptions{})
+	for count := range int32(3) {
+		b.until(t, pod, "ready", func(*runtimestate.PodStatus) bool {
+			return strings.Contains(b.log(t, pod, "main", count), "ready\n")
+		})
+		status := b.status(t, pod).Clone()
+		for i, c := range status.Containers { // as if a minute had passed
+			before := *c
+			before.FinishedAt = c.FinishedAt.Add(-time.Minute)
+			status.Containers[i] = &before
+		}
+		r := b.SyncPod(t.Context(), pod, status, SyncOptions{Probes: func(runtimestate.ContainerID) podactions.ProbeResults {
+			return podactions.ProbeResults{Liveness: podactions.ProbeFailure}
+		}})
+		if main := r.Status.Container("main"); r.Err != nil || main.State != runtimestate.StateRunning || main.RestartCount != count+1 {
+			t.Fatalf("%v %v\n%s", r.Err, r.Waiting, show(r.Status))
+		}
+	}
+}
+
 func TestEphemeralContainerSeesItsTarget(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("debug", shell("main", "exec sleep 4242"))
