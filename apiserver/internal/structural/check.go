@@ -22,10 +22,12 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 	// Structural faults are reported in order of the fields, as in upstream.
 	slices.SortStableFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	c.unsupported(path, root)
-	if len(c.errs) > 0 {
+	structural := len(c.errs) == 0
+	c.objectMeta(path, root, true, metaPlace{})
+	switch {
+	case !structural || c.dialect && len(c.errs) > 0:
 		return c.errs
-	}
-	if c.dialect { // which upstream says only if there is no other fault
+	case c.dialect: // which upstream says only if there is no other fault
 		return field.ErrorList{field.Invalid(path, "", "OpenAPIV3Schema 'schema' is not supported")}
 	}
 	compiled, err := Compile(root)
@@ -49,8 +51,9 @@ func (c *checker) add(err *field.Error) { c.errs = append(c.errs, err) }
 // level is the position of a schema within a schema.
 type level struct {
 	root bool
-	// what it is the schema of: "" for the root and for values of a map
-	item, property bool
+	// name is that of a property; item and value are of lists and maps.
+	name        string
+	item, value bool
 }
 
 var types = []string{"array", "boolean", "integer", "number", "object", "string"}
@@ -93,13 +96,13 @@ func each(path *field.Path, p *apiextensionsv1.JSONSchemaProps, f func(path *fie
 	slices.Sort(names)
 	for _, name := range names {
 		below := p.Properties[name]
-		f(path.Child("properties").Key(name), &below, level{property: true})
+		f(path.Child("properties").Key(name), &below, level{name: name})
 	}
 	if p.Items != nil && p.Items.Schema != nil {
 		f(path.Child("items"), p.Items.Schema, level{item: true})
 	}
 	if p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
-		f(path.Child("additionalProperties"), p.AdditionalProperties.Schema, level{})
+		f(path.Child("additionalProperties"), p.AdditionalProperties.Schema, level{value: true})
 	}
 }
 
@@ -146,8 +149,6 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 	case p.Type != "" || p.XIntOrString || preserve:
 	case l.item:
 		c.add(field.Required(path.Child("type"), "must not be empty for specified array items"))
-	case l.property:
-		c.add(field.Required(path.Child("type"), "must not be empty for specified object fields"))
 	default:
 		c.add(field.Required(path.Child("type"), "must not be empty for specified object fields"))
 	}
@@ -231,7 +232,6 @@ func (c *checker) metadata(path *field.Path, meta apiextensionsv1.JSONSchemaProp
 	if !root {
 		return
 	}
-	forbidDefaults(path, &meta, &c.errs)
 	rest := map[string]apiextensionsv1.JSONSchemaProps{}
 	for name, property := range meta.Properties {
 		if name != "name" && name != "generateName" {
@@ -242,13 +242,6 @@ func (c *checker) metadata(path *field.Path, meta apiextensionsv1.JSONSchemaProp
 	if len(rest) > 0 || !reflect.DeepEqual(meta, apiextensionsv1.JSONSchemaProps{}) {
 		c.add(field.Forbidden(path, "must not specify anything other than name and generateName, but metadata is implicitly specified"))
 	}
-}
-
-func forbidDefaults(path *field.Path, p *apiextensionsv1.JSONSchemaProps, errs *field.ErrorList) {
-	if p.Default != nil {
-		*errs = append(*errs, field.Forbidden(path.Child("default"), "must not be set in top-level metadata"))
-	}
-	each(path, p, func(at *field.Path, below *apiextensionsv1.JSONSchemaProps, _ level) { forbidDefaults(at, below, errs) })
 }
 
 // valuesOnly checks a schema inside a combination: it may specify neither

@@ -177,6 +177,7 @@ func TestCheck(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"object"}},"not":{"anyOf":[{"properties":{"a":{"properties":{"z":{"minLength":1}}}}}]}}`:                                         "s.properties[a].properties[z]: Required value: because it is defined in s.not.anyOf[0].properties[a].properties[z]",
 		`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"object","anyOf":[{"properties":{"b":{"minLength":1}}}]}},"oneOf":[{"properties":{"z":{"minLength":1}}}]}`: "",
 		`{"type":"object","allOf":[{"items":{"minLength":1}}]}`:                                                                                                                      "s.items: Required value: because it is defined in s.allOf[0].items",
+		`{"type":"object","properties":{"kind":{"type":"string","default":"A"}}}`:                                                                                                    "s.properties[kind].default: Forbidden: must not be set in top-level kind",
 		`{"type":"object","properties":{"metadata":{"type":"object","default":{}}}}`:                                                                                                 "s.properties[metadata].default: Forbidden: must not be set in top-level metadata",
 		`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}`:                                                        "",
 	} {

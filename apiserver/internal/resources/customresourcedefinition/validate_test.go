@@ -62,6 +62,13 @@ func TestDefinitions(t *testing.T) {
 		property("{type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}, default: [{a: 2}]}"):           nil,
 		property("{type: object, enum: [{a: 1}], default: {a: 2}}"): {p + `.default: Invalid value: {"a":2}: must not have unknown fields`,
 			p + `.default: Unsupported value: {"a":2}: supported values: "{\"a\":1}"`},
+		property("{type: object, x-kubernetes-embedded-resource: true, properties: {metadata: {type: object, properties: {labels: {type: object, additionalProperties: {type: string, default: a}}}}}}"): {
+			p + ".properties[metadata].properties[labels].additionalProperties.default: Forbidden: must not be set inside additionalProperties applying to object metadata"},
+		property("{type: object, x-kubernetes-embedded-resource: true, properties: {metadata: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}"): {
+			p + ".properties[metadata].x-kubernetes-embedded-resource: Forbidden: must not be used inside of resource meta"},
+		schema("{type: object, properties: {metadata: {type: object, properties: {name: {type: string, default: '%'}}}}}"): {
+			root + ".properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata",
+			root + `.properties[metadata].properties[name].default: Invalid value: "%": must result in valid metadata: metadata.name: Invalid value: "%": may not contain '%'`},
 		property("{type: 'null'}"): {p + `.type: Unsupported value: "null": supported values: "array", "boolean", "integer", "number", "object", "string"`, p + ".type: Forbidden: type cannot be set to null, use nullable as an alternative"},
 		property("{x-kubernetes-list-type: foo}"): {p + ".type: Required value: must not be empty for specified object fields", p + ".type: Required value: must be array if x-kubernetes-list-type is specified",
 			p + `.x-kubernetes-list-type: Unsupported value: "foo": supported values: "atomic", "set", "map"`},
