@@ -1,9 +1,12 @@
 package command
 
 import (
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -43,6 +46,41 @@ func TestRecursiveByDefault(t *testing.T) {
 		c := kctl(t, "", "", strings.Fields(strings.ReplaceAll(line, "DIR", dir))...)
 		if got := strings.Contains(c.out.String(), "service/one"); got != found {
 			t.Errorf("%s: found %t, want %t: %s", line, got, found, c.err.String())
+		}
+	}
+}
+
+// Labels narrow what files name, too: by what the server has of an object, and by the file in
+// verbs that don't read it first. Those that are none are refused.
+func TestLabelsOfWhatFilesName(t *testing.T) {
+	const file, stored = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"by":"file"}}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","namespace":"default","labels":{"by":"server"}}}`
+	var written atomic.Int32
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			written.Add(1)
+		}
+		switch r.URL.Path {
+		case "/api/v1/namespaces/default/pods/one":
+			fmt.Fprint(w, stored)
+		case "/api/v1/namespaces/default/pods": // asked for by its name
+			fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[%s]}`, stored)
+		default:
+			fmt.Fprint(w, `{"kind":"List","apiVersion":"v1","items":[]}`)
+		}
+	})
+	for line, by := range map[string]string{
+		"get": "server", "get -o name": "server", "describe": "server", "label a=b": "server", "annotate a=b": "server",
+		"wait --for=jsonpath={.kind}=Pod --timeout=0": "server", "delete --wait=false": "file",
+	} {
+		for _, label := range []string{"by=server", "by=file", "by in", "by in (file"} {
+			c := kctl(t, host, file, append(strings.Fields(line), "-f", "-", "-l", label)...)
+			wrote := written.Swap(0) > 0
+			if acts := wrote || strings.Contains(c.out.String(), "one"); acts != (label == "by="+by) {
+				t.Errorf("%s -l %q: acts: %t; says %s%s", line, label, acts, c.out.String(), c.err.String())
+			}
+			if refused := c.code == 1 && strings.Contains(c.err.String(), "the provided selector"); refused != strings.Contains(label, " ") {
+				t.Errorf("%s -l %q: code %d, complained %s", line, label, c.code, c.err.String())
+			}
 		}
 	}
 }

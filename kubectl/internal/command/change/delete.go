@@ -209,7 +209,10 @@ func (d *deleteOptions) confirm(chosen []lookup.Target) (bool, error) {
 
 // expandTarget returns a target's objects.
 func (d *deleteOptions) expandTarget(ctx context.Context, t lookup.Target) ([]lookup.Target, error) {
-	if t.ObjectName != "" {
+	switch {
+	case t.Object != nil && !lookup.Matches(d.Labels, t.Object):
+		return nil, nil
+	case t.ObjectName != "":
 		return []lookup.Target{t}, nil
 	}
 	found, err := lookup.Fetch(ctx, d.CLI, t, &d.Selection)

@@ -134,7 +134,7 @@ func (d *diffOptions) writePruned(ctx context.Context) error {
 
 // writeVersions writes an object's current and future version.
 func (d *diffOptions) writeVersions(ctx context.Context, t lookup.Target) error {
-	found, err := lookup.Fetch(ctx, d.applyOptions.Sender.CLI, t, &d.Selection)
+	found, err := lookup.Fetch(ctx, d.applyOptions.Sender.CLI, t, &lookup.Selection{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

@@ -98,7 +98,7 @@ func (a *applyOptions) takeOver(ctx context.Context, t lookup.Target, object *un
 		if err == nil || !apierrors.IsConflict(err) || attempt == send.MaxConflicts {
 			return migrated, err
 		}
-		now, err := lookup.Fetch(ctx, a.Sender.CLI, t, &a.Selection)
+		now, err := lookup.Fetch(ctx, a.Sender.CLI, t, &lookup.Selection{})
 		if err != nil {
 			return nil, err
 		}

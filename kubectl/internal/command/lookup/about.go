@@ -16,7 +16,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// Matches tells whether an object from a file has the labels asked for.
+// Matches tells whether an object that a file names has the labels asked for.
 func Matches(selector string, object *unstructured.Unstructured) bool {
 	if selector == "" {
 		return true

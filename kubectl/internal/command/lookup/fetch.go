@@ -135,7 +135,8 @@ func GetPod(ctx context.Context, client *rest.Client, namespace, name string) (*
 	return pod, Get(ctx, client, t, pod)
 }
 
-// Fetch reads the objects behind a target.
+// Fetch reads the objects behind a target. There is none if it is an object that a file
+// names, and on the server that does not have the labels asked for.
 func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstructured.Unstructured, error) {
 	client, err := c.Server()
 	if err != nil {
@@ -156,7 +157,21 @@ func Fetch(ctx context.Context, c *frame.CLI, t Target, s *Selection) ([]unstruc
 	if err != nil {
 		return nil, err
 	}
+	if t.Object != nil && !Matches(s.Labels, object) {
+		return nil, nil
+	}
 	return []unstructured.Unstructured{*object}, nil
+}
+
+// Chooses tells whether the selectors choose a target, for verbs that don't Fetch it: of
+// those that files name, they may not. One that can't be read is chosen: whoever
+// reads it says why.
+func Chooses(ctx context.Context, c *frame.CLI, t Target, s *Selection) bool {
+	if t.Object == nil || s.Labels == "" {
+		return true
+	}
+	found, err := Fetch(ctx, c, t, s)
+	return err != nil || len(found) > 0
 }
 
 // Each calls do with every object that the targets mean, and returns all

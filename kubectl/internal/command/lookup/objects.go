@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/kubectl/internal/command/frame"
@@ -123,6 +124,9 @@ func Targets(ctx context.Context, c *frame.CLI, s *Selection, args []string, def
 	if s.FromFiles() {
 		if len(args) > 0 {
 			return nil, errors.New("when paths, URLs, or stdin is provided as resource input, you may not specify resource arguments as well")
+		}
+		if _, err := labels.Parse(s.Labels); err != nil { // the server is not asked with it
+			return nil, fmt.Errorf("the provided selector %q is not valid: %w", s.Labels, err)
 		}
 		return fileTargets(ctx, c, s)
 	}

@@ -144,7 +144,7 @@ func (g *getOptions) objects(ctx context.Context, targets []lookup.Target) error
 	switch {
 	case single && len(all.Items) == 1:
 		err = p.Print(g.Out, &all.Items[0])
-	case single:
+	case len(all.Items) == 0 && (g.ignoreNotFound || single && len(failed) > 0):
 	default: // also where nothing could be read, for programs that read the list
 		err = p.Print(g.Out, all)
 	}
@@ -188,6 +188,9 @@ func (g *getOptions) tables(ctx context.Context, targets []lookup.Target) error 
 func (g *getOptions) fetchTables(ctx context.Context, targets []lookup.Target) (found, read []lookup.Target, contents []*metav1.Table, err error) {
 	var failed []error
 	for _, t := range targets {
+		if !lookup.Chooses(ctx, g.CLI, t, &g.Selection) {
+			continue
+		}
 		content, err := g.table(ctx, t)
 		switch {
 		case g.ignoreNotFound && apierrors.IsNotFound(err):

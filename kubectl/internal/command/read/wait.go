@@ -130,7 +130,9 @@ func (w *waitOptions) expand(ctx context.Context, targets []lookup.Target) ([]wa
 	var single []waitObject
 	for _, t := range targets {
 		if t.ObjectName != "" {
-			single = append(single, waitObject{Target: t})
+			if lookup.Chooses(ctx, w.CLI, t, &w.Selection) {
+				single = append(single, waitObject{Target: t})
+			}
 			continue
 		}
 		items, err := lookup.Fetch(ctx, w.CLI, t, &w.Selection)
