@@ -8,7 +8,10 @@ import (
 )
 
 // prebinding is a pod whose PreBind plugins run.
-type prebinding struct{ cancel context.CancelCauseFunc }
+type prebinding struct {
+	cancel    context.CancelCauseFunc
+	preempted error // why they are stopped, under Map.mu
+}
 
 // PreBind notes that a pod's PreBind plugins run with the context that it returns, until
 // end is called. It returns why they have been stopped, if they have; from then on the pod
@@ -25,14 +28,14 @@ func (m *Map) PreBind(ctx context.Context, uid types.UID) (during context.Contex
 		defer m.mu.Unlock()
 		if m.prebinding[uid] == p {
 			delete(m.prebinding, uid)
-			return nil
 		}
-		return context.Cause(during)
+		return p.preempted
 	}
 }
 
 // Preempt takes a pod's room away before it is bound: it ends the wait for Permit
-// plugins, or the work of PreBind plugins, and reports whether there was either.
+// plugins, or the work of PreBind plugins, and reports whether there was either. It may
+// be asked again while that ends.
 func (m *Map) Preempt(uid types.UID, by string) bool {
 	if m.Reject(uid, "", "preempted") {
 		return true
@@ -40,9 +43,9 @@ func (m *Map) Preempt(uid types.UID, by string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, runs := m.prebinding[uid]
-	if runs {
-		delete(m.prebinding, uid)
-		p.cancel(errors.New("preempted by " + by))
+	if runs && p.preempted == nil {
+		p.preempted = errors.New("preempted by " + by)
+		p.cancel(p.preempted)
 	}
 	return runs
 }
