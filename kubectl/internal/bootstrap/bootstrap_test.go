@@ -427,6 +427,20 @@ func TestResetRemovesTheDirectories(t *testing.T) {
 			t.Errorf("beside %q, pki: %v", other, err)
 		}
 	}
+	// A link is somebody's own, and leads to whatever that keeps there.
+	kept, link := t.TempDir(), filepath.Join(t.TempDir(), "kctl")
+	if err := os.WriteFile(filepath.Join(kept, "mine.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(kept, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reset(t.Context(), Node{Dir: link, RootDir: filepath.Join(link, "none")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(link); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"kctl/kubectl/internal/cluster"
 )
@@ -45,9 +46,9 @@ func Reset(ctx context.Context, n Node) error {
 			return err
 		}
 	}
-	// Whoever keeps something in them keeps them.
-	_ = os.Remove(n.path("pki"))
-	_ = os.Remove(n.Dir)
+	// Whoever keeps something in them keeps them, and links to them.
+	_ = syscall.Rmdir(n.path("pki"))
+	_ = syscall.Rmdir(n.Dir)
 	return nil
 }
 

@@ -26,7 +26,11 @@ network namespace, link, rule and cgroup that they made; then its directory.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := cluster.Down(cmd.Context(), o, progressTo(cmd))
 			if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
-				fmt.Fprintf(cmd.ErrOrStderr(), "Not all is taken away, and the directory is kept: \"kctl down --dir %s\" goes on from there.\n", shell.Word(partial.Dir))
+				again := "kctl down --dir " + shell.Word(partial.Dir)
+				if o.KeepData { // which it would not do by itself
+					again += " --keep-data"
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "Not all is taken away, and the directory is kept: %q goes on from there.\n", again)
 			}
 			return err
 		},
