@@ -355,6 +355,30 @@ func TestDownThatIsCutShort(t *testing.T) {
 	}
 }
 
+// What a down keeps, a later one takes away.
+func TestDownOfWhatWasKept(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := layout(t)
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
+	for _, keep := range []bool{true, true, false} {
+		if err := Down(t.Context(), DownOptions{Dir: l.Dir, KeepData: keep}, &Lines{Out: os.Stderr}); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(l.Settings()); (err == nil) != keep {
+			t.Errorf("kept: %t; the settings: %v", keep, err)
+		}
+	}
+}
+
 // A mount that is not seen would be taken for the cluster's own files, and emptied.
 func TestMountsAreSeen(t *testing.T) {
 	if os.Getuid() != 0 {

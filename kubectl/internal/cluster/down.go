@@ -33,6 +33,9 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 		}
 		return err
 	}
+	if err := os.MkdirAll(l.path("run"), 0o700); err != nil { // a down that kept the data has removed it
+		return fmt.Errorf("cluster directory: %w", err)
+	}
 	unlock, err := l.lock()
 	if err != nil {
 		return err

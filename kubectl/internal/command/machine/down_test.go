@@ -18,9 +18,6 @@ func TestDownThatIsCutShort(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "cluster.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	for flag, keeps := range map[string]bool{"--keep-data": true, "--keep-data=false": false} {
