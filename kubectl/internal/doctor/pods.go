@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -19,11 +17,18 @@ const unscheduled = "spec.nodeName=,status.phase=Pending"
 // scheduledPods are pods with no more than what tells when each was scheduled.
 type scheduledPods struct {
 	Items []struct {
-		Metadata struct {
-			ManagedFields []struct{ FieldsV1 json.RawMessage }
-		}
-		Spec   struct{ SchedulerName string }
-		Status struct{ Conditions []core.PodCondition }
+		Metadata struct{ ManagedFields []managedFields }
+		Spec     struct{ SchedulerName string }
+		Status   struct{ Conditions []core.PodCondition }
+	}
+}
+
+// managedFields tell whether somebody has set the node's name.
+type managedFields struct {
+	FieldsV1 struct {
+		Spec struct {
+			NodeName *struct{} `json:"f:nodeName"`
+		} `json:"f:spec"`
 	}
 }
 
@@ -33,9 +38,7 @@ type scheduledPods struct {
 func (l scheduledPods) latest() map[string]time.Time {
 	latest := map[string]time.Time{}
 	for _, pod := range l.Items {
-		if slices.ContainsFunc(pod.Metadata.ManagedFields, func(m struct{ FieldsV1 json.RawMessage }) bool {
-			return bytes.Contains(m.FieldsV1, []byte(`"f:nodeName":`))
-		}) {
+		if slices.ContainsFunc(pod.Metadata.ManagedFields, func(m managedFields) bool { return m.FieldsV1.Spec.NodeName != nil }) {
 			continue
 		}
 		for _, c := range pod.Status.Conditions {

@@ -74,6 +74,10 @@ func TestABacklogIsNoMissingScheduler(t *testing.T) {
 	if got := judge(pod("default-scheduler", "Unschedulable", 3*time.Second)); got.Result != Warn {
 		t.Errorf("it refused a pod: %+v", got)
 	}
+	labelled := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`, `{"metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": {"f:nodeName": {}}}}}]}, "spec": {`, 1)
+	if got := judge(labelled); got.Result != Warn {
+		t.Errorf("it placed a pod with a label: %+v", got)
+	}
 	withNode := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`, `{"metadata": {"managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]}, "spec": {`, 1)
 	for what, pods := range map[string]string{
 		"made with a node": withNode,
