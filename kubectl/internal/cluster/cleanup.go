@@ -29,8 +29,11 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	}
 	_, err := l.start(ctx, program{name: Containerd, path: "containerd",
 		args: []string{"--config", l.path("containerd.toml")}, ready: l.runtimeAnswers})
-	if err != nil {
-		return "", err
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		return "", fmt.Errorf("%w; if the runtime can't start any more, remove %s, and the next down does without", err, l.path("containerd.toml"))
 	}
 	// In between come processes that the runtime forgot: containerd 1.6 believes
 	// that a container has ended if the kubelet goes away while it starts.
@@ -120,11 +123,12 @@ func (l Layout) runtimeAnswers(ctx context.Context) error {
 // not remove themselves.
 func (l Layout) cleanMachine(ctx context.Context) error {
 	return errors.Join(
+		l.killPodProcesses(), // of pods that the runtime has not ended
 		l.killLeftovers(ctx),
 		l.unmount(),
 		l.removeBridge(ctx),
 		l.removeRules(ctx),
-		l.removeCgroups(),
+		untilDone(ctx, stopGrace, l.removeCgroups), // a process takes a moment to end
 	)
 }
 
@@ -233,8 +237,7 @@ func killInCgroups(roots []string) error {
 	return errors.Join(errs...)
 }
 
-// removeCgroups removes the cluster's cgroups. They are empty by now; if one is
-// not, the error names its process.
+// removeCgroups removes the cluster's cgroups, which are empty by now.
 func (l Layout) removeCgroups() error {
 	roots, err := cgroupsNamed(l.CgroupRoot())
 	if err != nil {

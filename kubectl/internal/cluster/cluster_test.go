@@ -379,6 +379,41 @@ func TestDownOfWhatWasKept(t *testing.T) {
 	}
 }
 
+// Where the runtime can't start any more, there is a way out.
+func TestDownWithABrokenRuntime(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l, broken := layout(t), t.TempDir()
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", broken+":"+os.Getenv("PATH"))
+	for file, content := range map[string]string{filepath.Join(broken, "containerd"): "#!/bin/sh\nexit 1\n", l.path("containerd.toml"): ""} {
+		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if err == nil || !strings.Contains(err.Error(), "remove "+l.path("containerd.toml")) {
+		t.Fatalf("got %v", err)
+	}
+	if err := os.Remove(l.path("containerd.toml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(l.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is there: %v", err)
+	}
+}
+
 // A mount that is not seen would be taken for the cluster's own files, and emptied.
 func TestMountsAreSeen(t *testing.T) {
 	if os.Getuid() != 0 {

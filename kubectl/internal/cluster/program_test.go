@@ -186,14 +186,13 @@ func TestForgottenProcessesEnd(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), pid, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.killPodProcesses(); err != nil {
+	ended := make(chan error, 1)
+	go func() { ended <- forgotten.Wait() }()
+	if err := l.cleanMachine(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := forgotten.Wait(); err == nil || err.Error() != "signal: killed" {
+	if err := <-ended; err == nil || err.Error() != "signal: killed" {
 		t.Errorf("the forgotten process ended with %v, want a kill", err)
-	}
-	if err := l.removeCgroups(); err != nil {
-		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(hierarchy, l.CgroupRoot())); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the cgroup is there: %v", err)
