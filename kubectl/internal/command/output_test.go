@@ -1,8 +1,10 @@
 package command
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,6 +50,25 @@ func TestNothingIsChangedThatCannotBePrinted(t *testing.T) {
 			if got := asked.Swap(0); c.code != 1 || got != 0 {
 				t.Errorf("%s -o %s: code %d, %d requests; complained %s", verb, output, c.code, got, c.err.String())
 			}
+		}
+	}
+}
+
+// A template may come through a pipe, as of a shell's <(…): the check leaves it to the printer.
+func TestTemplateFromAPipe(t *testing.T) {
+	for _, verb := range []string{"label b=c --local", "patch -p {} --local", "annotate b=c --local"} {
+		from, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		fmt.Fprint(to, "{{.kind}} ")
+		to.Close()
+		file := fmt.Sprintf("go-template-file=/dev/fd/%d", from.Fd())
+		c := kctl(t, "", "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Node, metadata: {name: a}}]}",
+			append(strings.Fields(verb), "-f", "-", "-o", file)...)
+		if c.code != 0 || c.out.String() != "Pod Node " {
+			t.Errorf("%s: code %d, printed %q; complained %s", verb, c.code, c.out.String(), c.err.String())
 		}
 	}
 }

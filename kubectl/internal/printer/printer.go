@@ -29,6 +29,26 @@ type Options struct {
 	AllowMissingKeys  bool
 	ShowManagedFields bool
 	NoHeaders         bool
+
+	files map[string]string // see ReadOnce
+}
+
+// ReadOnce lets all printers that are made of the options, and of copies, share what they
+// read of a template's file: a pipe has it only once.
+func (o *Options) ReadOnce() { o.files = map[string]string{} }
+
+func (o Options) readTemplate(file string) (string, error) {
+	if text, known := o.files[file]; known {
+		return text, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("error reading --template %s, %w", file, err)
+	}
+	if o.files != nil {
+		o.files[file] = string(text)
+	}
+	return string(text), nil
 }
 
 // TableOutput tells whether the output is a table made by the server: none of
@@ -95,11 +115,10 @@ func newPrinter(format, template string, o Options) (Printer, error) {
 	case template == "":
 		return nil, errors.New("template format specified but no template given")
 	case inFile || format == "templatefile":
-		text, err := os.ReadFile(template)
-		if err != nil {
-			return nil, fmt.Errorf("error reading --template %s, %w", template, err)
+		var err error
+		if template, err = o.readTemplate(template); err != nil {
+			return nil, err
 		}
-		template = string(text)
 	}
 	switch {
 	case language == "custom-columns" && inFile:

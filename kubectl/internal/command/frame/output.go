@@ -34,6 +34,7 @@ func (o *Printing) Add(fs *pflag.FlagSet) {
 // before anything is sent.
 func (o *Printing) AddChecked(cmd *cobra.Command) {
 	o.Add(cmd.Flags())
+	o.ReadOnce()
 	Before(cmd, func() error {
 		_, err := o.printer("")
 		return err
