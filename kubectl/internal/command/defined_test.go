@@ -137,6 +137,18 @@ func TestDefinitionThatIsKept(t *testing.T) {
 	}
 }
 
+// What the server keeps, it is asked for once for all objects of the kind.
+func TestDefinitionThatIsKeptIsReadOnce(t *testing.T) {
+	host, created := keepingServer(t, true, "widgets")
+	c := kctl(t, host, definedAndUsed+strings.Repeat("---\n{apiVersion: ex.com/v1, kind: Gadget, metadata: {name: g}}\n", 5), "create", "-f", "-", "-v=6")
+	if got := strings.Count(created(), "/widgets"); got != 6 {
+		t.Errorf("made %s", created())
+	}
+	if got := strings.Count(c.err.String(), "/customresourcedefinitions/gadgets.ex.com"); got != 1 {
+		t.Errorf("read %d times: %s", got, c.err.String())
+	}
+}
+
 // hurried is a clock by which pauses are over at once; it counts how long they took.
 type hurried struct {
 	*clocktesting.FakeClock

@@ -58,29 +58,38 @@ const (
 type awaited struct {
 	missing   error  // of the target: that the server does not have its kind
 	namespace string // of the object, as its file has it
-	gaveUp    *bool  // shared by all targets of the kind
+	kind      *awaitedKind
+}
+
+// awaitedKind is what is known of a kind that several targets wait for.
+type awaitedKind struct {
+	gaveUp  bool
+	instead *discover.Resource // that the server keeps
 }
 
 // await is for an object of a kind that is waited for.
-func await(kinds map[schema.GroupVersionKind]*bool, object manifest.Object) *awaited {
+func await(kinds map[schema.GroupVersionKind]*awaitedKind, object manifest.Object) *awaited {
 	kind := object.GroupVersionKind()
 	if kinds[kind] == nil {
-		kinds[kind] = new(bool)
+		kinds[kind] = &awaitedKind{}
 	}
-	return &awaited{missing: noMapping(object), namespace: object.GetNamespace(), gaveUp: kinds[kind]}
+	return &awaited{missing: noMapping(object), namespace: object.GetNamespace(), kind: kinds[kind]}
 }
 
 // AwaitServed waits until the server has the target's kind, if the same command has
 // defined it; what was served some time ago, before it was deleted, does not count. A
 // definition that is not there, since it was refused, is not waited for, and one of which
 // nothing came, since its names are taken, only once for all its objects. What the server
-// serves in its place, since it keeps an earlier definition, is the target's resource then.
+// serves in its place, since it keeps an earlier definition, is the resource of all of
+// them then.
 func (t *Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 	switch {
 	case t.awaited == nil:
 		return nil
-	case *t.awaited.gaveUp:
+	case t.awaited.kind.gaveUp:
 		return t.awaited.missing
+	case t.awaited.kind.instead != nil:
+		return t.become(c, *t.awaited.kind.instead)
 	}
 	discovery, err := c.Discovery()
 	if err != nil {
@@ -103,9 +112,10 @@ func (t *Target) AwaitServed(ctx context.Context, c *frame.CLI) error {
 		}
 		if !t.comes(ctx, client) || c.Clock.Now().After(until) {
 			if !missing {
+				t.awaited.kind.instead = &served
 				return t.become(c, served)
 			}
-			*t.awaited.gaveUp = true
+			t.awaited.kind.gaveUp = true
 			return t.awaited.missing
 		}
 		if err := backoff.Sleep(ctx, c.Clock, servedPause); err != nil {

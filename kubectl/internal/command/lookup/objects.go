@@ -302,7 +302,7 @@ func Resolve(ctx context.Context, c *frame.CLI, s *Selection, objects []manifest
 	var failed []error
 	var targets []Target
 	var definitions []manifest.Object // that are sent before the object
-	waits := map[schema.GroupVersionKind]*bool{}
+	waits := map[schema.GroupVersionKind]*awaitedKind{}
 	for _, object := range objects {
 		resource, err := discovery.OfKind(ctx, object.GroupVersionKind())
 		_, missing := errors.AsType[*discover.NoKindError](err)
