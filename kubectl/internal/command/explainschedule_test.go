@@ -71,7 +71,7 @@ func TestExplainScheduleOfOneWithAnOldCertificate(t *testing.T) {
 	if err := os.WriteFile(authority, ca.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for lasts, want := range map[time.Duration]string{time.Hour: "kctl pki renew scheduler-server", 3 * time.Hour: "is not kctl's scheduler"} {
+	for lasts, want := range map[time.Duration]string{time.Hour: `"kctl pki renew scheduler-server" on its machine, and "systemctl restart kctl-scheduler"`, 3 * time.Hour: "is not kctl's scheduler"} {
 		issued, err := ca.Issue(pki.Subject{CommonName: "scheduler", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, now.Add(-2*time.Hour), lasts)
 		if err != nil {
 			t.Fatal(err)

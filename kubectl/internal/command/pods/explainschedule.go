@@ -120,7 +120,7 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	}
 	var untimely x509.CertificateInvalidError
 	if errors.As(err, &untimely) && untimely.Reason == x509.Expired {
-		return nil, fmt.Errorf("the certificate of the scheduler at %s is not good now: \"kctl pki renew scheduler-server\" on its machine, or \"kctl up\" for a cluster of it, makes a new one: %w", scheduler, untimely)
+		return nil, fmt.Errorf("the certificate of the scheduler at %s is not good now: \"kctl pki renew scheduler-server\" on its machine, and \"systemctl restart kctl-scheduler\" where that unit has a copy, or \"kctl up\" for a cluster of it: %w", scheduler, untimely)
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return nil, fmt.Errorf("what listens at %s is not this cluster's scheduler: --scheduler says where that is: %w", scheduler, untrusted)
