@@ -277,7 +277,8 @@ func multiply(a, b uint64) uint64 {
 }
 
 // checkDefaults checks defaults against the rules of their place, but for those below
-// additionalProperties, at which upstream does not look.
+// additionalProperties, at which upstream does not look. As there, what is missing in one has no
+// default, and rules that compare it with the value before have to allow that it stays.
 func (c *checker) checkDefaults(path *field.Path, root *structural.Schema) {
 	compiled, err := Compile(root)
 	if err != nil {
@@ -291,9 +292,12 @@ func (c *checker) defaultsOf(n *node, path *field.Path) {
 	if n == nil {
 		return
 	}
-	if value, ok := n.schema.Fallback(); ok {
-		run := &run{ctx: c.ctx, budget: expression.NewBudget(maxRuleCost)}
-		run.node(n, path.Child("default"), value, nil, false, false)
+	if value, ok := n.schema.BareFallback(); ok {
+		run := &run{ctx: c.ctx, budget: expression.NewBudget(maxRuleCost), all: true}
+		run.node(n, path.Child("default"), value, value, true, false)
+		if len(run.errs) == 0 { // as in a new object: rules for which the old value is optional
+			run.node(n, path.Child("default"), value, nil, false, false)
+		}
 		c.errs = append(c.errs, run.errs...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.fields)) {

@@ -37,6 +37,8 @@ type run struct {
 	ctx    context.Context
 	budget *expression.Budget
 	errs   field.ErrorList
+	// all: what is unchanged is validated, too.
+	all bool
 	// ended: nothing more is run.
 	ended bool
 }
@@ -90,7 +92,7 @@ func (r *run) own(n *node, path *field.Path, value, old any, hasOld, unchanged b
 	}
 	for i := range n.rules {
 		one := &n.rules[i]
-		if !one.transition && unchanged {
+		if !one.transition && unchanged && !r.all {
 			continue
 		}
 		variables := map[string]any{"self": self}

@@ -184,12 +184,18 @@ func (s *Schema) Enum() []any { return s.enum }
 // Fallback is the default with the defaults below filled in; ok is false if
 // there is none.
 func (s *Schema) Fallback() (value any, ok bool) {
+	if value, ok = s.BareFallback(); ok {
+		s.Complete(value)
+	}
+	return value, ok
+}
+
+// BareFallback is the default as it is written.
+func (s *Schema) BareFallback() (value any, ok bool) {
 	if s == nil || !s.hasFallback {
 		return nil, false
 	}
-	value = copyValue(s.fallback)
-	s.Complete(value)
-	return value, true
+	return copyValue(s.fallback), true
 }
 
 // HasRules reports whether there are CEL rules here or below.
