@@ -68,6 +68,19 @@ func TestOldVolumes(t *testing.T) {
 	compare(t, "volumes-old", func(w *bytes.Buffer) error { return Pod(w, pod, []core.Event{}, now) })
 }
 
+// Persistent volumes of these kinds have secrets with namespaces.
+func TestOldPersistentVolumes(t *testing.T) {
+	var sources []corev1.PersistentVolumeSource
+	read(t, "volumes-old-persistent.yaml", &sources)
+	compare(t, "volumes-old-persistent", func(w *bytes.Buffer) error {
+		p := newPage(w, now)
+		for i := range sources {
+			p.persistentSource(&sources[i])
+		}
+		return p.flush()
+	})
+}
+
 func TestNode(t *testing.T) {
 	node, pod, sidecar := &core.Node{}, core.Pod{}, core.Pod{}
 	read(t, "node.yaml", node)
