@@ -329,12 +329,9 @@ func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
 	}
 }
 
-// What a down has not taken away because the user stopped it, or because it could not, the
-// next one finds by what the directory holds.
-func TestDownThatIsCutShort(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: needs root")
-	}
+// clusterWithoutPrograms is what an up has made that started none.
+func clusterWithoutPrograms(t *testing.T) Layout {
+	t.Helper()
 	l := layout(t)
 	unlock, err := l.prepare()
 	if err != nil {
@@ -344,9 +341,19 @@ func TestDownThatIsCutShort(t *testing.T) {
 	if err := (&settings{}).save(l); err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// What a down has not taken away because the user stopped it, or because it could not, the
+// next one finds by what the directory holds.
+func TestDownThatIsCutShort(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = Down(stopped, DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	err := Down(stopped, DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
 	if partial, ok := errors.AsType[*PartialError](err); !ok || partial.Dir != l.Dir || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -360,15 +367,7 @@ func TestDownOfWhatWasKept(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: needs root")
 	}
-	l := layout(t)
-	unlock, err := l.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	if err := (&settings{}).save(l); err != nil {
-		t.Fatal(err)
-	}
+	l := clusterWithoutPrograms(t)
 	for _, keep := range []bool{true, true, false} {
 		if err := Down(t.Context(), DownOptions{Dir: l.Dir, KeepData: keep}, &Lines{Out: os.Stderr}); err != nil {
 			t.Error(err)
@@ -384,22 +383,14 @@ func TestDownWithABrokenRuntime(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: needs root")
 	}
-	l, broken := layout(t), t.TempDir()
-	unlock, err := l.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	if err := (&settings{}).save(l); err != nil {
-		t.Fatal(err)
-	}
+	l, broken := clusterWithoutPrograms(t), t.TempDir()
 	t.Setenv("PATH", broken+":"+os.Getenv("PATH"))
 	for file, content := range map[string]string{filepath.Join(broken, "containerd"): "#!/bin/sh\nexit 1\n", l.path("containerd.toml"): ""} {
 		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err = Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
 	if err == nil || !strings.Contains(err.Error(), "remove "+l.path("containerd.toml")) {
 		t.Fatalf("got %v", err)
 	}
