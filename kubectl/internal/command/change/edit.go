@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -61,7 +62,7 @@ func newEdit(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "to use to edit the resource")
-	e.addFormat(cmd)
+	e.addFormat(fs)
 	fs.StringVar(&e.Manager, "field-manager", "kubectl-edit", "Name of the manager used to track field ownership.")
 	fs.StringVar(&e.Sub, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
 	fs.BoolVar(&e.showPatch, "output-patch", false, "Output the patch if the resource is edited.")
@@ -74,9 +75,9 @@ func newEdit(c *frame.CLI) *cobra.Command {
 
 // addFormat adds the flags that say how an object looks in the editor, which is YAML by
 // default, and how the result is printed.
-func (e *editOptions) addFormat(cmd *cobra.Command) {
-	e.Printing.Add(cmd.Flags()) // the editor has formats of its own
-	cmd.Flags().Lookup("output").Usage = "Output format, in the editor too. One of: (" + strings.Join(editor.Formats, ", ") + ")"
+func (e *editOptions) addFormat(fs *pflag.FlagSet) {
+	e.Printing.Add(fs) // unchecked: the editor has formats of its own
+	fs.Lookup("output").Usage = "Output format, in the editor too. One of: (" + strings.Join(editor.Formats, ", ") + ")"
 }
 
 // objects are all the objects that the arguments mean, or none.

@@ -53,7 +53,7 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	e.AddFiles(fs, "to use to edit the resource")
-	e.addFormat(cmd)
+	e.addFormat(fs)
 	fs.BoolVar(&e.crlf, "windows-line-endings", false, "Defaults to the line ending native to your platform.")
 	e.AddRecord(cmd)
 	e.AddValidation(cmd)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -86,9 +85,4 @@ func SelectorOf(object *unstructured.Unstructured) (string, error) {
 		return "", fmt.Errorf("the selector of %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
 	return parsed.String(), nil
-}
-
-// Ended tells whether the containers of a pod have ended for good.
-func Ended(pod *core.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

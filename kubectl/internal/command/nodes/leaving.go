@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"kctl/kubectl/internal/command/lookup"
 	"kctl/proto/core"
 )
 
@@ -92,7 +91,7 @@ func (d *drainOptions) verdictOn(ctx context.Context, pod *core.Pod) (verdict, e
 		return verdict{}, nil // it is terminating, and nobody waits for it
 	case pod.Annotations[corev1.MirrorPodAnnotationKey] != "":
 		return verdict{}, nil
-	case lookup.Ended(pod):
+	case core.Ended(pod.Status.Phase):
 		return verdict{leaves: true}, nil
 	case controller != nil && controller.Kind == "DaemonSet" && controller.APIVersion == daemonSets.Group+"/"+daemonSets.Version:
 		v, err := d.verdictOnDaemon(ctx, pod, controller.Name)

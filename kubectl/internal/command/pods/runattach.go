@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/command/frame"
-	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/progress"
 	"kctl/proto/core"
 )
@@ -31,7 +30,7 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod, created [
 	if err != nil {
 		return err
 	}
-	if lookup.Ended(waited) {
+	if core.Ended(waited.Status.Phase) {
 		// Too late to attach: its output is in the log.
 		if err := showLog(ctx, r.CLI, r.Out, waited, waited.Spec.Containers[0].Name, false); err != nil {
 			return err
@@ -62,7 +61,7 @@ func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 		return nil
 	}
 	silent := &progress.Plain{Out: io.Discard} // the container has spoken for itself
-	ended, err := r.observe(ctx, pod, r.timeout, silent, func(_ progress.View, p *core.Pod) bool { return lookup.Ended(p) })
+	ended, err := r.observe(ctx, pod, r.timeout, silent, func(_ progress.View, p *core.Pod) bool { return core.Ended(p.Status.Phase) })
 	if err != nil {
 		return err
 	}

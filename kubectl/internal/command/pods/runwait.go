@@ -71,7 +71,7 @@ func (r *runOptions) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod
 	var last progress.View
 	started, err := r.observe(ctx, pod, r.podTimeout, r.display(), func(view progress.View, p *core.Pod) bool {
 		last = view
-		return p.Status.Phase == corev1.PodRunning || lookup.Ended(p)
+		return p.Status.Phase == corev1.PodRunning || core.Ended(p.Status.Phase)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, fmt.Errorf("timed out waiting for pod %q to run after %s: %s", pod.Name, r.podTimeout, orUnknown(last.Problem))
