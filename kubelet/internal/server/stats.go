@@ -114,11 +114,13 @@ func (r *rates) since(whose string, at time.Time, cpu uint64) *uint64 {
 
 // keep forgets all others than these containers.
 func (r *rates) keep(all []*runtimeapi.ContainerStats) {
+	there := map[string]bool{}
+	for _, one := range all {
+		there[one.GetAttributes().GetId()] = true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.last, func(id string, _ reading) bool {
-		return !slices.ContainsFunc(all, func(one *runtimeapi.ContainerStats) bool { return one.GetAttributes().GetId() == id })
-	})
+	maps.DeleteFunc(r.last, func(id string, _ reading) bool { return !there[id] })
 }
 
 // addNode adds what the machine uses.
