@@ -1,6 +1,7 @@
 package podruntime
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,5 +64,8 @@ func TestWhatIsDoneBeforeANewSandboxGetsNone(t *testing.T) {
 	main, init := result.Status.Container("main"), result.Status.Container("init")
 	if result.Err != nil || len(result.Status.Sandboxes) != 1 || !main.Succeeded() || main.Again || init == nil || init.RestartCount != 0 {
 		t.Errorf("%s %v", show(result.Status), result.Err)
+	}
+	if told := slices.IndexFunc(b.events.lines, func(line string) bool { return strings.HasPrefix(line, "SandboxChanged: ") }); told >= 0 {
+		t.Errorf("told %q, and no sandbox was made", b.events.lines[told])
 	}
 }

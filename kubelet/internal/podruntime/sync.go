@@ -89,9 +89,6 @@ func (s *podSync) step() (again bool) {
 		s.fail(fmt.Errorf("sandbox %s of pod %s/%s is not usable: another one is made later", s.sandboxID, s.pod.Namespace, s.pod.Name))
 		return false
 	}
-	if actions.CreateSandbox && len(s.status.Sandboxes) > 0 {
-		s.Events.Eventf(s.pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
-	}
 	if actions.RestartAll != nil {
 		return s.restartAll(actions)
 	}
@@ -168,6 +165,9 @@ func (s *podSync) endPod(a podactions.Actions) bool {
 		return false
 	}
 	if a.CreateSandbox { // only now, or nobody would know how those that ran have ended
+		if len(ended.Sandboxes) > 0 {
+			s.Events.Eventf(s.pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+		}
 		kept := slices.DeleteFunc(ended.Containers, func(c *runtimestate.ContainerStatus) bool {
 			return s.isInit(c.Name) && s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), c.ID.ID) == nil
 		})
