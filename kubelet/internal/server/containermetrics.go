@@ -12,6 +12,7 @@ import (
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/fieldpath"
 	"kctl/kubelet/internal/node"
 	"kctl/proto/core"
 )
@@ -168,19 +169,24 @@ func (f samples) tell(metric, labels string, v *runtimeapi.UInt64Value, nanoseco
 	}
 }
 
-// addLimits adds what the container may use, as its spec has it.
+// addLimits adds what the container may use, as its spec has it and the runtime was told: without
+// a limit of its own it has the pod's (KEP-2837).
 func addLimits(f samples, pod *core.Pod, name, of string) {
 	for c := range core.Containers(&pod.Spec) {
 		if c.Name != name {
 			continue
 		}
-		f.plain("container_spec_cpu_shares", of, fmt.Sprint(cgroup.Shares(c.Resources.Requests.Cpu().MilliValue())))
-		if memory := c.Resources.Limits.Memory(); !memory.IsZero() {
+		limits, request := fieldpath.Limits(pod, c.Resources.Limits), c.Resources.Requests.Cpu()
+		if _, asked := c.Resources.Requests[corev1.ResourceCPU]; !asked {
+			request = limits.Cpu()
+		}
+		f.plain("container_spec_cpu_shares", of, fmt.Sprint(cgroup.Shares(request.MilliValue())))
+		if memory := limits.Memory(); !memory.IsZero() {
 			f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
 		}
-		if cpu := c.Resources.Limits.Cpu(); !cpu.IsZero() {
-			f.plain("container_spec_cpu_quota", of, fmt.Sprint(cpu.MilliValue()*100))
-			f.plain("container_spec_cpu_period", of, "100000")
+		if quota := cgroup.Quota(limits.Cpu().MilliValue()); quota > 0 {
+			f.plain("container_spec_cpu_quota", of, fmt.Sprint(quota))
+			f.plain("container_spec_cpu_period", of, fmt.Sprint(cgroup.Period))
 		}
 	}
 }

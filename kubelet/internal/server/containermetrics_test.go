@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/core"
 )
 
 // Monitors find pods, and the groups above them, by the labels that cAdvisor gives them.
@@ -98,7 +101,7 @@ func TestRowsWithoutGroups(t *testing.T) {
 		"container_start_time_seconds" + container + "} 1700000000\n",
 		"container_spec_memory_limit_bytes" + container + "} 8192\n",
 		"container_spec_cpu_quota" + container + "} 25000\n",
-		"container_spec_cpu_shares" + container + "} 2\n",
+		"container_spec_cpu_shares" + container + "} 256\n",
 		`container_network_receive_bytes_total{container="",id="box-1",image="pause-of-box-1",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`,
 	} {
 		if !strings.Contains(text, line) {
@@ -107,6 +110,27 @@ func TestRowsWithoutGroups(t *testing.T) {
 	}
 	if strings.Contains(text, "/kubepods") {
 		t.Error("rows of groups that nobody told of")
+	}
+}
+
+// Without groups, limits are those that the runtime was told of: the pod's where a container has none.
+func TestLimitsOfPodsAsAWhole(t *testing.T) {
+	limits := func(cpu, memory string) *corev1.ResourceRequirements {
+		return &corev1.ResourceRequirements{Limits: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+		}}
+	}
+	pod := &core.Pod{Spec: core.PodSpec{Resources: limits("500m", "64Mi"), Containers: []core.Container{{Name: "none"}, {Name: "own", Resources: *limits("250m", "8Mi")}}}}
+	for name, want := range map[string]string{"none": "50000 67108864 512", "own": "25000 8388608 256"} {
+		f := samples{}
+		addLimits(f, pod, name, "")
+		var got []string
+		for _, metric := range []string{"container_spec_cpu_quota", "container_spec_memory_limit_bytes", "container_spec_cpu_shares"} {
+			got = append(got, f[metric][""])
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s is told to have %q, want %q", name, text, want)
+		}
 	}
 }
 
