@@ -67,3 +67,36 @@ func TestASidecarThatNeverStarted(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// In a new sandbox, an init container that ended well runs again; the API server refuses to hear that,
+// unless its policy says so, and is told of the rest of the pod.
+func TestInitContainersThatRunOnceMore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy corev1.RestartPolicy
+		code   int32
+		rules  []corev1.ContainerRestartRule
+		told   bool
+	}{
+		{name: "ended well", policy: corev1.RestartPolicyOnFailure},
+		{name: "failed", policy: corev1.RestartPolicyOnFailure, code: 1, told: true},
+		{name: "always", policy: corev1.RestartPolicyAlways, told: true},
+		{name: "all start over", policy: corev1.RestartPolicyOnFailure, told: true, rules: []corev1.ContainerRestartRule{
+			{Action: corev1.ContainerRestartRuleActionRestartAllContainers, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: "In", Values: []int32{9}}},
+		}},
+	} {
+		pod := testPod(c.policy, "i", "a")
+		pod.Spec.Containers[0].RestartPolicyRules = c.rules
+		pod.Status.InitContainerStatuses = []core.ContainerStatus{{Name: "i", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: c.code}}}}
+		ours := core.PodStatus{PodIP: "192.0.2.9", InitContainerStatuses: []core.ContainerStatus{
+			{Name: "i", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}}
+		got := acceptable(ours, pod)
+		if told := got.InitContainerStatuses[0].State.Running != nil; told != c.told || got.PodIP != ours.PodIP {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		if ours.InitContainerStatuses[0].RestartCount != 1 {
+			t.Errorf("%s: what is known was changed", c.name)
+		}
+	}
+}

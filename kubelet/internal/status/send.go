@@ -118,7 +118,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 	}
 	w := work{object: object, own: object.UID == uid, version: e.version}
 	if e.sent != e.version {
-		w.status = merged(e.status, &object.Status)
+		w.status = merged(acceptable(e.status, object), &object.Status)
 		w.patch = !equality.Semantic.DeepEqual(&w.status, &object.Status)
 		if !w.patch {
 			e.sent, e.changed = e.version, time.Time{}
