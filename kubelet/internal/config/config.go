@@ -101,6 +101,7 @@ type Config struct {
 	EnableContentionProfiling bool // is in the profiles
 	EnableDebugFlagsHandler   bool
 	EnableSystemLogHandler    bool // of the machine: /var/log
+	EnableSystemLogQuery      bool // of services of the machine
 	// VolumeStatsAggPeriod is how often volumes are measured for clients that ask; never, if it
 	// is not positive.
 	VolumeStatsAggPeriod time.Duration
@@ -368,6 +369,9 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 	}
 	if err := c.TLS.Validate(); err != nil {
 		add("%w", err)
+	}
+	if c.EnableSystemLogQuery && !c.EnableSystemLogHandler {
+		add("enableSystemLogQuery=true: it needs enableSystemLogHandler, which is off")
 	}
 }
 

@@ -20,7 +20,7 @@ var Gates = map[string]bool{
 	"ResourceHealthStatus":                             false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
-	"DynamicResourceAllocation": false, "NodeSwap": false, "NodeLogQuery": false,
+	"DynamicResourceAllocation": false, "NodeSwap": false,
 	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false,
 }
 

@@ -182,6 +182,7 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 		{"contention-profiling", &c.EnableContentionProfiling, &f.EnableContentionProfiling, "have those recorded who wait for locks and channels"},
 		{"", &c.EnableDebugFlagsHandler, &f.EnableDebugFlagsHandler, ""},
 		{"", &c.EnableSystemLogHandler, &f.EnableSystemLogHandler, ""},
+		{"", &c.EnableSystemLogQuery, &f.EnableSystemLogQuery, ""},
 		{"", nil, c.logging(f), ""},
 		{"", nil, c.tracing(f), ""},
 	}

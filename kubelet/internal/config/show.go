@@ -29,7 +29,7 @@ func (c *Config) Effective() *kubeletv1beta1.KubeletConfiguration {
 func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	yes, no, unbounded := true, false, int32(0)
 	d.EnableControllerAttachDetach, d.LocalStorageCapacityIsolation = &yes, &yes
-	d.MakeIPTablesUtilChains, d.EnableSystemLogQuery, d.MergeDefaultEvictionSettings = &no, &no, &no
+	d.MakeIPTablesUtilChains, d.MergeDefaultEvictionSettings = &no, &no
 	d.EventRecordQPS, d.RegistryPullQPS = &unbounded, &unbounded
 	d.CPUManagerReconcilePeriod, d.MemoryReservationPolicy = metav1.Duration{Duration: 10 * time.Second}, kubeletv1beta1.NoneMemoryReservationPolicy
 	d.CPUCFSQuotaPeriod = &metav1.Duration{Duration: 100 * time.Millisecond}

@@ -48,7 +48,6 @@ var unused = []daemon.Unused{
 	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
 	{Field: "memoryReservationPolicy", Values: daemon.Off}, {Field: "memoryThrottlingFactor", Values: []string{"0.8"}},
 	{Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
-	{Field: "enableSystemLogQuery", Values: daemon.Off, Why: "/logs/ has the files of /var/log, journald's are not among them"},
 	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off}, {Flag: "runonce", Switch: true, Values: daemon.Off},
 	{Flag: "kernel-memcg-notification", Switch: true, Values: daemon.Off},
 	{Flag: "experimental-allocatable-ignore-eviction", Switch: true, Values: daemon.Off}, {Flag: "experimental-mounter-path", Values: daemon.Off},

@@ -59,7 +59,7 @@ func (k *Kubelet) newServer() (*server.Server, error) {
 	}
 	config.Pages.Started, config.Pages.Flags = k.clock.Now(), k.config.Flags
 	if k.config.EnableSystemLogHandler {
-		config.NodeLogs = nodeLogs
+		config.NodeLogs, config.NodeLogQueries = nodeLogs, k.config.EnableSystemLogQuery
 	}
 	if k.config.EnableDebugFlagsHandler {
 		config.Log = &k.config.Log

@@ -19,7 +19,12 @@ func (s *Server) nodeLogs() gin.HandlerFunc {
 			s.refuse(c, http.StatusMethodNotAllowed, errors.New("logs endpoint is disabled."))
 		}
 	}
-	return gin.WrapH(http.StripPrefix("/logs/", http.FileServerFS(logFiles(s.NodeLogs))))
+	files := http.StripPrefix("/logs/", http.FileServerFS(logFiles(s.NodeLogs)))
+	return func(c *gin.Context) {
+		if !s.NodeLogQueries || !s.queryNodeLogs(c) {
+			files.ServeHTTP(c.Writer, c.Request)
+		}
+	}
 }
 
 // logFiles is a directory whose links are followed only within it: it has many,

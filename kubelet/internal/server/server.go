@@ -77,6 +77,9 @@ type Config struct {
 	// NodeLogs is the directory whose files are served at /logs/; "" to switch that
 	// off.
 	NodeLogs string
+	// NodeLogQueries lets queries at /logs/ ask for the logs of services, from the journal
+	// or from files (KubeletConfiguration v1beta1, enableSystemLogQuery).
+	NodeLogQueries bool
 	// Checkpoints is the directory that archives of containers are written to.
 	Checkpoints string
 	// Log is changed at /debug/flags/v; nil to switch that off.
@@ -208,7 +211,10 @@ func (s *Server) debugRoutes(e *gin.Engine) {
 	e.GET("/runningpods", s.runningPods)
 	e.GET("/runningpods/", s.runningPods)
 	e.GET("/containerLogs/:namespace/:pod/:container", s.containerLogs)
-	e.GET("/logs", func(c *gin.Context) { c.Redirect(http.StatusMovedPermanently, "/logs/") })
+	e.GET("/logs", func(c *gin.Context) {
+		to := url.URL{Path: "/logs/", RawQuery: c.Request.URL.RawQuery}
+		c.Redirect(http.StatusMovedPermanently, to.String())
+	})
 	e.GET("/logs/*file", s.nodeLogs())
 	debug := gin.WrapH(daemon.Debug(s.Log, s.Logger))
 	if s.Profiling {
