@@ -184,7 +184,9 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 	}
 	var failed []error
 	for _, image := range unused {
-		failed = append(failed, c.remove(ctx, image.Image, "space"))
+		if !c.usedSince(image) {
+			failed = append(failed, c.remove(ctx, image.Image, "space"))
+		}
 	}
 	return errors.Join(failed...)
 }
@@ -193,6 +195,15 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 type candidate struct {
 	*runtimeapi.Image
 	record
+}
+
+// usedSince tells whether a container is to be made from an image that nobody used when it became a
+// candidate: removing those before it may have taken a while.
+func (c *Collector) usedSince(image candidate) bool {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	now := c.records[image.GetId()]
+	return now != nil && now.used.After(image.used)
 }
 
 // volumes are what the runtime may call the images that pods mount as volumes.
@@ -324,7 +335,7 @@ func (c *Collector) removeOld(ctx context.Context, unused []candidate) ([]candid
 		if last.IsZero() {
 			last = image.seen
 		}
-		if now.Sub(last) <= c.Thresholds.MaxAge {
+		if now.Sub(last) <= c.Thresholds.MaxAge || c.usedSince(image) {
 			rest = append(rest, image)
 			continue
 		}
@@ -342,6 +353,9 @@ func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) 
 			break
 		}
 		if now.Sub(image.seen) < c.Thresholds.MinAge || !image.used.IsZero() && now.Sub(image.used) < c.Thresholds.MinAge {
+			continue
+		}
+		if c.usedSince(image) {
 			continue
 		}
 		if failed := c.remove(ctx, image.Image, "space"); failed != nil {

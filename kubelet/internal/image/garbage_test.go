@@ -23,6 +23,7 @@ type store struct {
 	other      uint64   // bytes of the disk that others use
 	volumes    []string // images mounted as volumes
 	complaints []string
+	removing   func() // is called before an image is removed; may be nil
 }
 
 func (s *store) ListImages(context.Context) ([]*runtimeapi.Image, error) { return s.images, nil }
@@ -36,6 +37,9 @@ func (s *store) ListContainers(context.Context, *runtimeapi.ContainerFilter) ([]
 }
 
 func (s *store) RemoveImage(_ context.Context, image *runtimeapi.ImageSpec) error {
+	if s.removing != nil {
+		s.removing()
+	}
 	s.images = slices.DeleteFunc(s.images, func(i *runtimeapi.Image) bool { return i.Id == image.Image })
 	return nil
 }
@@ -178,5 +182,28 @@ func TestANodeShortOfDisk(t *testing.T) {
 	}
 	if got := s.names(); !slices.Equal(got, []string{"pause", "pinned", "running", "mounted"}) {
 		t.Errorf("images %v", got)
+	}
+}
+
+// While some images are removed, a pod may get one of the next: its container would find it gone.
+func TestAnImageThatIsUsedMeanwhile(t *testing.T) {
+	for name, thresholds := range map[string]Thresholds{
+		"full": {High: 50, Low: 0}, "old": {High: 100, MaxAge: time.Minute}, "short of disk": {High: 100},
+	} {
+		c, s, clock := collector(thresholds, "a", "b")
+		if _, err := c.unused(t.Context()); err != nil { // they are seen
+			t.Fatal(err)
+		}
+		clock.Step(time.Hour)
+		s.removing = func() { c.Use("b") }
+		s.other = 50
+		if name == "short of disk" {
+			_ = c.FreeAll(t.Context())
+		} else {
+			_ = c.Collect(t.Context())
+		}
+		if got := s.names(); slices.Contains(got, "a") || !slices.Contains(got, "b") {
+			t.Errorf("%s: images %v", name, got)
+		}
 	}
 }
