@@ -19,6 +19,7 @@ type Ticket struct {
 	arrived time.Time
 	place   place
 	waiter  *waiter // while it waits
+	unfit   int     // the waiter's
 }
 
 // Find returns where a request belongs. It takes no seats yet.
@@ -47,6 +48,7 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 		why = s.level.wait(ctx, t, patience)
 		m.waiting.Dec()
 		m.waitingSeats.Sub(float64(seats))
+		m.unfit.Add(float64(t.unfit))
 		waited = s.level.clock.Since(t.arrived)
 		request.Spent(ctx, request.Queue, waited)
 	}

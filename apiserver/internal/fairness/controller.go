@@ -3,6 +3,7 @@ package fairness
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -93,7 +94,7 @@ func (c *Controller) apply(stored Configuration) {
 	for _, from := range stored.Levels {
 		to := c.levels[from.Name]
 		if to == nil {
-			to = &level{name: from.Name, clock: c.options.Clock, present: map[*Ticket]bool{}}
+			to = &level{name: from.Name, clock: c.options.Clock, present: map[*Ticket]bool{}, ratios: c.metrics.ratios.of(from.Name)}
 		}
 		to.configure(from, shares[from.Name])
 		levels[from.Name], ids[from.Name] = to, string(from.UID)
@@ -110,7 +111,7 @@ func (c *Controller) apply(stored Configuration) {
 			continue // it dangles
 		}
 		s := tie(from, to, ids[name])
-		s.most = mostSeats(to.share)
+		s.most = mostSeats(to.share, to.hand)
 		s.metrics = c.metrics
 		made.schemas = append(made.schemas, s)
 		if s.name == flowcontrolv1.FlowSchemaNameCatchAll {
@@ -179,7 +180,7 @@ func (c *Controller) tell(ctx context.Context, stored Configuration) {
 func (c *Controller) adjust() {
 	for name, l := range c.levels {
 		s := l.summarize()
-		l.smoothed = s.smooth(l.smoothed)
+		l.high, l.smoothed = int(s.high), s.smooth(l.smoothed)
 		for gauge, value := range map[string]float64{"high_watermark": s.high, "average": s.average, "stdev": s.deviation, "smoothed": l.smoothed} {
 			c.metrics.ofLevels["demand_seats_"+gauge].WithLabelValues(name).Set(value)
 		}
@@ -187,30 +188,35 @@ func (c *Controller) adjust() {
 	c.lendOut()
 }
 
-// lendOut gives each level its current seats. Seats used by exempt requests are
-// not available to others.
+// lendOut gives each level its current seats. Seats that exempt requests have
+// used are not available to others.
 func (c *Controller) lendOut() {
-	left := float64(c.options.Seats)
+	left := 0
 	var limited []*level
 	var claims []claim
 	for _, l := range c.levels {
-		target := max(float64(l.share.lower), l.smoothed)
-		c.metrics.ofLevels["target_seats"].WithLabelValues(l.name).Set(target)
+		left += l.share.nominal
+		asked := claimOf(l.share, l.high, l.smoothed)
 		if l.exempt {
-			left -= target
-			c.setLimit(l, int(target))
-			continue
+			most := max(l.share.lower, l.high)
+			left -= most
+			asked.target = float64(most)
+			c.setLimit(l, most)
+		} else {
+			limited = append(limited, l)
+			claims = append(claims, asked)
 		}
-		limited = append(limited, l)
-		claims = append(claims, claim{lower: l.share.lower, upper: l.share.upper, target: target})
+		c.metrics.ofLevels["target_seats"].WithLabelValues(l.name).Set(asked.target)
 	}
-	for i, seats := range lend(int(max(0, left)), claims) {
-		c.setLimit(limited[i], seats)
+	seats, factor := lend(left, claims)
+	for i, n := range seats {
+		c.setLimit(limited[i], n)
 	}
+	c.metrics.fairFraction.Set(factor)
 }
 
 func (c *Controller) setLimit(l *level, seats int) {
-	l.limit(seats)
+	l.limit(seats, max(1, int(math.Round(float64(c.options.Seats)/10))))
 	for gauge, value := range map[string]int{"nominal": l.share.nominal, "lower": l.share.lower, "upper": l.share.upper, "current": seats} {
 		c.metrics.ofLevels[gauge+"_limit_seats"].WithLabelValues(l.name).Set(float64(value))
 	}

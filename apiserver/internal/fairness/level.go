@@ -1,6 +1,7 @@
 package fairness
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type level struct {
 	exempt bool
 	queues queues
 	demand demand
+	ratios ratios
 	// present are the requests that wait or run; counts counts the outcomes.
 	present  map[*Ticket]bool
 	counts   struct{ dispatched, rejected, timedOut, cancelled int }
@@ -26,27 +28,32 @@ type level struct {
 
 	// The following fields are used by the Controller only.
 	share    share
-	smoothed float64
+	hand     int     // of queues that each flow has; 0 without queues
+	high     int     // the highest demand of the last period
+	smoothed float64 // see summary.smooth
 }
 
 // configure applies the stored object to the level. Requests that wait or run
 // continue to.
 func (l *level) configure(from *flowcontrolv1.PriorityLevelConfiguration, s share) {
-	l.share = s
+	l.share, l.hand = s, 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.exempt = from.Spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
 	if limited := from.Spec.Limited; limited != nil && limited.LimitResponse.Queuing != nil {
 		q := limited.LimitResponse.Queuing
+		l.hand = int(q.HandSize)
 		l.queues.shape(int(q.Queues), int(q.HandSize), int(q.QueueLengthLimit))
 		return
 	}
 	l.queues.shape(0, 0, 0)
 }
 
-// note updates the demand with the seats used and waited for. The lock is held.
+// note updates the demand with the seats used and waited for, and the metrics.
+// The lock is held.
 func (l *level) note(now time.Time) {
 	l.demand.set(l.queues.inUse+l.queues.waitingSeats, now)
+	l.ratios.note(&l.queues)
 }
 
 // place is where an admitted request has its seats.
@@ -101,7 +108,7 @@ func (l *level) wait(ctx context.Context, t *Ticket, patience time.Duration) ref
 	now := l.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.waiter = nil
+	t.waiter, t.unfit = nil, w.unfit
 	if why != admitted {
 		gaveUp := l.queues.giveUp(w)
 		l.note(now)
@@ -133,11 +140,14 @@ func (l *level) leave(t *Ticket) (took time.Duration) {
 }
 
 // limit changes the number of seats, and admits the requests that now have one.
-func (l *level) limit(seats int) {
+// Of a level without seats, the metrics say how much of so many it uses.
+func (l *level) limit(seats, withoutAny int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queues.limit = seats
+	l.ratios.whole = cmp.Or(seats, withoutAny)
 	l.queues.dispatch()
+	l.note(l.clock.Now())
 }
 
 // summarize ends a period of the demand.

@@ -7,11 +7,13 @@ import (
 // metrics are upstream's, under upstream's names, so that dashboards carry
 // over.
 type metrics struct {
-	dispatched, rejected           *prometheus.CounterVec
+	dispatched, rejected, unfit    *prometheus.CounterVec
 	running, runningSeats          *prometheus.GaugeVec
 	waiting, waitingSeats          *prometheus.GaugeVec
 	waited, took, asked, queueSize *prometheus.HistogramVec
 	ofLevels                       map[string]*prometheus.GaugeVec
+	fairFraction                   prometheus.Gauge
+	ratios                         ratioMetrics
 }
 
 // levelGauges are the gauges of each level.
@@ -50,6 +52,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		dispatched:   counter("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem"),
 		rejected:     counter("rejected_requests_total", "Number of requests rejected by API Priority and Fairness subsystem", "reason"),
+		unfit:        counter("request_dispatch_no_accommodation_total", "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats"),
 		running:      gauge("current_executing_requests", "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem", labels...),
 		runningSeats: gauge("current_executing_seats", "Concurrency (number of seats) occupied by the currently executing requests in the API Priority and Fairness subsystem", labels...),
 		waiting:      gauge("current_inqueue_requests", "Number of requests currently pending in queues of the API Priority and Fairness subsystem", labels...),
@@ -59,7 +62,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		asked:        histogram("work_estimated_seats", "Number of estimated seats associated with requests in API Priority and Fairness", []float64{1, 2, 4, 8, 16, 32, 64, 100}),
 		queueSize:    histogram("request_queue_length_after_enqueue", "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued", []float64{0, 10, 25, 50, 100, 250, 500, 1000}),
 		ofLevels:     map[string]*prometheus.GaugeVec{},
+		fairFraction: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "seat_fair_frac", Help: "Fair fraction of server's concurrency to allocate to each priority level that can use it"}),
+		ratios:       newRatioMetrics(registry),
 	}
+	registry.MustRegister(m.fairFraction)
 	for name, help := range levelGauges {
 		m.ofLevels[name] = gauge(name, help, "priority_level")
 	}
@@ -71,11 +77,12 @@ func (m *metrics) forgetLevel(name string) {
 	for _, v := range m.ofLevels {
 		v.DeleteLabelValues(name)
 	}
+	m.ratios.forget(name)
 }
 
 // meters are the metrics of one schema and level, looked up once.
 type meters struct {
-	dispatched            prometheus.Counter
+	dispatched, unfit     prometheus.Counter
 	rejected              *prometheus.CounterVec
 	running, runningSeats prometheus.Gauge
 	waiting, waitingSeats prometheus.Gauge
@@ -88,7 +95,7 @@ func (m *metrics) of(schema, level string) *meters {
 	labels := prometheus.Labels{"flow_schema": schema, "priority_level": level}
 	waited, took := m.waited.MustCurryWith(labels), m.took.MustCurryWith(labels)
 	return &meters{
-		dispatched: m.dispatched.With(labels), rejected: m.rejected.MustCurryWith(labels),
+		dispatched: m.dispatched.With(labels), unfit: m.unfit.With(labels), rejected: m.rejected.MustCurryWith(labels),
 		running: m.running.With(labels), runningSeats: m.runningSeats.With(labels),
 		waiting: m.waiting.With(labels), waitingSeats: m.waitingSeats.With(labels),
 		waited: waited.WithLabelValues("true"), gaveUp: waited.WithLabelValues("false"),
@@ -100,6 +107,7 @@ func (m *metrics) of(schema, level string) *meters {
 func (m *metrics) forget(schema, level string) {
 	labels := prometheus.Labels{"flow_schema": schema, "priority_level": level}
 	m.dispatched.Delete(labels)
+	m.unfit.Delete(labels)
 	m.rejected.DeletePartialMatch(labels)
 	for _, v := range []*prometheus.GaugeVec{m.running, m.runningSeats, m.waiting, m.waitingSeats} {
 		v.Delete(labels)

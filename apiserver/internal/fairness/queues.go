@@ -12,6 +12,7 @@ type waiter struct {
 	queue      *queue
 	seats      int
 	prev, next *waiter
+	unfit      int // how often it was its turn, and fewer seats were free than it needs
 	admitted   bool
 	ready      chan struct{} // closed when it is admitted
 }
@@ -150,6 +151,7 @@ func (q *queues) dispatch() {
 		next := q.next()
 		w := next.first
 		if !q.fits(w.seats) {
+			w.unfit++
 			return // no one overtakes the next one
 		}
 		q.remove(w)

@@ -62,17 +62,52 @@ func shareOf(total, sum int, l *flowcontrolv1.PriorityLevelConfiguration) share 
 
 func percent(of int, n int32) int { return int(math.Round(float64(of) * float64(n) / 100)) }
 
-// claim is one level's demand when seats are lent.
+// claim is what one level asks for when seats are lent.
 type claim struct {
-	lower, upper int
-	target       float64 // no less than lower
+	least        int // what it never lends
+	lower, upper int // lower is no less than least
+	target       float64
 }
 
-// lend gives each level its target times a common factor, no less than its
-// lower and no more than its upper bound, so that they add up to the total
-// (KEP-1040, "Seat Borrowing"). Seats that cannot be lent stay unused; lower
-// bounds are kept even if they exceed the total.
-func lend(total int, claims []claim) []int {
+// claimOf is the claim of a level that needed so many seats lately: at its
+// highest, and smoothed. Of its nominal seats it gets back at once what it
+// needed at its highest, however much others ask for.
+func claimOf(s share, high int, smoothed float64) claim {
+	c := claim{least: s.lower, lower: max(s.lower, min(s.nominal, high)), upper: s.upper}
+	c.target = max(float64(c.lower), smoothed)
+	return c
+}
+
+// lend gives each level its target times a common factor, which it returns, no
+// less than its lower and no more than its upper bound, so that they add up to
+// the total (KEP-1040, "Seat Borrowing"). If there are fewer seats than the
+// lower bounds, what exceeds the least of each is cut in proportion. Seats that
+// cannot be lent stay unused; the least is kept even if it exceeds the total.
+func lend(total int, claims []claim) ([]int, float64) {
+	least, lower := 0, 0
+	for _, c := range claims {
+		least, lower = least+c.least, lower+c.lower
+	}
+	out := make([]int, len(claims))
+	if total <= lower {
+		part := 0.0
+		if total > least {
+			part = float64(total-least) / float64(lower-least)
+		}
+		for i, c := range claims {
+			out[i] = c.least + int(math.Round(part*float64(c.lower-c.least)))
+		}
+		return out, 0
+	}
+	factor := commonFactor(total, claims)
+	for i, c := range claims {
+		out[i] = int(math.Round(c.at(factor)))
+	}
+	return out, factor
+}
+
+// commonFactor searches the factor by which the claims add up to the total.
+func commonFactor(total int, claims []claim) float64 {
 	factor := 0.0
 	for low, high := 0.0, float64(2*total+1); high-low > 1e-6; {
 		factor = (low + high) / 2
@@ -86,11 +121,7 @@ func lend(total int, claims []claim) []int {
 			low = factor
 		}
 	}
-	out := make([]int, len(claims))
-	for i, c := range claims {
-		out[i] = int(math.Round(c.at(factor)))
-	}
-	return out
+	return factor
 }
 
 func (c claim) at(factor float64) float64 {
@@ -117,6 +148,11 @@ func Seats(objects, bytes int) int {
 	return min(widest, max(1, (objects+objectsPerSeat-1)/objectsPerSeat, (bytes+bytesPerSeat-1)/bytesPerSeat))
 }
 
-// mostSeats is the highest cost of a request of a level: no single one may take
-// more than a quarter of its seats.
-func mostSeats(s share) int { return max(1, s.nominal/4) }
+// mostSeats is the highest cost of a request of a level with queues: upstream's
+// 15% of its seats, and no more than its flows' hands leave to each queue.
+func mostSeats(s share, hand int) int {
+	if hand < 1 {
+		return widest
+	}
+	return max(1, min(int(math.Ceil(float64(s.nominal)*0.15)), s.nominal/hand))
+}

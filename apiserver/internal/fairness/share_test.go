@@ -31,10 +31,11 @@ func TestLend(t *testing.T) {
 	seen := []int{30, 56, 58, 170, 117, 114, 56}
 	var claims []claim
 	for i := range lower {
-		claims = append(claims, claim{lower[i], upper[i], float64(lower[i])})
+		claims = append(claims, claim{lower[i], lower[i], upper[i], float64(lower[i])})
 	}
 	sum := 0
-	for i, n := range lend(600, claims) {
+	seats, _ := lend(600, claims)
+	for i, n := range seats {
 		sum += n
 		if n < seen[i]-1 || n > seen[i]+1 {
 			t.Errorf("level %d has %d seats, and upstream's %d", i, n, seen[i])
@@ -51,22 +52,24 @@ func TestLendKeepsBounds(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
 		claims := make([]claim, 1+random.IntN(8))
-		total, lower, upper := 1+random.IntN(700), 0, 0
+		total, least := 1+random.IntN(700), 0
 		for i := range claims {
-			c := claim{lower: random.IntN(60)}
+			c := claim{least: random.IntN(60)}
+			c.lower = c.least + random.IntN(60)
 			c.upper = c.lower + random.IntN(200)
 			c.target = float64(c.lower) + random.Float64()*100
 			claims[i] = c
-			lower, upper = lower+c.lower, upper+c.upper
+			least += c.least
 		}
 		sum := 0
-		for i, n := range lend(total, claims) {
+		seats, _ := lend(total, claims)
+		for i, n := range seats {
 			sum += n
-			if n < claims[i].lower || n > claims[i].upper {
+			if n < claims[i].least || n > claims[i].upper {
 				t.Fatalf("%d of %d for %+v", n, total, claims[i])
 			}
 		}
-		if sum > max(total, lower)+len(claims) {
+		if sum > max(total, least)+len(claims) {
 			t.Fatalf("%d seats of %d for %+v", sum, total, claims)
 		}
 	}
@@ -81,8 +84,36 @@ func TestSeats(t *testing.T) {
 			t.Errorf("a list of %d objects and %d bytes costs %d seats, want %d", size[0], size[1], got, want)
 		}
 	}
-	if mostSeats(share{nominal: 8}) != 2 || mostSeats(share{}) != 1 {
-		t.Error("one request may have more than a quarter of its level")
+}
+
+// TestMostSeats: kube-apiserver v1.37's formula, for its own levels among 600
+// seats and for small ones. Without queues there is no other limit than the
+// widest request.
+func TestMostSeats(t *testing.T) {
+	for _, c := range []struct{ nominal, hand, want int }{{245, 6, 37}, {98, 6, 15}, {49, 6, 8}, {25, 4, 4}, {8, 8, 1}, {0, 6, 1}, {13, 0, 10}} {
+		if got := mostSeats(share{nominal: c.nominal}, c.hand); got != c.want {
+			t.Errorf("%d of %d seats in hands of %d, want %d", got, c.nominal, c.hand, c.want)
+		}
+	}
+}
+
+// TestNominalSeatsComeBack: whatever others ask for, a level has as many of its
+// nominal seats as it needed lately, and no level gets less than it never lends.
+func TestNominalSeatsComeBack(t *testing.T) {
+	flooded := claimOf(share{nominal: 245, lower: 24, upper: 845}, 12_800, 12_000)
+	for _, c := range []struct{ needed, want int }{{0, 73}, {80, 80}, {98, 98}, {5000, 98}} {
+		other := claimOf(share{nominal: 98, lower: 73, upper: 698}, c.needed, float64(min(c.needed, 98)))
+		if seats, factor := lend(343, []claim{flooded, other}); seats[1] != c.want || seats[0] != 343-c.want {
+			t.Errorf("%d seats were needed, and are %d, beside %d (factor %v)", c.needed, seats[1], seats[0], factor)
+		}
+	}
+	// Exempt requests have taken most seats: what is left beyond the least is cut in proportion.
+	seats, factor := lend(60, []claim{claimOf(share{100, 20, 700}, 100, 100), claimOf(share{50, 20, 650}, 60, 60)})
+	if seats[0] != 35 || seats[1] != 25 || factor != 0 {
+		t.Errorf("%v, factor %v", seats, factor)
+	}
+	if seats, _ := lend(30, []claim{claimOf(share{100, 20, 700}, 100, 100), claimOf(share{50, 20, 650}, 60, 60)}); seats[0] != 20 || seats[1] != 20 {
+		t.Errorf("%v", seats)
 	}
 }
 
