@@ -114,10 +114,7 @@ func (a *attempt) preBind(ctx context.Context) bool {
 
 // bindInSlot binds the pod in the background, once there is a slot.
 func (a *attempt) bindInSlot(ctx context.Context) {
-	select {
-	case a.slots <- struct{}{}:
-	case <-ctx.Done():
-		a.abandon(ctx)
+	if !a.takeSlot(ctx) {
 		return
 	}
 	a.bindings.Go(func() {
@@ -128,6 +125,38 @@ func (a *attempt) bindInSlot(ctx context.Context) {
 		}()
 		a.bind(ctx)
 	})
+}
+
+// takeSlot waits for a slot. While a server that is away occupies all of them, the pod can
+// be preempted, like one whose PreBind plugins run: it need not end for that. It returns
+// false if the attempt is over.
+func (a *attempt) takeSlot(ctx context.Context) bool {
+	select {
+	case a.slots <- struct{}{}:
+		return true
+	default:
+	}
+	during, end := a.WaitingPods.PreBind(ctx, a.queued.Pod.UID)
+	taken := false
+	select {
+	case a.slots <- struct{}{}:
+		taken = true
+	case <-during.Done():
+	}
+	preempted := end()
+	if taken && preempted == nil {
+		return true
+	}
+	if taken {
+		<-a.slots
+	}
+	if ctx.Err() != nil {
+		a.abandon(ctx)
+		return false
+	}
+	a.unreserve(ctx)
+	a.handleFailure(preempted)
+	return false
 }
 
 // bind binds the assumed pod to its node, or undoes everything. ctx ends when

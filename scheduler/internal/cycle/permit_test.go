@@ -190,6 +190,38 @@ func TestPreemptedWhileItWaits(t *testing.T) {
 	}, plug(g))
 }
 
+// So does one that has been allowed and waits for a slot, all of which Bindings without
+// an answer occupy.
+func TestPreemptedWhileItWaitsForASlot(t *testing.T) {
+	g := waitFor("A", "permitted", 14*time.Minute)
+	only := func(what string) func(*core.Pod) {
+		return func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"for": what} }
+	}
+	nodes := []*core.Node{
+		fixture.Node("n1", fixture.Label("for", "whole")),
+		fixture.Node("n2", fixture.Label("for", "small"), fixture.Allocatable("pods", "1000")),
+	}
+	withScheduler(t, nodes, func(t *testing.T, c *cluster, _ *running) {
+		c.create(fixture.Pod("permitted", fixture.Requests("cpu", "4"), only("whole")))
+		synctest.Wait()
+		back := serverAway(c, 0)
+		for i := range maxBindings {
+			c.create(fixture.Pod(fmt.Sprint("stuck-", i), only("small")))
+		}
+		synctest.Wait()
+		waiting, _ := g.waiting.Get(c.stored()["permitted"].UID)
+		waiting.Allow("A")
+		synctest.Wait()
+		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), only("whole"), fixture.Priority(10)))
+		synctest.Wait()
+		back()
+		time.Sleep(time.Minute)
+		if c.nodeOf("important") != "n1" || !c.has("permitted") || c.nodeOf("permitted") != "" {
+			t.Errorf("important is on %q, permitted is there: %v, on %q; said:\n%s", c.nodeOf("important"), c.has("permitted"), c.nodeOf("permitted"), c.said())
+		}
+	}, plug(g))
+}
+
 // A plugin that is preparing what the pod needs gets it retried without
 // back-off when its event comes, and not before.
 func TestPending(t *testing.T) {
