@@ -100,7 +100,7 @@ func TestRank(t *testing.T) {
 		NodeFSInodesFree: "above far-above within-more within important",
 	} {
 		var names []string
-		for _, pod := range rank(signal, pods, usages) {
+		for _, pod := range rank(signal, false, pods, usages) {
 			names = append(names, pod.Name)
 		}
 		if got := strings.Join(names, " "); got != want {
@@ -145,6 +145,7 @@ type node struct {
 	seen      map[Signal]Observation
 	reclaim   func()
 	reclaimed int
+	images    bool // were reclaimed last
 	changed   int
 	evicted   []string
 	verdicts  []Decision
@@ -163,7 +164,12 @@ func newNode(t *testing.T, settings Settings) *node {
 		Observe: func(context.Context) (map[Signal]Observation, error) { return n.seen, nil },
 		Measure: func(context.Context, []*core.Pod, bool) (map[types.UID]*Usage, error) { return n.usages, nil },
 		Pods:    func() []*core.Pod { return n.pods },
-		Reclaim: func(context.Context) error { n.reclaimed++; n.reclaim(); return nil },
+		Reclaim: func(_ context.Context, images bool) error {
+			n.reclaimed++
+			n.images = images
+			n.reclaim()
+			return nil
+		},
 		Evict: func(_ context.Context, pod *core.Pod, v Decision) {
 			n.evicted, n.verdicts = append(n.evicted, pod.Name), append(n.verdicts, v)
 			n.pods = slices.DeleteFunc(n.pods, func(p *core.Pod) bool { return p == pod })
@@ -265,6 +271,28 @@ func TestShortOfDisk(t *testing.T) {
 	n.reclaim = func() {}
 	if got := n.step(t, 10*time.Second); got != "a" {
 		t.Errorf("%q was ended, want a", got)
+	}
+}
+
+// On a node with two disks, that pod goes which fills the one that is full, and images are removed
+// only where that helps.
+func TestShortOfOneOfTwoDisks(t *testing.T) {
+	for signal, want := range map[string]string{
+		"nodefs.available": "volumes", "nodefs.inodesFree": "volumes", "imagefs.available": "layers", "imagefs.inodesFree": "layers",
+	} {
+		for _, apart := range []bool{true, false} {
+			n := newNode(t, Settings{Hard: map[string]string{signal: "10%"}})
+			n.add(newPod("layers", 0, "", ""), &Usage{Disk: 50, Inodes: 50, Layer: Layer{40, 40}})
+			n.add(newPod("volumes", 0, "", ""), &Usage{Disk: 60, Inodes: 60, Layer: Layer{30, 30}})
+			n.seen[Signal(signal)] = Observation{Available: 9, Capacity: 100, Apart: apart}
+			who := want
+			if !apart {
+				who = "volumes"
+			}
+			if got := n.step(t, 0); got != who || n.images != (!apart || want == "layers") || n.reclaimed != 1 {
+				t.Errorf("%s, apart %v: %q was evicted, want %q; images were removed: %v", signal, apart, got, who, n.images)
+			}
+		}
 	}
 }
 
@@ -402,7 +430,7 @@ func TestMeter(t *testing.T) {
 			return []*runtimeapi.ContainerStats{{
 				Attributes:    &runtimeapi.ContainerAttributes{Labels: labels},
 				Memory:        &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: 7}},
-				WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 2 << 20}},
+				WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 2 << 20}, InodesUsed: &runtimeapi.UInt64Value{Value: 5}},
 			}, {Attributes: &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "another"}}}, {
 				Attributes:    &runtimeapi.ContainerAttributes{Labels: map[string]string{"io.kubernetes.pod.uid": "nonsense"}},
 				Memory:        &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: math.MaxUint64}},
@@ -435,6 +463,9 @@ func TestMeter(t *testing.T) {
 	usages, err := meter.Measure(t.Context(), []*core.Pod{pod, newPod("nonsense", 0, "", "")}, true)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if layer := usages["p"].Layer; layer != (Layer{Bytes: 2 << 20, Inodes: 5}) {
+		t.Errorf("written by its container: %+v", layer)
 	}
 	if u := usages["nonsense"]; u.Memory < 1<<40 || u.Disk < 1<<40 {
 		t.Errorf("a pod that uses more than there is: %+v", u)
@@ -483,7 +514,20 @@ func TestMachine(t *testing.T) {
 	if o := seen[PIDAvailable]; o != (Observation{Available: 30_000, Capacity: 100_000}) {
 		t.Errorf("processes: %+v", o)
 	}
-	images := t.TempDir()
+	for signal, o := range seen {
+		if o.Apart {
+			t.Errorf("%s: one disk is taken for two", signal)
+		}
+	}
+	images := "/proc/self" // stands for another disk
+	machine.ImageFS = func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: images}}}}, nil
+	}
+	two, err := machine.Observe(t.Context())
+	if err != nil || !two[NodeFSAvailable].Apart || !two[ImageFSAvailable].Apart || two[MemoryAvailable].Apart {
+		t.Errorf("two disks: %+v, %v", two, err)
+	}
+	images = t.TempDir()
 	filesystemtest.MountSilent(t, images)
 	machine.PodsMemory = func() (int64, int64, error) { return 0, 0, errors.New("no group") }
 	machine.ImageFS = func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {

@@ -40,8 +40,9 @@ type Options struct {
 	Measure func(ctx context.Context, pods []*core.Pod, disk bool) (map[types.UID]*Usage, error)
 	// Pods are those that use the node's resources.
 	Pods func() []*core.Pod
-	// Reclaim frees disk space that nobody needs: dead containers and unused images.
-	Reclaim func(ctx context.Context) error
+	// Reclaim frees disk space that nobody needs: dead containers and, if images are on that
+	// disk, unused ones.
+	Reclaim func(ctx context.Context, images bool) error
 	// Evict ends a pod, reports why, and waits for its end as far as that makes
 	// sense.
 	Evict func(ctx context.Context, pod *core.Pod, v Decision)
@@ -128,7 +129,7 @@ func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
 	m.Logger.Warn("node is short", zap.String("signal", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
 	m.Warn("EvictionThresholdMet", "Attempting to reclaim "+string(resources[due.Signal]))
 	if conditions[due.Signal] == corev1.NodeDiskPressure {
-		if err := m.Reclaim(ctx); err != nil {
+		if err := m.Reclaim(ctx, !seen[due.Signal].Apart || ofImages(due.Signal)); err != nil {
 			m.Logger.Warn("not everything that nobody needs could be removed", zap.Error(err))
 		}
 		seen, unknown = m.Observe(ctx)
@@ -205,7 +206,7 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 	if usages == nil {
 		return fmt.Errorf("which pod to evict: %w", err)
 	}
-	pod := rank(t.Signal, pods, usages)[0]
+	pod := rank(t.Signal, seen.Apart, pods, usages)[0]
 	grace := int64(hardGrace)
 	if t.GracePeriod > 0 {
 		grace = m.MaxPodGrace

@@ -19,7 +19,8 @@ import (
 // short: first those that use more than they requested, among these the ones of
 // low priority, and among these the ones that exceed their request most. Inodes
 // and process ids can't be requested, so there priority decides, and then usage.
-func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.Pod {
+// On a node with two disks only what is on the one counts that is full.
+func rank(signal Signal, apart bool, pods []*core.Pod, usages map[types.UID]*Usage) []*core.Pod {
 	type candidate struct {
 		pod      *core.Pod
 		above    int64
@@ -28,7 +29,7 @@ func rank(signal Signal, pods []*core.Pod, usages map[types.UID]*Usage) []*core.
 	}
 	var candidates []candidate
 	for _, pod := range pods {
-		above := usages[pod.UID].of(signal)
+		above := usages[pod.UID].of(signal, apart)
 		exceeds := false
 		if name, ok := requestable[signal]; ok {
 			request := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[name]
@@ -59,17 +60,27 @@ var requestable = map[Signal]corev1.ResourceName{
 	NodeFSAvailable: corev1.ResourceEphemeralStorage, ImageFSAvailable: corev1.ResourceEphemeralStorage,
 }
 
-func (u *Usage) of(signal Signal) int64 {
+// of is what counts for a signal; apart says that images and volumes are on two disks.
+func (u *Usage) of(signal Signal, apart bool) int64 {
+	all, layer := u.Disk, u.Layer.Bytes
 	switch signal {
 	case MemoryAvailable, PodsMemoryAvailable:
 		return u.Memory
 	case PIDAvailable:
 		return u.Processes
 	case NodeFSInodesFree, ImageFSInodesFree:
-		return u.Inodes
+		all, layer = u.Inodes, u.Layer.Inodes
 	}
-	return u.Disk
+	switch {
+	case !apart:
+		return all
+	case ofImages(signal):
+		return layer
+	}
+	return all - layer
 }
+
+func ofImages(signal Signal) bool { return signal == ImageFSAvailable || signal == ImageFSInodesFree }
 
 // Offenders is why a pod is evicted: what the node was short of, and which of the
 // pod's containers used more of it than they had requested, and how much.
@@ -99,7 +110,7 @@ func evictionMessage(t Threshold, seen Observation, pod *core.Pod, usage *Usage)
 	}
 	const over = "%s %s was using %s, request is %s, has larger consumption of %s. "
 	if request, ok := podRequest(pod, name); ok {
-		why.Pod, why.PodUsage = pod.Name, formatAmount(t.Signal, usage.of(t.Signal))
+		why.Pod, why.PodUsage = pod.Name, formatAmount(t.Signal, usage.of(t.Signal, seen.Apart))
 		fmt.Fprintf(&b, over, "Pod", why.Pod, why.PodUsage, request.String(), name)
 	}
 	var names, amounts []string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/filesystem"
@@ -14,6 +15,9 @@ import (
 // Observation is how much there is of a resource, and how much of it is left.
 type Observation struct {
 	Available, Capacity int64
+	// Apart says of a disk that the node has two: one for images and for what containers write,
+	// the other for volumes and logs.
+	Apart bool
 }
 
 // Machine looks at the machine that the kubelet runs on.
@@ -49,10 +53,17 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 	defer cancel()
 	if info, err := m.ImageFS(asking); err == nil && len(info.GetImageFilesystems()) > 0 {
 		path := info.GetImageFilesystems()[0].GetFsId().GetMountpoint()
-		unknown = append(unknown, observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree))
+		err := observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree)
+		if err == nil && apart(m.RootDir, path) {
+			for signal, o := range seen {
+				o.Apart = conditions[signal] == corev1.NodeDiskPressure
+				seen[signal] = o
+			}
+		}
+		unknown = append(unknown, err)
 	}
 	if now, most := m.Processes(); most > 0 {
-		seen[PIDAvailable] = Observation{int64(most) - int64(now), int64(most)}
+		seen[PIDAvailable] = Observation{Available: int64(most) - int64(now), Capacity: int64(most)}
 	}
 	return seen, errors.Join(unknown...)
 }
@@ -60,9 +71,15 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 func observe(seen map[Signal]Observation, signal Signal, read func() (available, capacity int64, err error)) error {
 	available, capacity, err := read()
 	if err == nil && capacity > 0 {
-		seen[signal] = Observation{available, capacity}
+		seen[signal] = Observation{Available: available, Capacity: capacity}
 	}
 	return err
+}
+
+// apart tells whether two directories are on different disks; subvolumes of one are not.
+func apart(a, b string) bool {
+	first, second := filesystem.Device(a), filesystem.Device(b)
+	return first != "" && second != "" && first != second
 }
 
 func observeDisk(seen map[Signal]Observation, path string, bytes, inodes Signal) error {
@@ -70,9 +87,9 @@ func observeDisk(seen map[Signal]Observation, path string, bytes, inodes Signal)
 	if err != nil {
 		return fmt.Errorf("free space of %s: %w", path, err)
 	}
-	seen[bytes] = Observation{int64(disk.Available), int64(disk.Capacity)}
+	seen[bytes] = Observation{Available: int64(disk.Available), Capacity: int64(disk.Capacity)}
 	if disk.Inodes > 0 {
-		seen[inodes] = Observation{int64(disk.InodesFree), int64(disk.Inodes)}
+		seen[inodes] = Observation{Available: int64(disk.InodesFree), Capacity: int64(disk.Inodes)}
 	}
 	return nil
 }

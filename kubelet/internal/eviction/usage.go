@@ -23,10 +23,14 @@ type Usage struct {
 	Memory     int64 // bytes that can't be reclaimed without ending it
 	Disk       int64 // bytes of volumes, logs and what containers wrote
 	Inodes     int64 // of the same
+	Layer      Layer // the part of both that containers wrote outside of volumes and logs
 	Processes  int64
 	Containers map[string]Share  // by name
 	Volumes    map[string]Volume // those in directories of their own, by name
 }
+
+// Layer is what containers wrote, where the runtime keeps images.
+type Layer struct{ Bytes, Inodes int64 }
 
 // Volume is what one volume uses of its file system; for a claimed volume,
 // everything that is used there.
@@ -99,10 +103,11 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 func (u *Usage) addContainer(name string, stats *runtimeapi.ContainerStats) {
 	memory := figure(stats.GetMemory().GetWorkingSetBytes())
 	layer := stats.GetWritableLayer()
-	written := figure(layer.GetUsedBytes())
+	written, inodes := figure(layer.GetUsedBytes()), figure(layer.GetInodesUsed())
 	u.Memory += memory
-	u.Disk += written
-	u.Inodes += figure(layer.GetInodesUsed())
+	u.add(written, inodes)
+	u.Layer.Bytes += written
+	u.Layer.Inodes += inodes
 	before := u.Containers[name]
 	u.Containers[name] = Share{Memory: before.Memory + memory, Disk: before.Disk + written}
 }

@@ -78,9 +78,13 @@ func (k *Kubelet) endedByNode(uid types.UID) bool {
 
 // reclaimDisk removes what ended containers left, and then unused images. If
 // some of the former can't be removed, the images are removed all the same;
-// otherwise pods would be evicted.
-func (k *Kubelet) reclaimDisk(ctx context.Context) error {
-	return errors.Join(k.collector.Reclaim(ctx), k.images.FreeAll(ctx))
+// otherwise pods would be evicted. They stay if they are on another disk.
+func (k *Kubelet) reclaimDisk(ctx context.Context, images bool) error {
+	err := k.collector.Reclaim(ctx)
+	if images {
+		err = errors.Join(err, k.images.FreeAll(ctx))
+	}
+	return err
 }
 
 // evict ends a pod, waits for its end for a while, and removes what its containers

@@ -190,7 +190,7 @@ func TestRoomIsMadeOfWhatThereIs(t *testing.T) {
 	}
 	broken.Store(true)
 	defer broken.Store(false)
-	if err := b.kubelet.reclaimDisk(t.Context()); err == nil || !strings.Contains(err.Error(), "the runtime is confused") {
+	if err := b.kubelet.reclaimDisk(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the runtime is confused") {
 		t.Errorf("error %v", err)
 	}
 	if left, err := b.kubelet.cri.ImageStatus(t.Context(), unused); err != nil || left != nil {
