@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/volume/atomic"
@@ -99,7 +100,8 @@ func TestMountErrorsNameTheVolume(t *testing.T) {
 			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}}},
 			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "neither"}}},
 		}}}}, `MountVolume.SetUp failed for volume "v" : [configmaps "none" not found, configmaps "neither" not found]`},
-		{emptyDirVolume("v", "HugePages-2Mi"), "medium HugePages-2Mi is not supported"},
+		{emptyDirVolume("v", "HugePages-2Mi"), "there is no resource request for huge pages"},
+		{emptyDirVolume("v", "HugePages-two"), "medium HugePages-two is not supported"},
 		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}}}}}, "unknown is not supported"},
 	}
 	for _, c := range cases {
@@ -112,6 +114,34 @@ func TestMountErrorsNameTheVolume(t *testing.T) {
 	m := newManager(t, newStore())
 	mustMount(t, m, podWith(configMapVolume("none", true)))
 	mustMount(t, newManager(t, newStore()), podWith(configMapVolume("m", true, corev1.KeyToPath{Key: "nokey", Path: "p"})))
+}
+
+func TestHugePages(t *testing.T) {
+	needsMounts(t)
+	if _, err := os.Stat("/sys/kernel/mm/hugepages/hugepages-2048kB"); err != nil {
+		t.Skipf("the machine has no huge pages of this size: %v", err)
+	}
+	m := newManager(t, newStore())
+	volumes := []corev1.Volume{emptyDirVolume("any", "HugePages"), emptyDirVolume("sized", "HugePages-2Mi")}
+	pod := podWith(volumes...)
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("2Mi")}
+	mustMount(t, m, pod)
+	for i := range volumes {
+		var file syscall.Statfs_t
+		dir := m.Dir(pod.UID, &volumes[i])
+		if err := syscall.Statfs(dir, &file); err != nil || file.Type != 0x958458f6 || file.Bsize != 2<<20 {
+			t.Errorf("%s: %+v, %v; want huge pages of 2 MiB", dir, file, err)
+		}
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o777 {
+			t.Errorf("%v, %v", info, err)
+		}
+	}
+	if err := m.Unmount(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if points, err := mount.Below(m.config.RootDir); err != nil || len(points) > 0 {
+		t.Errorf("left: %q, %v", points, err)
+	}
 }
 
 func TestCheckRefusesWaysOfMounting(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package emptydir makes directories that live as long as their pod, on the
-// node's disk or in its memory.
+// node's disk, in its memory or in its huge pages.
 //
 // Package volume calls it. It never looks at what a pod puts there, and never
 // removes it: that happens for all of a pod's volumes at once.
@@ -8,8 +8,10 @@ package emptydir
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/core"
@@ -21,7 +23,10 @@ const defaultMode = 0o777
 // Unsupported names a medium that is not supported; "" if it is.
 func Unsupported(source *corev1.EmptyDirVolumeSource) string {
 	switch source.Medium {
-	case corev1.StorageMediumDefault, corev1.StorageMediumMemory:
+	case corev1.StorageMediumDefault, corev1.StorageMediumMemory, corev1.StorageMediumHugePages:
+		return ""
+	}
+	if _, sized := pageSize(string(source.Medium), string(corev1.StorageMediumHugePagesPrefix)); sized {
 		return ""
 	}
 	return string(source.Medium)
@@ -39,6 +44,14 @@ func SetUp(dir string, pod *core.Pod, source *corev1.EmptyDirVolumeSource, alloc
 			return err
 		}
 		mode |= os.ModeSticky // as the kernel mounts them, and upstream leaves them
+	} else if source.Medium != corev1.StorageMediumDefault {
+		size, err := requestedPages(pod, source.Medium)
+		if err != nil {
+			return err
+		}
+		if err := mount.HugePages(dir, size); err != nil {
+			return err
+		}
 	}
 	if source.Mode != nil {
 		mode = os.FileMode(*source.Mode).Perm()
@@ -53,6 +66,46 @@ func SetUp(dir string, pod *core.Pod, source *corev1.EmptyDirVolumeSource, alloc
 		mode |= os.ModeSetgid | 0o770
 	}
 	return os.Chmod(dir, mode)
+}
+
+// pageSize reads a size of huge pages from a name that ends with it.
+func pageSize(name, prefix string) (bytes int64, ok bool) {
+	text, ok := strings.CutPrefix(name, prefix)
+	if !ok {
+		return 0, false
+	}
+	size, err := resource.ParseQuantity(text)
+	return size.Value(), err == nil && size.Sign() > 0
+}
+
+// requestedPages is the size of the pages of a medium, of which the pod must request some: the
+// one that the medium names, or else the only one.
+func requestedPages(pod *core.Pod, medium corev1.StorageMedium) (int64, error) {
+	wanted, sized := pageSize(string(medium), string(corev1.StorageMediumHugePagesPrefix))
+	requests := []corev1.ResourceList{}
+	if pod.Spec.Resources != nil {
+		requests = append(requests, pod.Spec.Resources.Requests)
+	}
+	for c := range core.Containers(&pod.Spec) {
+		requests = append(requests, c.Resources.Requests)
+	}
+	found := int64(0)
+	for _, list := range requests {
+		for name := range list {
+			size, huge := pageSize(string(name), corev1.ResourceHugePagesPrefix)
+			switch {
+			case !huge, sized && size != wanted:
+			case found != 0 && found != size:
+				return 0, fmt.Errorf("medium: %s can't be used if container requests multiple huge page sizes", medium)
+			default:
+				found = size
+			}
+		}
+	}
+	if found == 0 {
+		return 0, fmt.Errorf("medium %s: hugePages storage requested, but there is no resource request for huge pages", medium)
+	}
+	return found, nil
 }
 
 // memoryLimit is how large a directory in memory may grow: what the node has

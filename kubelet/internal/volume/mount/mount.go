@@ -38,14 +38,40 @@ func Tmpfs(dir string, limit int64) error {
 	return nil
 }
 
+// HugePages mounts a file system of huge pages of a size, in bytes, on dir, unless there is one
+// already. How many pages may be used is for control groups to say.
+func HugePages(dir string, pageSize int64) error {
+	mounted, err := isMounted(dir, unix.HUGETLBFS_MAGIC)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		if err := unix.Mount("hugetlbfs", dir, "hugetlbfs", 0, fmt.Sprintf("mode=0777,pagesize=%d", pageSize)); err != nil {
+			return fmt.Errorf("mounting huge pages of %d bytes on %s: %w", pageSize, dir, err)
+		}
+		return nil
+	}
+	var file unix.Statfs_t
+	if err := unix.Statfs(dir, &file); err != nil {
+		return fmt.Errorf("looking at the file system of %s: %w", dir, err)
+	}
+	if int64(file.Bsize) != pageSize { // its block is a page
+		return fmt.Errorf("%s has huge pages of %d bytes, and should have some of %d", dir, file.Bsize, pageSize)
+	}
+	return nil
+}
+
 // IsTmpfs tells whether a tmpfs is mounted on dir itself. A directory inside a
 // tmpfs does not count.
-func IsTmpfs(dir string) (bool, error) {
+func IsTmpfs(dir string) (bool, error) { return isMounted(dir, unix.TMPFS_MAGIC) }
+
+// isMounted tells whether a file system of a type is mounted on dir itself.
+func isMounted(dir string, magic int64) (bool, error) {
 	var file unix.Statfs_t
 	if err := unix.Statfs(dir, &file); err != nil {
 		return false, fmt.Errorf("looking at the file system of %s: %w", dir, err)
 	}
-	if file.Type != unix.TMPFS_MAGIC {
+	if int64(file.Type) != magic {
 		return false, nil
 	}
 	var here, above unix.Stat_t

@@ -2,6 +2,7 @@ package mount
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -153,5 +154,31 @@ func TestBindGoesByTheOpenFile(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(target, "mark")); err != nil {
 		t.Errorf("the target shows something else: %v", err)
+	}
+}
+
+func TestHugePagesAreMountedOnce(t *testing.T) {
+	dir := mkdir(t, mountable(t), "pages")
+	sizes, err := os.ReadDir("/sys/kernel/mm/hugepages")
+	if err != nil || len(sizes) == 0 {
+		t.Skipf("the machine has no huge pages: %v", err)
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(sizes[0].Name(), "hugepages-%dkB", &kib); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := HugePages(dir, kib<<10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if points, err := Below(dir); err != nil || !slices.Equal(points, []string{dir}) {
+		t.Errorf("mounted below: %q, %v; want only the directory", points, err)
+	}
+	if err := HugePages(dir, kib<<11); err == nil {
+		t.Error("pages of another size are taken for those of the volume")
+	}
+	if err := HugePages(mkdir(t, filepath.Dir(dir), "odd"), 12345); err == nil {
+		t.Error("pages of a size that the machine does not have were mounted")
 	}
 }
