@@ -28,6 +28,13 @@ func AppendWithResourceVersion(dst, object []byte, revision int64) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
+	if isNull(object, meta) {
+		dst = append(dst, object[:meta.start]...)
+		dst = append(dst, '{')
+		dst = appendVersion(dst, revision)
+		dst = append(dst, '}')
+		return append(dst, object[meta.end:]...), nil
+	}
 	if !meta.found() {
 		dst = append(dst, object[:top+1]...)
 		dst = append(dst, `"metadata":{`...)
@@ -101,7 +108,7 @@ func SameButVersion(object, value []byte) (bool, error) {
 // what follows; all of object if it has none.
 func aroundVersion(object []byte) (head, tail []byte, err error) {
 	_, meta, err := metadata(object)
-	if err != nil || !meta.found() {
+	if err != nil || !meta.found() || isNull(object, meta) {
 		return object, nil, err
 	}
 	version, err := member(object, meta.start, "resourceVersion")
@@ -119,7 +126,7 @@ func aroundVersion(object []byte) (head, tail []byte, err error) {
 // Labels returns metadata.labels, nil if there are none.
 func Labels(object []byte) (map[string]string, error) {
 	_, meta, err := metadata(object)
-	if err != nil || !meta.found() {
+	if err != nil || !meta.found() || isNull(object, meta) {
 		return nil, err
 	}
 	labels, err := member(object, meta.start, "labels")
@@ -134,12 +141,17 @@ func Labels(object []byte) (map[string]string, error) {
 }
 
 // metadata finds the object's opening brace and its metadata member, which must
-// be an object if it exists.
+// be an object or null if it exists.
 func metadata(object []byte) (top int, meta span, err error) {
 	top = SkipSpace(object, 0)
 	meta, err = member(object, top, "metadata")
-	if err == nil && meta.found() && object[meta.start] != '{' {
+	if err == nil && meta.found() && object[meta.start] != '{' && !isNull(object, meta) {
 		err = fmt.Errorf("%w: metadata is no object", errMalformed)
 	}
 	return top, meta, err
+}
+
+// isNull reports whether a member is there and null.
+func isNull(object []byte, s span) bool {
+	return s.found() && string(object[s.start:s.end]) == "null"
 }

@@ -13,6 +13,7 @@ func TestSetResourceVersion(t *testing.T) {
 		{"empty metadata", `{"metadata":{},"x":1}`, `{"metadata":{"resourceVersion":"7"},"x":1}`},
 		{"no metadata", `{"kind":"Pod"}`, `{"metadata":{"resourceVersion":"7"},"kind":"Pod"}`},
 		{"empty object", `{}`, `{"metadata":{"resourceVersion":"7"}}`},
+		{"null", `{"kind":"Pod","metadata":null,"x":1}`, `{"kind":"Pod","metadata":{"resourceVersion":"7"},"x":1}`},
 		{"white space", " {\n \"metadata\" : { \"resourceVersion\" : \"1\" } }", " {\n \"metadata\" : { \"resourceVersion\" : \"7\" } }"},
 		{"not the nested ones", `{"spec":{"metadata":{"resourceVersion":"1"}},"metadata":{"ownerReferences":[{"resourceVersion":"2"}]}}`,
 			`{"spec":{"metadata":{"resourceVersion":"1"}},"metadata":{"resourceVersion":"7","ownerReferences":[{"resourceVersion":"2"}]}}`},
@@ -70,6 +71,9 @@ func TestLabels(t *testing.T) {
 	if got, err := Labels([]byte(`{"metadata":{"name":"a"}}`)); got != nil || err != nil {
 		t.Errorf("no labels: got %v, %v", got, err)
 	}
+	if got, err := Labels([]byte(`{"metadata":null}`)); got != nil || err != nil {
+		t.Errorf("no metadata: got %v, %v", got, err)
+	}
 	if _, err := Labels([]byte(`{"metadata":{"labels":[1]}}`)); err == nil {
 		t.Error("labels that are a list: no error")
 	}
@@ -77,7 +81,7 @@ func TestLabels(t *testing.T) {
 
 func TestMalformedIsRefused(t *testing.T) {
 	for _, in := range []string{"", " ", "[]", "null", `{`, `{"metadata"`, `{"metadata":`, `{"metadata":{`, `{"metadata":{"a"}}`,
-		`{"metadata":{"a":1`, `{"metadata":"x"}`, `{"metadata":null}`, `{"a":"\"`, `{"a":"\\\"}`, `{"a":}`, `{"a":1 "b":2}`, `{,}`} {
+		`{"metadata":{"a":1`, `{"metadata":"x"}`, `{"metadata":nul}`, `{"a":"\"`, `{"a":"\\\"}`, `{"a":}`, `{"a":1 "b":2}`, `{,}`} {
 		if out, err := SetResourceVersion([]byte(in), 7); err == nil {
 			t.Errorf("%q: got %q and no error", in, out)
 		}
