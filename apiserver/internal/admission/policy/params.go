@@ -95,7 +95,8 @@ func namespaceOf(ref *admissionregistrationv1.ParamRef, in registry.Resource, a 
 }
 
 // load reads from the cache without waiting: a parameter may be slightly
-// outdated, as in upstream.
+// outdated, as in upstream. One that the cache lacks may have been created just
+// now, so that is asked of etcd: a policy must not be skipped for it.
 func (p *parameters) load(ctx context.Context, b *binding, in registry.Resource, namespace string) ([]map[string]any, error) {
 	var items []registry.Encoded
 	if b.selector != nil {
@@ -106,6 +107,9 @@ func (p *parameters) load(ctx context.Context, b *binding, in registry.Resource,
 		items = list.Items
 	} else {
 		item, err := in.Get(ctx, namespace, b.ref.Name, "0")
+		if apierrors.IsNotFound(err) {
+			item, err = in.Get(ctx, namespace, b.ref.Name, "")
+		}
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil, nil
