@@ -29,6 +29,7 @@ type particulars[T core.Object] struct {
 	defaults func(T)
 	// validate gets the old object, or nil.
 	validate func(obj, old T) field.ErrorList
+	warnings func(T) []string // may be nil
 	// columns and cells are those between the name and the age.
 	columns []metav1.TableColumnDefinition
 	cells   func(T) []any
@@ -37,12 +38,21 @@ type particulars[T core.Object] struct {
 // strategy adds what all six have in common.
 func strategy[T core.Object](clock clock.PassiveClock, p particulars[T]) registry.Strategy[T] {
 	var none T
+	if p.warnings == nil {
+		p.warnings = func(T) []string { return nil }
+	}
 	return registry.Strategy[T]{
 		Resource: p.resource, Singular: strings.ToLower(p.resource.Kind), Categories: categories, HasGeneration: true,
 		Default: p.defaults, ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, obj T) field.ErrorList { return p.validate(obj, none) },
+		Validate: func(_ context.Context, obj T) field.ErrorList {
+			return append(p.validate(obj, none), validateNotReserved(obj.GetName())...)
+		},
+		Warnings: func(_ context.Context, obj T) []string { return p.warnings(obj) },
 		Update: registry.UpdateStrategy[T]{
 			Validate: func(_ context.Context, obj, old T) field.ErrorList { return p.validate(obj, old) },
+			Warnings: func(_ context.Context, obj, _ T) []string {
+				return append(warnOfReserved(obj.GetName()), p.warnings(obj)...)
+			},
 		},
 		Columns: append(append([]metav1.TableColumnDefinition{cell.Name()}, p.columns...), cell.AgeColumn()),
 		Row: func(obj T) []any {
@@ -77,8 +87,9 @@ func ValidatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionre
 			}
 			return validateWebhooks(fromValidating(o.Webhooks), known)
 		},
-		columns: []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
-		cells:   func(o object) []any { return []any{int64(len(o.Webhooks))} },
+		warnings: func(o object) []string { return warnOfRules(fromValidating(o.Webhooks)) },
+		columns:  []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
+		cells:    func(o object) []any { return []any{int64(len(o.Webhooks))} },
 	})
 }
 
@@ -99,8 +110,9 @@ func MutatingWebhooks(clock clock.PassiveClock) registry.Strategy[*admissionregi
 			}
 			return validateWebhooks(fromMutating(o.Webhooks), known)
 		},
-		columns: []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
-		cells:   func(o object) []any { return []any{int64(len(o.Webhooks))} },
+		warnings: func(o object) []string { return warnOfRules(fromMutating(o.Webhooks)) },
+		columns:  []metav1.TableColumnDefinition{number("Webhooks", webhooksColumn)},
+		cells:    func(o object) []any { return []any{int64(len(o.Webhooks))} },
 	})
 }
 
