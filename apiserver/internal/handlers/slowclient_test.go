@@ -44,7 +44,7 @@ func TestAWatchHurriesUntilItHasBegun(t *testing.T) {
 		if !w.until.IsZero() {
 			t.Error("a later event is hurried")
 		}
-	})
+	}, plainStream{context.Writer})
 	if err != nil {
 		t.Error(err)
 	}

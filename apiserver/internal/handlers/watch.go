@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 
+	"kctl/apiserver/internal/negotiation"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage/cache"
@@ -68,7 +69,10 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 		events.followOverWebSocket(source, cancel)
 		return nil
 	}
-	return events.follow(source)
+	if o.SendInitialEvents != nil && *o.SendInitialEvents && negotiation.AcceptsGzip(c.gin.Request) {
+		return events.followCompressed(source)
+	}
+	return events.follow(source, plainStream{c.gin.Writer})
 }
 
 // timeInitialEvents wraps leave: if the watch stands for a list, it first records how long the
@@ -97,7 +101,8 @@ func (c *call) timeInitialEvents(o *registry.ListOptions, leave func()) func() {
 
 // follow sends events as one endless answer. Events that are ready at the same
 // time go in one write.
-func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
+func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool], to streamWriter) error {
+	s.to = to
 	s.writeHeader()
 	for event, more := range events {
 		if err := s.limitInitialEventTime(); err != nil {
@@ -107,10 +112,21 @@ func (s *stream) follow(events iter.Seq2[registry.WatchEvent, bool]) error {
 			return err
 		}
 		if !more {
-			s.gin.Writer.Flush()
+			if err := s.to.Flush(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func (s *stream) followCompressed(events iter.Seq2[registry.WatchEvent, bool]) error {
+	header := s.gin.Writer.Header()
+	header.Set("Content-Encoding", "gzip")
+	header.Add("Vary", "Accept-Encoding")
+	to := &gzipStream{to: plainStream{s.gin.Writer}, initialSent: &s.initialEventsSent}
+	defer to.release()
+	return s.follow(events, to)
 }
 
 // limitInitialEventTime bounds how long the client may take for the next one of the initial events:
@@ -150,6 +166,7 @@ type stream struct {
 	*call
 	form  form
 	meter eventMeter
+	to    streamWriter
 	// initialEventsSent: the client has the initial events. Until then, deadlineSet is when its
 	// deadline was last set.
 	initialEventsSent bool
@@ -175,7 +192,7 @@ func (s *stream) send(event registry.WatchEvent) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.gin.Writer.Write(framed); err != nil {
+	if _, err := s.to.Write(framed); err != nil {
 		return fmt.Errorf("write watch event: %w", err)
 	}
 	s.meter.observe(len(framed))
