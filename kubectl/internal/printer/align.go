@@ -22,7 +22,7 @@ type Columns struct {
 	Padding int // other than that of tables
 
 	rows   [][]string
-	widths []int
+	widths []int // with the padding
 }
 
 // Add appends a row.
@@ -58,28 +58,50 @@ func (v sanitizingWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Flush writes the rows added since the last Flush.
+// Flush writes the rows added since the last Flush. A text of several lines ends its row,
+// and begins another one, as a tab ends its cell.
 func (c *Columns) Flush(w io.Writer) error {
+	var lines [][]string
 	for _, row := range c.rows {
-		for i, cell := range row {
-			if i == len(c.widths) {
-				c.widths = append(c.widths, 0)
-			}
-			c.widths[i] = max(c.widths[i], utf8.RuneCountInString(cell))
+		for line := range strings.SplitSeq(strings.Join(row, "\t"), "\n") {
+			lines = append(lines, strings.Split(line, "\t"))
 		}
 	}
+	c.rows = nil
+	for column := 0; c.align(lines, column); column++ {
+	}
 	var b strings.Builder
-	for _, row := range c.rows {
-		for i, cell := range row {
+	for _, line := range lines {
+		for _, cell := range line {
 			b.WriteString(cell)
-			if i < len(row)-1 {
-				width := max(c.widths[i]+cmp.Or(c.Padding, padding), minWidth)
-				b.WriteString(strings.Repeat(" ", width-utf8.RuneCountInString(cell)))
-			}
 		}
 		b.WriteByte('\n')
 	}
-	c.rows = nil
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// align pads a column's cells, and reports whether there are any. The last cell of a line
+// belongs to no column. Lines that have no such cell end a stretch of others: those below
+// know the widths above, and not the other way round.
+func (c *Columns) align(lines [][]string, column int) (found bool) {
+	has := func(line []string) bool { return len(line) > column+1 }
+	for from := 0; from < len(lines); from++ {
+		if !has(lines[from]) {
+			continue
+		}
+		if !found && column == len(c.widths) {
+			c.widths = append(c.widths, minWidth)
+		}
+		found = true
+		until := from
+		for ; until < len(lines) && has(lines[until]); until++ {
+			c.widths[column] = max(c.widths[column], utf8.RuneCountInString(lines[until][column])+cmp.Or(c.Padding, padding))
+		}
+		for _, line := range lines[from:until] {
+			line[column] += strings.Repeat(" ", c.widths[column]-utf8.RuneCountInString(line[column]))
+		}
+		from = until
+	}
+	return found
 }

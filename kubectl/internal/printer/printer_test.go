@@ -199,7 +199,7 @@ func TestControlCharacters(t *testing.T) {
 	var out bytes.Buffer
 	columns := &Columns{}
 	columns.Add(hostile)
-	if err := columns.Flush(&out); err != nil || out.String() != want+"\n" {
+	if err := columns.Flush(&out); err != nil || out.String() != strings.ReplaceAll(want, "\t", "   ")+"\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	out.Reset()
@@ -254,6 +254,26 @@ func TestPadding(t *testing.T) {
 	columns.Add("1", "<none>")
 	if err := columns.Flush(&out); err != nil || out.String() != "REVISION  CHANGE-CAUSE\n1         <none>\n" {
 		t.Errorf("%v: %q", err, out.String())
+	}
+}
+
+// A text of several lines begins a new row, as with kubectl: those below know the widths of
+// the rows above.
+func TestTextsOfSeveralLines(t *testing.T) {
+	var out bytes.Buffer
+	columns := &Columns{}
+	columns.Add("NAME", "TEXT", "KIND")
+	columns.Add("first", "one line\nanother", "A")
+	columns.Add("second-of-all", "short", "B")
+	columns.Add("x", "y", "C")
+	const want = `NAME            TEXT   KIND
+first           one line
+another         A
+second-of-all   short   B
+x               y       C
+`
+	if err := columns.Flush(&out); err != nil || out.String() != want {
+		t.Errorf("%v:\n%s\nwant\n%s", err, out.String(), want)
 	}
 }
 
