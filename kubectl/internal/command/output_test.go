@@ -25,6 +25,11 @@ func TestLocalIsLocal(t *testing.T) {
 		"label -f - b=c --local --dry-run=server":                          "",
 		"annotate -f - b=c --local --dry-run=server":                       "",
 		"patch -f - -p {} --local --dry-run=server":                        "",
+		"set image pod/a -f - c=j --local":                                 "",
+		"set env pod/a -f - A=c --local":                                   "",
+		"label pod a -f - b=c --local":                                     "",
+		"annotate pod/a -f - b=c --local":                                  "",
+		"patch pod/a -f - -p {} --local":                                   "",
 		"label -f - b=c --local --dry-run=client -o jsonpath={..labels.b}": "c",
 	} {
 		c := kctl(t, server.URL, pod, strings.Fields(args)...)

@@ -127,6 +127,9 @@ func (m *labelOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := m.CheckAll(); err != nil {
+		return err
+	}
 	if len(objects) == 0 && !m.FromFiles() && !m.local {
 		return errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
 	}
@@ -140,7 +143,7 @@ func (m *labelOptions) run(cmd *cobra.Command, args []string) error {
 		return m.applyTo(cmd.Context(), t, object, given)
 	}
 	if m.local {
-		return lookup.Locally(cmd.Context(), m.Sender.CLI, &m.Selection, mark)
+		return lookup.Locally(cmd.Context(), m.Sender.CLI, &m.Selection, objects, mark)
 	}
 	targets, unread := lookup.Targets(cmd.Context(), m.Sender.CLI, &m.Selection, objects, "")
 	if unread != nil && len(targets) == 0 {

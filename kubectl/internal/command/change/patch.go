@@ -59,7 +59,7 @@ func (p *patchOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if p.local {
-		return lookup.Locally(cmd.Context(), p.Sender.CLI, &p.Selection, func(_ lookup.Target, object *unstructured.Unstructured) error {
+		return lookup.Locally(cmd.Context(), p.Sender.CLI, &p.Selection, args, func(_ lookup.Target, object *unstructured.Unstructured) error {
 			return p.patchLocally(cmd.Context(), object, kind, body)
 		})
 	}

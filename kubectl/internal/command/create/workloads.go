@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -185,6 +186,9 @@ func newCreateServiceOf(c *frame.CLI, verb, kind, short string) *cobra.Command {
 		}
 		if len(o.Ports) == 0 && o.ClusterIP != "None" && kind != "ExternalName" {
 			return nil, errors.New("at least one tcp port specifier must be provided")
+		}
+		if kind == "ExternalName" && len(validation.IsDNS1123Subdomain(o.ExternalName)) > 0 {
+			return nil, fmt.Errorf("invalid service external name %s", o.ExternalName)
 		}
 		for i := range o.Ports {
 			o.Ports[i].NodePort = nodePort

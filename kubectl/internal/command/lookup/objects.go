@@ -111,6 +111,17 @@ func (s *Selection) Chunk() int64 {
 	return *s.chunk
 }
 
+// CheckAll refuses --all beside a selector: which of them counts would be a guess.
+func (s *Selection) CheckAll() error {
+	switch {
+	case s.All && s.Labels != "":
+		return errors.New("cannot set --all and --selector at the same time")
+	case s.All && s.Fields != "":
+		return errors.New("cannot set --all and --field-selector at the same time")
+	}
+	return nil
+}
+
 // Query is what the selectors add to a request for a list.
 func (s *Selection) Query() []rest.Option {
 	return []rest.Option{rest.LabelSelector(s.Labels), rest.FieldSelector(s.Fields)}
@@ -360,10 +371,14 @@ func (t *Target) setNamespace(loaded *kubeconfig.Target) error {
 	return nil
 }
 
-// Locally changes the objects of the files without asking a server.
-func Locally(ctx context.Context, c *frame.CLI, s *Selection, one func(Target, *unstructured.Unstructured) error) error {
+// Locally changes the objects of the files without asking a server. Arguments would name
+// objects that only a server has.
+func Locally(ctx context.Context, c *frame.CLI, s *Selection, args []string, one func(Target, *unstructured.Unstructured) error) error {
 	if !s.FromFiles() {
 		return errors.New("one or more files must be specified as -f when --local is set")
+	}
+	if len(args) > 0 {
+		return fmt.Errorf("cannot specify --local and server resources: %s", strings.Join(args, " "))
 	}
 	objects, err := readFiles(ctx, c, s)
 	if err != nil {

@@ -106,11 +106,11 @@ func (s *setOptions) updatePodSpecs(cmd *cobra.Command, args []string, operation
 // onEach calls do for every object that the arguments mean, or, with --local,
 // the files.
 func (s *setOptions) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
-	if s.All && s.Labels != "" {
-		return errors.New("cannot set --all and --selector at the same time")
+	if err := s.CheckAll(); err != nil {
+		return err
 	}
 	if s.local {
-		return lookup.Locally(ctx, s.Sender.CLI, &s.Selection, one)
+		return lookup.Locally(ctx, s.Sender.CLI, &s.Selection, args, one)
 	}
 	targets, err := lookup.Named(ctx, s.Sender.CLI, &s.Selection, args, "")
 	if err != nil {
