@@ -265,6 +265,7 @@ func TestMisuse(t *testing.T) {
 		{"label pod x a=b a-", []string{"error: can not both modify and remove a label in the same command"}},
 		{"annotate pod x a=b a-", []string{"can not both modify and remove the following annotation(s) in the same command: a"}},
 		{"set env deploy/x A=b A-", []string{"can not both modify and remove the same environment variable in the same command"}},
+		{"set env deploy/x -e nothing", []string{"error: environment variables must be of the form key=value: nothing"}},
 		{"label pods --all -l a=b c=d", []string{"error: cannot set --all and --selector at the same time"}},
 		{"annotate pods --all --field-selector a=b c=d", []string{"error: cannot set --all and --field-selector at the same time"}},
 		{"create service externalname x --external-name=a..b", []string{"error: invalid service external name a..b"}},

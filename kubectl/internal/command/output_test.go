@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,12 +31,30 @@ func TestLocalIsLocal(t *testing.T) {
 		"label pod a -f - b=c --local":                                     "",
 		"annotate pod/a -f - b=c --local":                                  "",
 		"patch pod/a -f - -p {} --local":                                   "",
+		"set env -f - B=1 -e C=2 -e A- --local -o jsonpath={..env}":        `[{"name":"C","value":"2"},{"name":"B","value":"1"}]`,
 		"label -f - b=c --local --dry-run=client -o jsonpath={..labels.b}": "c",
 	} {
 		c := kctl(t, server.URL, pod, strings.Fields(args)...)
 		if got := asked.Swap(0); (c.code == 0) != (want != "") || got != 0 || c.out.String() != want {
 			t.Errorf("%s: code %d, %d requests, printed %q, want %q; complained %s", args, c.code, got, c.out.String(), want, c.err.String())
 		}
+	}
+}
+
+// Variables come from standard input as kubectl takes them: of files that a shell reads, too.
+func TestVariablesFromStandardInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pod.yaml")
+	if err := os.WriteFile(file, []byte("{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c, image: i}]}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const variables = "# made by hand\nA=1# one\n\nnothing\nB=x=y\n1C=\n"
+	c := kctl(t, "", variables, "set", "env", "-f", file, "D=4", "-", "E=5", "--local", "--list")
+	if want := "# Pod a, container c\nD=4\nA=1\nB=x=y\n1C=\nE=5\n"; c.code != 0 || c.out.String() != want {
+		t.Errorf("code %d, printed %q, want %q; complained %s", c.code, c.out.String(), want, c.err.String())
+	}
+	c = kctl(t, "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "set", "env", "-f", "-", "--local", "--list")
+	if c.code != 0 || c.out.String() != "" {
+		t.Errorf("of what has no variables: code %d, printed %q; complained %s", c.code, c.out.String(), c.err.String())
 	}
 }
 

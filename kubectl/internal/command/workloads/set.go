@@ -63,11 +63,14 @@ func podSpecPath(kind string) []string {
 	return []string{"spec", "template", "spec"}
 }
 
+// errNoTemplate is about objects that have no pods.
+var errNoTemplate = errors.New("the object is not a pod or does not have a pod template")
+
 // podSpec reads the spec of an object's pods.
 func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 	content, ok, err := unstructured.NestedMap(object.Object, podSpecPath(object.GetKind())...)
 	if err != nil || !ok {
-		return nil, fmt.Errorf("the object is not a pod or does not have a pod template: %s", object.GetKind())
+		return nil, fmt.Errorf("%w: %s", errNoTemplate, object.GetKind())
 	}
 	spec := &corev1.PodSpec{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, spec); err != nil {

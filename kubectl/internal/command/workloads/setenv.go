@@ -78,44 +78,72 @@ func (e *setEnvOptions) run(cmd *cobra.Command, args []string) error {
 	return e.updatePodSpecs(cmd, objects, "env updated", e.edit)
 }
 
-// parseVariables takes variables from the arguments, -e, and, for "-", standard input.
-func (e *setEnvOptions) parseVariables(args []string) ([]string, error) {
-	var rest []string
-	for _, arg := range args {
-		if arg != "-" {
-			rest = append(rest, arg)
-			continue
-		}
-		if slices.Contains(e.Files, "-") {
-			return nil, errors.New("standard input cannot be used for multiple arguments")
-		}
-		for lines := bufio.NewScanner(e.Stdin()); lines.Scan(); {
-			if line := strings.TrimSpace(lines.Text()); line != "" && !strings.HasPrefix(line, "#") {
-				e.settings = append(e.settings, line)
-			}
+// parseVariables takes what is to be changed from -e and the arguments, in the order that
+// containers get it, and returns the arguments before it, which name objects.
+func (e *setEnvOptions) parseVariables(args []string) (objects []string, err error) {
+	objects, changes := args, []string(nil)
+	if first := slices.IndexFunc(args, isVariable); first >= 0 {
+		objects, changes = args[:first], args[first:]
+	}
+	for _, change := range changes {
+		if !isVariable(change) {
+			return nil, fmt.Errorf("all resources must be specified before changes: %s", change)
 		}
 	}
-	objects, set, remove, err := splitPairs(rest)
-	if err != nil {
-		return nil, err
-	}
-	_, more, _, err := splitPairs(e.settings)
-	if err != nil || len(more) != len(e.settings) {
-		return nil, fmt.Errorf("environment variables must be of the form key=value: %v", e.settings)
-	}
-	e.variables = append(set, more...)
-	for _, v := range e.variables {
-		if problems := validation.IsEnvVarName(v.key); len(problems) > 0 {
-			return nil, fmt.Errorf("%q is not a valid key name: %s", v.key, strings.Join(problems, ";"))
+	for _, change := range append(slices.Clone(e.settings), changes...) {
+		if err := e.parseVariable(change); err != nil {
+			return nil, err
 		}
-		if slices.Contains(remove, v.key) {
+	}
+	for _, removed := range e.dropped {
+		if slices.ContainsFunc(e.variables, func(v pair) bool { return v.key == removed.key }) {
 			return nil, errors.New("can not both modify and remove the same environment variable in the same command")
 		}
 	}
-	for _, name := range remove {
-		e.dropped = append(e.dropped, pair{key: name})
-	}
 	return objects, nil
+}
+
+// isVariable tells what sets or removes a variable, and "-", from the name of an object.
+func isVariable(arg string) bool {
+	key, _, isSet := strings.Cut(arg, "=")
+	return isSet && key != "" || strings.HasSuffix(arg, "-")
+}
+
+func (e *setEnvOptions) parseVariable(change string) error {
+	key, value, isSet := strings.Cut(change, "=")
+	switch {
+	case change == "-":
+		return e.readVariables()
+	case !isVariable(change):
+		return fmt.Errorf("environment variables must be of the form key=value: %s", change)
+	case !isSet:
+		e.dropped = append(e.dropped, pair{key: strings.TrimSuffix(change, "-")})
+		return nil
+	}
+	if problems := validation.IsEnvVarName(key); len(problems) > 0 {
+		return fmt.Errorf("%q is not a valid key name: %s", key, strings.Join(problems, ";"))
+	}
+	e.variables = append(e.variables, pair{key, value})
+	return nil
+}
+
+// readVariables takes variables from standard input, as kubectl: what is behind a # is a
+// comment, and lines that set nothing mean nothing. Names are the server's to judge.
+func (e *setEnvOptions) readVariables() error {
+	if slices.Contains(e.Files, "-") {
+		return errors.New("standard input cannot be used for multiple arguments")
+	}
+	lines := bufio.NewScanner(e.Stdin())
+	for lines.Scan() {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		if key, value, isSet := strings.Cut(line, "="); isSet {
+			e.variables = append(e.variables, pair{key, value})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading variables: %w", err)
+	}
+	return nil
 }
 
 // edit sets and drops variables in the containers that -c means.
@@ -221,6 +249,9 @@ func variableName(key string) string {
 func (e *setEnvOptions) showAll(cmd *cobra.Command, objects []string) error {
 	return e.onEach(cmd.Context(), objects, func(t lookup.Target, object *unstructured.Unstructured) error {
 		spec, err := podSpec(object)
+		if errors.Is(err, errNoTemplate) {
+			return nil // has no variables to show
+		}
 		if err != nil {
 			return err
 		}
