@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,18 +54,15 @@ func newClient(cfg *Config, clock clock.Clock) (*Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("client of %s: %w", cfg.Host, err)
 		}
-		lasting, short = forLasting{pools}, forShort{pools}
+		lasting, short = currentPool(pools.forLasting), currentPool(pools.forShort)
 		open.renewable = pools.lasting.TLSClientConfig.GetClientCertificate != nil
 	}
-	agent, meter := cfg.UserAgent, cfg.Meter
-	if agent == "" {
-		agent = "kctl"
-	}
+	meter := cfg.Meter
 	if meter == nil {
 		meter = noopMeter{}
 	}
 	c := &Client{
-		base: base, timeout: cfg.Timeout, userAgent: agent,
+		base: base, timeout: cfg.Timeout, userAgent: cmp.Or(cfg.UserAgent, "kctl"),
 		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock},
 		clock: clock, connections: open, meter: meter, propagate: cfg.Propagate,
 	}
@@ -186,32 +184,34 @@ func (t *tokenSource) get() (string, error) {
 // the request is sent again while ctx lasts, at most maxRetries times, each after
 // maxRetryAfter at most.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, opts ...Option) error {
-	return c.do(ctx, method, path, body, into, newCall(opts))
+	call := newCall(method, body, opts)
+	call.path = path
+	return c.do(ctx, call, into)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body, into any, call *call) error {
+func (c *Client) do(ctx context.Context, call *call, into any) error {
 	if c.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	resp, err := c.send(ctx, c.shortLived, method, path, body, call)
+	resp, err := c.send(ctx, c.shortLived, call)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if into, ok := into.(io.Writer); ok {
 		n, err := io.Copy(into, resp.Body)
-		c.meter.Received(method, c.base.Host, int(n))
+		c.meter.Received(call.method, c.base.Host, int(n))
 		if err != nil {
-			return fmt.Errorf("%s %s: pass the answer on: %w", method, path, err)
+			return fmt.Errorf("%s: pass the answer on: %w", call, err)
 		}
 		return nil
 	}
 	data, err := readBody(resp)
-	c.meter.Received(method, c.base.Host, len(data))
+	c.meter.Received(call.method, c.base.Host, len(data))
 	if err != nil {
-		return fmt.Errorf("%s %s: read answer: %w", method, path, err)
+		return fmt.Errorf("%s: read answer: %w", call, err)
 	}
 	switch into := into.(type) {
 	case nil:
@@ -225,7 +225,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any, ca
 		decode = core.Decode
 	}
 	if err := decode(data, into); err != nil {
-		return fmt.Errorf("%s %s: decode answer: %w", method, path, err)
+		return fmt.Errorf("%s: decode answer: %w", call, err)
 	}
 	return nil
 }
@@ -246,19 +246,17 @@ func readBody(resp *http.Response) ([]byte, error) {
 const maxRetries = 10
 
 // send returns a 2xx answer; the caller closes its body.
-func (c *Client) send(ctx context.Context, by *http.Client, method, path string, body any, call *call) (*http.Response, error) {
-	payload, contentType, err := encode(body, call)
+func (c *Client) send(ctx context.Context, by *http.Client, call *call) (*http.Response, error) {
+	payload, err := encode(call.body)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: encode: %w", method, path, err)
+		return nil, fmt.Errorf("%s: encode: %w", call, err)
 	}
-	u := c.URL(path)
-	u.RawQuery = call.query.Encode()
 	began := c.clock.Now()
-	defer func() { c.meter.Called(method, u.Host, c.clock.Since(began), len(payload)) }()
+	defer func() { c.meter.Called(call.method, c.base.Host, c.clock.Since(began), len(payload)) }()
 	for attempt := 0; ; attempt++ {
-		req, err := c.request(ctx, method, u, payload, contentType, call)
+		req, err := c.request(ctx, call, payload)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+			return nil, fmt.Errorf("%s: %w", call, err)
 		}
 		resp, err := by.Do(req)
 		if err != nil {
@@ -269,7 +267,7 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 			return resp, nil
 		}
 		wait, again := retryAfter(resp)
-		failure := statusError(resp, method, call)
+		failure := statusError(resp, call)
 		if resp.StatusCode == http.StatusUnauthorized {
 			c.connections.reconnectOnRefusal(c.clock.Now())
 		}
@@ -279,21 +277,22 @@ func (c *Client) send(ctx context.Context, by *http.Client, method, path string,
 		if err := backoff.Sleep(ctx, c.clock, wait); err != nil {
 			return nil, errors.Join(failure, err)
 		}
-		c.meter.Retried(method, u.Host, resp.StatusCode)
+		c.meter.Retried(call.method, c.base.Host, resp.StatusCode)
 	}
 }
 
 // request makes a complete request, so that no transport has to copy it to add
 // something.
-func (c *Client) request(ctx context.Context, method string, u *url.URL, payload []byte, contentType string, call *call) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "", bytes.NewReader(payload))
+func (c *Client) request(ctx context.Context, call *call, payload []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, call.method, "", bytes.NewReader(payload))
 	if err != nil {
 		return nil, err
 	}
-	req.URL, req.Host = u, u.Host
+	req.URL, req.Host = c.URL(call.path), c.base.Host
+	req.URL.RawQuery = call.query.Encode()
 	maps.Copy(req.Header, call.header)
 	if len(payload) > 0 {
-		req.Header.Set("Content-Type", contentType)
+		req.Header.Set("Content-Type", cmp.Or(call.contentType, "application/json"))
 	}
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
@@ -329,21 +328,16 @@ func retryAfter(resp *http.Response) (time.Duration, bool) {
 	return wait + retryPolicy.Delay(1)/4, true
 }
 
-func encode(body any, call *call) (payload []byte, contentType string, err error) {
-	contentType = call.contentType
-	if contentType == "" {
-		contentType = "application/json"
-	}
+func encode(body any) ([]byte, error) {
 	switch body := body.(type) {
 	case nil:
-		return nil, contentType, nil
+		return nil, nil
 	case []byte:
-		return body, contentType, nil
+		return body, nil
 	case *metav1.DeleteOptions:
 		if body == nil {
-			return nil, contentType, nil
+			return nil, nil
 		}
 	}
-	payload, err = json.Marshal(body)
-	return payload, contentType, err
+	return json.Marshal(body)
 }

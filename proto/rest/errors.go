@@ -38,7 +38,7 @@ const maxErrorBody = 64 << 10
 // statusError reads the answer's metav1.Status, or makes one for answers that
 // carry none (a proxy's, say, or where no such resource is), so that callers meet one kind
 // of error. It closes the body.
-func statusError(resp *http.Response, method string, call *call) error {
+func statusError(resp *http.Response, call *call) error {
 	defer resp.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	var status metav1.Status
@@ -52,5 +52,5 @@ func statusError(resp *http.Response, method string, call *call) error {
 	if message == "" {
 		message = fmt.Sprintf("the server answered %s", resp.Status)
 	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(method), call.resource, call.name, message, 0, true)
+	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(call.method), call.resource, call.name, message, 0, true)
 }

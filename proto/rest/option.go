@@ -13,6 +13,9 @@ import (
 type Option func(*call)
 
 type call struct {
+	method      string
+	path        string
+	body        any
 	query       url.Values
 	header      http.Header
 	subresource string
@@ -23,13 +26,16 @@ type call struct {
 	name     string
 }
 
-func newCall(opts []Option) *call {
-	c := &call{}
+func newCall(method string, body any, opts []Option) *call {
+	c := &call{method: method, body: body, query: url.Values{}, header: http.Header{}}
 	for _, o := range opts {
 		o(c)
 	}
 	return c
 }
+
+// String is the call as errors name it.
+func (c *call) String() string { return c.method + " " + c.path }
 
 // Sub addresses a subresource: "status", "binding", "log".
 func Sub(subresource string) Option { return func(c *call) { c.subresource = subresource } }
@@ -37,22 +43,15 @@ func Sub(subresource string) Option { return func(c *call) { c.subresource = sub
 // Query adds a query parameter; an empty value is left out.
 func Query(key, value string) Option {
 	return func(c *call) {
-		if value == "" {
-			return
+		if value != "" {
+			c.query.Add(key, value)
 		}
-		if c.query == nil {
-			c.query = url.Values{}
-		}
-		c.query.Add(key, value)
 	}
 }
 
 // Values adds query parameters as they are, including those without a value.
 func Values(values url.Values) Option {
 	return func(c *call) {
-		if c.query == nil {
-			c.query = url.Values{}
-		}
 		for key, each := range values {
 			c.query[key] = append(c.query[key], each...)
 		}
@@ -62,13 +61,9 @@ func Values(values url.Values) Option {
 // Header sets a request header; an empty value is left out.
 func Header(key, value string) Option {
 	return func(c *call) {
-		if value == "" {
-			return
+		if value != "" {
+			c.header.Set(key, value)
 		}
-		if c.header == nil {
-			c.header = http.Header{}
-		}
-		c.header.Set(key, value)
 	}
 }
 

@@ -89,30 +89,24 @@ func (p *pools) follow(authorities []byte) {
 	p.lasting, p.short = p.config.transports(p.tls, p.dial)
 }
 
-// forLasting carries watches and streams.
-type forLasting struct{ pools *pools }
+// forLasting returns the pool for watches and streams.
+func (p *pools) forLasting() *http.Transport {
+	lasting, _ := p.current()
+	return lasting
+}
 
-func (t forLasting) RoundTrip(r *http.Request) (*http.Response, error) {
-	lasting, _ := t.pools.current()
-	return lasting.RoundTrip(r)
+// forShort returns the pool for all other requests.
+func (p *pools) forShort() *http.Transport {
+	_, short := p.current()
+	return short
+}
+
+// currentPool carries each request by the pool that it returns then.
+type currentPool func() *http.Transport
+
+func (current currentPool) RoundTrip(r *http.Request) (*http.Response, error) {
+	return current().RoundTrip(r)
 }
 
 // CloseIdleConnections closes the idle connections of the pool.
-func (t forLasting) CloseIdleConnections() {
-	lasting, _ := t.pools.current()
-	lasting.CloseIdleConnections()
-}
-
-// forShort carries all other requests.
-type forShort struct{ pools *pools }
-
-func (t forShort) RoundTrip(r *http.Request) (*http.Response, error) {
-	_, short := t.pools.current()
-	return short.RoundTrip(r)
-}
-
-// CloseIdleConnections closes the idle connections of the pool.
-func (t forShort) CloseIdleConnections() {
-	_, short := t.pools.current()
-	short.CloseIdleConnections()
-}
+func (current currentPool) CloseIdleConnections() { current().CloseIdleConnections() }

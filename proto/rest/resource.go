@@ -24,21 +24,20 @@ func (c *Client) Resource(r core.Resource, namespace string) Resource {
 	return Resource{client: c, resource: r, namespace: namespace}
 }
 
-// path is the address of name ("" for the collection) with the call's
-// subresource. It notes in the call what that is about.
-func (r Resource) path(name string, call *call) string {
-	call.resource, call.name = r.resource.GVR().GroupResource(), name
-	path := r.resource.Path(r.namespace, name)
-	if call.subresource != "" {
-		path += "/" + call.subresource
-	}
-	return path
+// call is a call about the object called name, or the collection ("").
+func (r Resource) call(method, name string, body any, opts []Option) *call {
+	c := newCall(method, body, opts)
+	r.address(c, name)
+	return c
 }
 
-// do is Client.Do for name.
-func (r Resource) do(ctx context.Context, method, name string, body, into any, opts []Option) error {
-	call := newCall(opts)
-	return r.client.do(ctx, method, r.path(name, call), body, into, call)
+// address gives a call the path of name, with the call's subresource.
+func (r Resource) address(c *call, name string) {
+	c.resource, c.name = r.resource.GVR().GroupResource(), name
+	c.path = r.resource.Path(r.namespace, name)
+	if c.subresource != "" {
+		c.path += "/" + c.subresource
+	}
 }
 
 // Name is what the resource is called in the API and in errors.
@@ -52,18 +51,18 @@ func (r Resource) Get(ctx context.Context, name string, into any, opts ...Option
 	if name == "" {
 		return fmt.Errorf("get %s: no name given", r.resource.Name)
 	}
-	return r.do(ctx, http.MethodGet, name, nil, into, opts)
+	return r.client.do(ctx, r.call(http.MethodGet, name, nil, opts), into)
 }
 
 // List reads the collection.
 func (r Resource) List(ctx context.Context, into any, opts ...Option) error {
-	return r.do(ctx, http.MethodGet, "", nil, into, opts)
+	return r.client.do(ctx, r.call(http.MethodGet, "", nil, opts), into)
 }
 
 // Create posts obj to the collection; with Sub, to the subresource of the object whose
 // name obj carries.
 func (r Resource) Create(ctx context.Context, obj, into any, opts ...Option) error {
-	name, call := "", newCall(opts)
+	name, call := "", newCall(http.MethodPost, obj, opts)
 	if call.subresource != "" {
 		meta, ok := obj.(metav1.Object)
 		if !ok || meta.GetName() == "" {
@@ -71,18 +70,19 @@ func (r Resource) Create(ctx context.Context, obj, into any, opts ...Option) err
 		}
 		name = meta.GetName()
 	}
-	return r.client.do(ctx, http.MethodPost, r.path(name, call), obj, into, call)
+	r.address(call, name)
+	return r.client.do(ctx, call, into)
 }
 
 // Update puts obj in place of the object called name.
 func (r Resource) Update(ctx context.Context, name string, obj, into any, opts ...Option) error {
-	return r.do(ctx, http.MethodPut, name, obj, into, opts)
+	return r.client.do(ctx, r.call(http.MethodPut, name, obj, opts), into)
 }
 
 // Patch changes the object called name by a patch of the given kind.
 func (r Resource) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, into any, opts ...Option) error {
 	opts = append(opts, ContentType(string(kind)))
-	return r.do(ctx, http.MethodPatch, name, patch, into, opts)
+	return r.client.do(ctx, r.call(http.MethodPatch, name, patch, opts), into)
 }
 
 // Delete deletes the object called name; options may be nil.
@@ -90,18 +90,17 @@ func (r Resource) Delete(ctx context.Context, name string, options *metav1.Delet
 	if name == "" {
 		return fmt.Errorf("delete %s: no name given", r.resource.Name)
 	}
-	return r.do(ctx, http.MethodDelete, name, options, into, opts)
+	return r.client.do(ctx, r.call(http.MethodDelete, name, options, opts), into)
 }
 
 // DeleteCollection deletes every object that the options select.
 func (r Resource) DeleteCollection(ctx context.Context, options *metav1.DeleteOptions, into any, opts ...Option) error {
-	return r.do(ctx, http.MethodDelete, "", options, into, opts)
+	return r.client.do(ctx, r.call(http.MethodDelete, "", options, opts), into)
 }
 
 // Stream opens a GET that lasts, such as a followed log. The caller closes it.
 func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.ReadCloser, error) {
-	call := newCall(opts)
-	resp, err := r.client.send(ctx, r.client.http, http.MethodGet, r.path(name, call), nil, call)
+	resp, err := r.client.send(ctx, r.client.http, r.call(http.MethodGet, name, nil, opts))
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +110,7 @@ func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.R
 // Watch opens a watch of the collection. Give the starting point as
 // Query("resourceVersion", …). The caller closes the stream.
 func (r Resource) Watch(ctx context.Context, opts ...Option) (*Stream, error) {
-	call := newCall(append(opts, Query("watch", "true")))
-	resp, err := r.client.send(ctx, r.client.http, http.MethodGet, r.path("", call), nil, call)
+	resp, err := r.client.send(ctx, r.client.http, r.call(http.MethodGet, "", nil, append(opts, Query("watch", "true"))))
 	if err != nil {
 		return nil, err
 	}
