@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
@@ -76,9 +78,9 @@ func New(config Config) (*Elector, error) {
 	if config.Logger == nil {
 		config.Logger = zap.NewNop()
 	}
-	setDefault(&config.LeaseDuration, DefaultLeaseDuration)
-	setDefault(&config.RenewDeadline, DefaultRenewDeadline)
-	setDefault(&config.RetryPeriod, DefaultRetryPeriod)
+	config.LeaseDuration = cmp.Or(config.LeaseDuration, DefaultLeaseDuration)
+	config.RenewDeadline = cmp.Or(config.RenewDeadline, DefaultRenewDeadline)
+	config.RetryPeriod = cmp.Or(config.RetryPeriod, DefaultRetryPeriod)
 	if config.Identity == "" || config.Namespace == "" || config.Name == "" {
 		return nil, errors.New("leader election: identity, lease namespace and lease name are needed")
 	}
@@ -107,12 +109,6 @@ func CheckTimes(leaseDuration, renewDeadline, retryPeriod time.Duration) error {
 		return fmt.Errorf("leaseDuration: %s is less than a second", leaseDuration)
 	}
 	return nil
-}
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d == 0 {
-		*d = value
-	}
 }
 
 // Leading reports whether this process leads, by the clock: a process that was
@@ -266,17 +262,10 @@ func (e *Elector) observe(lease *core.Lease) {
 	if e.observed == nil || e.observed.ResourceVersion != lease.ResourceVersion {
 		e.observed, e.observedAt = lease, e.config.Clock.Now()
 	}
-	holder := holderOf(lease)
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	if old := e.holder.Swap(holder); old != holder && holder != e.config.Identity && holder != "" {
 		e.config.Logger.Info("another leads", zap.String("lease", e.leaseName()), zap.String("holder", holder))
 	}
-}
-
-func holderOf(lease *core.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
 }
 
 // hasExpired reports whether the holder has not renewed for the duration that it
@@ -298,18 +287,15 @@ func (e *Elector) newLease(current *core.Lease) *core.Lease {
 	acquired := now
 	if current != nil {
 		lease = current.DeepCopy()
-		if t := current.Spec.LeaseTransitions; t != nil {
-			transitions = *t
-		}
-		if holderOf(current) != e.config.Identity {
+		transitions = ptr.Deref(current.Spec.LeaseTransitions, 0)
+		if ptr.Deref(current.Spec.HolderIdentity, "") != e.config.Identity {
 			transitions++
 		} else if current.Spec.AcquireTime != nil {
 			acquired = *current.Spec.AcquireTime
 		}
 	}
 	lease.APIVersion, lease.Kind = core.Leases.GVK().ToAPIVersionAndKind()
-	lease.Spec.HolderIdentity = &e.config.Identity
-	lease.Spec.LeaseDurationSeconds = &seconds
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &e.config.Identity, &seconds
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &acquired, &now
 	lease.Spec.LeaseTransitions = &transitions
 	return lease
@@ -326,8 +312,7 @@ func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	lease := e.newLease(e.observed)
-	nobody, second := "", int32(1)
-	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &nobody, &second
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(""), new(int32(1))
 	if _, err := e.leases.Update(ctx, lease); err != nil {
 		e.config.Logger.Info("lease not released, it will run out", zap.String("lease", e.leaseName()), zap.Error(err))
 		return

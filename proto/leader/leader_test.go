@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -284,7 +285,7 @@ func TestLeaderStopsWhenTheLeaseWasTaken(t *testing.T) {
 		if err := <-c.result; !errors.Is(err, ErrLost) {
 			t.Errorf("ended with %v, want ErrLost", err)
 		}
-		if holderOf(store.current()) != "thief" {
+		if ptr.Deref(store.current().Spec.HolderIdentity, "") != "thief" {
 			t.Error("released a lease that was not its own")
 		}
 	})
@@ -304,8 +305,8 @@ func TestAShortOutageIsSurvived(t *testing.T) {
 		}
 		c.stop()
 		<-c.result
-		if holderOf(store.current()) != "" {
-			t.Errorf("not released: held by %q", holderOf(store.current()))
+		if ptr.Deref(store.current().Spec.HolderIdentity, "") != "" {
+			t.Errorf("not released: held by %q", ptr.Deref(store.current().Spec.HolderIdentity, ""))
 		}
 	})
 }
@@ -316,8 +317,8 @@ func TestLeadersErrorReleasesAndReturns(t *testing.T) {
 		e := elector(t, "a", store)
 		broken := errors.New("broken")
 		err := e.Run(t.Context(), func(context.Context) error { return broken })
-		if !errors.Is(err, broken) || holderOf(store.current()) != "" {
-			t.Errorf("err %v, holder %q", err, holderOf(store.current()))
+		if !errors.Is(err, broken) || ptr.Deref(store.current().Spec.HolderIdentity, "") != "" {
+			t.Errorf("err %v, holder %q", err, ptr.Deref(store.current().Spec.HolderIdentity, ""))
 		}
 	})
 }
