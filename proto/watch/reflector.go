@@ -319,28 +319,24 @@ func (r *Reflector[T]) watchError(err error) error {
 }
 
 func (r *Reflector[T]) deliver(event rest.Event) error {
-	switch Type(event.Type) {
+	switch kind := Type(event.Type); kind {
 	case Added, Modified, Deleted:
 		obj, err := r.decodeNamed(event.Object)
 		if err == nil && obj.GetResourceVersion() == "" {
 			err = errNoVersion
 		}
 		if err != nil {
-			obj, known := r.handleUndecodable(event.Object, err)
+			metadata, known := r.handleUndecodable(event.Object, err)
 			if !known {
-				return fmt.Errorf("watch %s: decode %s event: %w: %w", r.resource.Name(), event.Type, err, errRelist)
+				return fmt.Errorf("watch %s: decode %s event: %w: %w", r.resource.Name(), kind, err, errRelist)
 			}
-			if Type(event.Type) == Deleted {
-				r.sink.Apply(Deleted, obj)
-			}
-			r.revision = obj.GetResourceVersion()
-			return nil
+			obj = metadata
 		}
-		r.sink.Apply(Type(event.Type), obj)
+		if err == nil || kind == Deleted {
+			r.sink.Apply(kind, obj)
+		}
 		r.revision = obj.GetResourceVersion()
 		return nil
-	}
-	switch event.Type {
 	case "BOOKMARK":
 		var mark metav1.PartialObjectMetadata
 		err := core.Decode(event.Object, &mark)

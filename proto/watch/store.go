@@ -1,9 +1,12 @@
 package watch
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/proto/core"
 )
@@ -29,7 +32,7 @@ type Store[T core.Object] struct {
 	mu      sync.RWMutex
 	objects map[types.NamespacedName]T
 	// indices: index name → value → keys
-	indices map[string]map[string]map[types.NamespacedName]struct{}
+	indices map[string]map[string]sets.Set[types.NamespacedName]
 }
 
 // NewStore returns an empty Store with the given indices and handlers.
@@ -37,10 +40,10 @@ func NewStore[T core.Object](indexers map[string]IndexFunc[T], handlers ...Handl
 	s := &Store[T]{
 		indexers: indexers, handlers: handlers,
 		objects: map[types.NamespacedName]T{},
-		indices: map[string]map[string]map[types.NamespacedName]struct{}{},
+		indices: map[string]map[string]sets.Set[types.NamespacedName]{},
 	}
 	for name := range indexers {
-		s.indices[name] = map[string]map[types.NamespacedName]struct{}{}
+		s.indices[name] = map[string]sets.Set[types.NamespacedName]{}
 	}
 	return s
 }
@@ -61,11 +64,7 @@ func (s *Store[T]) Get(namespace, name string) (T, bool) {
 func (s *Store[T]) List() []T {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]T, 0, len(s.objects))
-	for _, obj := range s.objects {
-		out = append(out, obj)
-	}
-	return out
+	return slices.AppendSeq(make([]T, 0, len(s.objects)), maps.Values(s.objects))
 }
 
 // ByIndex returns the objects that index has under value, in no order.
@@ -89,16 +88,16 @@ func (s *Store[T]) Len() int {
 
 // Replace implements Sink: handlers are called only for what differs.
 func (s *Store[T]) Replace(items []T) {
-	kept := make(map[types.NamespacedName]struct{}, len(items))
+	kept := make(sets.Set[types.NamespacedName], len(items))
 	for _, obj := range items {
-		kept[keyOf(obj)] = struct{}{}
+		kept.Insert(keyOf(obj))
 		if old, ok := s.Get(obj.GetNamespace(), obj.GetName()); ok && old.GetResourceVersion() == obj.GetResourceVersion() {
 			continue
 		}
 		s.Apply(Modified, obj)
 	}
 	for _, obj := range s.List() {
-		if _, ok := kept[keyOf(obj)]; !ok {
+		if !kept.Has(keyOf(obj)) {
 			s.Apply(Deleted, obj)
 		}
 	}
@@ -142,12 +141,10 @@ func (s *Store[T]) write(t Type, obj T) (old T, existed bool) {
 	s.objects[key] = obj
 	for name, f := range s.indexers {
 		for _, value := range f(obj) {
-			keys := s.indices[name][value]
-			if keys == nil {
-				keys = map[types.NamespacedName]struct{}{}
-				s.indices[name][value] = keys
+			if s.indices[name][value] == nil {
+				s.indices[name][value] = sets.Set[types.NamespacedName]{}
 			}
-			keys[key] = struct{}{}
+			s.indices[name][value].Insert(key)
 		}
 	}
 	return old, existed
