@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/proto/core"
@@ -63,29 +62,27 @@ func (r *Recorder) ContainerLaterf(pod *core.Pod, fieldPath, eventType, reason, 
 }
 
 func (r *Recorder) enqueueDelayed(obj runtime.Object, fieldPath, eventType, reason, format string, args ...any) {
-	ref, err := referenceTo(obj)
-	if err != nil {
-		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
+	ref := r.referenceTo(obj, fieldPath, reason)
+	if ref == nil {
 		return
 	}
-	ref.FieldPath = fieldPath
-	p := delayedEvent{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
-	if !r.delayed.add(p) {
-		r.enqueue(p.about, nil, p.eventType, p.reason, p.message)
+	e := delayedEvent{about: ref, eventType: eventType, reason: reason, message: fmt.Sprintf(format, args...), at: r.clock.Now()}
+	if !r.delayed.add(e) {
+		r.enqueue(ref, nil, e.eventType, e.reason, e.message)
 	}
 }
 
 // add reports whether there was room.
-func (l *delayedQueue) add(p delayedEvent) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.events) >= maxDelayed {
+func (q *delayedQueue) add(e delayedEvent) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.events) >= maxDelayed {
 		return false
 	}
-	l.events = append(l.events, p)
-	if len(l.events) == 1 {
+	q.events = append(q.events, e)
+	if len(q.events) == 1 {
 		select {
-		case l.wake <- struct{}{}:
+		case q.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -93,29 +90,29 @@ func (l *delayedQueue) add(p delayedEvent) bool {
 }
 
 // due reports whether there are events, and whether it is the first one's turn.
-func (l *delayedQueue) due(now time.Time) (some, turn bool) {
-	l.mu.Lock()
-	n := len(l.events)
-	waited := n > 0 && l.most > 0 && now.Sub(l.events[0].at) >= l.most
-	l.mu.Unlock()
-	return n > 0, waited || n > maxDelayed/2 || n > 0 && (l.busy == nil || !l.busy())
+func (q *delayedQueue) due(now time.Time) (some, turn bool) {
+	q.mu.Lock()
+	n := len(q.events)
+	waited := n > 0 && q.most > 0 && now.Sub(q.events[0].at) >= q.most
+	q.mu.Unlock()
+	return n > 0, waited || n > maxDelayed/2 || n > 0 && (q.busy == nil || !q.busy())
 }
 
-func (l *delayedQueue) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.events)
+func (q *delayedQueue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.events)
 }
 
-func (l *delayedQueue) pop() delayedEvent {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.events[0]
-	l.events[0] = delayedEvent{}
-	if l.events = l.events[1:]; len(l.events) == 0 {
-		l.events = nil // and with it what was taken before
+func (q *delayedQueue) pop() delayedEvent {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first := q.events[0]
+	q.events[0] = delayedEvent{}
+	if q.events = q.events[1:]; len(q.events) == 0 {
+		q.events = nil // and with it what was taken before
 	}
-	return p
+	return first
 }
 
 // next waits for the event to be sent next.
@@ -147,6 +144,6 @@ func (r *Recorder) next(ctx context.Context) (*core.Event, error) {
 }
 
 func (r *Recorder) takeDelayed() *core.Event {
-	p := r.delayed.pop()
-	return r.event(p.about, p.eventType, p.reason, p.message, p.at)
+	e := r.delayed.pop()
+	return r.event(e.about, e.eventType, e.reason, e.message, e.at)
 }

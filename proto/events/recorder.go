@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -79,12 +80,9 @@ func (r *Recorder) Event(obj runtime.Object, eventType, reason, message string) 
 
 // Annotated is Event with annotations, for programs that read events.
 func (r *Recorder) Annotated(obj runtime.Object, annotations map[string]string, eventType, reason, message string) {
-	ref, err := referenceTo(obj)
-	if err != nil {
-		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
-		return
+	if ref := r.referenceTo(obj, "", reason); ref != nil {
+		r.enqueue(ref, annotations, eventType, reason, message)
 	}
-	r.enqueue(ref, annotations, eventType, reason, message)
 }
 
 // Eventf is Event with a format.
@@ -95,13 +93,9 @@ func (r *Recorder) Eventf(obj runtime.Object, eventType, reason, format string, 
 // ContainerEventf reports something about one container of pod; fieldPath says
 // which, as in "spec.containers{web}".
 func (r *Recorder) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason, format string, args ...any) {
-	ref, err := referenceTo(pod)
-	if err != nil {
-		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
-		return
+	if ref := r.referenceTo(pod, fieldPath, reason); ref != nil {
+		r.enqueue(ref, nil, eventType, reason, fmt.Sprintf(format, args...))
 	}
-	ref.FieldPath = fieldPath
-	r.enqueue(ref, nil, eventType, reason, fmt.Sprintf(format, args...))
 }
 
 func (r *Recorder) enqueue(ref *core.ObjectReference, annotations map[string]string, eventType, reason, message string) {
@@ -236,7 +230,7 @@ func (r *Recorder) sendWithRetry(ctx context.Context, event *core.Event, known b
 			return
 		}
 		var status apierrors.APIStatus
-		refused := asStatus(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
+		refused := errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
 		if refused && apierrors.IsNotFound(err) && known {
 			known = false // it expired on the server: create it again
 			event.ResourceVersion = ""

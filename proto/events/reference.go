@@ -1,10 +1,10 @@
 package events
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -37,4 +37,13 @@ func referenceTo(obj runtime.Object) (*core.ObjectReference, error) {
 	}, nil
 }
 
-func asStatus(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }
+// referenceTo is that of a part of obj; nil, which is logged, if obj is none of the API.
+func (r *Recorder) referenceTo(obj runtime.Object, fieldPath, reason string) *core.ObjectReference {
+	ref, err := referenceTo(obj)
+	if err != nil {
+		r.logger.Error("event is about no API object", zap.String("reason", reason), zap.Error(err))
+		return nil
+	}
+	ref.FieldPath = cmp.Or(fieldPath, ref.FieldPath)
+	return ref
+}
