@@ -63,7 +63,7 @@ func isEmptyFile(err error) bool {
 
 // isPKI tells whether a file is one of those that `kctl pki` looks after.
 func isPKI(path string) bool {
-	return slices.ContainsFunc([]string{".crt", ".key", ".pub", ".kubeconfig"}, func(suffix string) bool { return strings.HasSuffix(path, suffix) })
+	return slices.Contains([]string{".crt", ".key", ".pub", ".kubeconfig"}, filepath.Ext(path))
 }
 
 // currentUser is the user that the program runs as.

@@ -88,10 +88,10 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 type limitedConn struct {
 	net.Conn
 	connections *Connections
-	// awaiting marks a stranger's connection whose headers are awaited. It changes with all.mu
-	// held.
+	// awaiting marks a stranger's connection whose headers are awaited. It changes with
+	// connections.mu held.
 	awaiting atomic.Bool
-	// owner, place and unread are guarded by all.mu; place is nil once it is closed.
+	// The rest is guarded by connections.mu; place is nil once it is closed.
 	owner  string
 	place  *list.Element
 	unread int

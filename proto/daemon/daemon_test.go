@@ -105,8 +105,8 @@ func TestExitCode(t *testing.T) {
 		asked bool
 		want  int
 	}{
-		{nil, false, ExitOK}, {context.Canceled, true, ExitOK}, {context.Canceled, false, ExitError},
-		{errors.New("x"), true, ExitError}, {&UsageError{errors.New("x")}, false, ExitUsage},
+		{nil, false, exitOK}, {context.Canceled, true, exitOK}, {context.Canceled, false, exitError},
+		{errors.New("x"), true, exitError}, {&UsageError{errors.New("x")}, false, exitUsage},
 	} {
 		if got := exitCode("test", tc.err, tc.asked); got != tc.want {
 			t.Errorf("%v: exit code %d, want %d", tc.err, got, tc.want)

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes of every program.
+// Exit codes of every daemon.
 const (
-	ExitOK    = 0
-	ExitError = 1
-	ExitUsage = 2
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
 )
 
 // UsageError is an error in how the program was called: flags, configuration.
@@ -27,8 +27,10 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Main runs a daemon's command until it is done or a signal ends its context,
 // and exits the process. A second signal ends it at once.
 func Main(cmd *cobra.Command) {
-	ctx, stop := Context()
-	// Log at once that a signal ends the program, because ending may take a while.
+	// After the first signal, the next has its ordinary effect.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	// Ending may take a while: the service manager is told at once.
 	notified := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(notified)
@@ -47,9 +49,8 @@ func Main(cmd *cobra.Command) {
 // exitCode returns why the program ends, and its exit code. A cancelled context
 // is an ordinary end only if a signal asked for it.
 func exitCode(name string, err error, signalled bool) int {
-	switch {
-	case err == nil, signalled && errors.Is(err, context.Canceled):
-		return ExitOK
+	if err == nil || signalled && errors.Is(err, context.Canceled) {
+		return exitOK
 	}
 	message := fmt.Sprintf("%s: %v", name, err)
 	if todo := adviceFor(err); todo != "" {
@@ -57,15 +58,7 @@ func exitCode(name string, err error, signalled bool) int {
 	}
 	fmt.Fprintln(os.Stderr, message)
 	if _, ok := errors.AsType[*UsageError](err); ok {
-		return ExitUsage
+		return exitUsage
 	}
-	return ExitError
-}
-
-// Context returns a context that ends on SIGINT or SIGTERM. After the first
-// signal, the next has its ordinary effect.
-func Context() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	return exitError
 }
