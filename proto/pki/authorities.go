@@ -75,3 +75,10 @@ func (a *Authorities) PEM() []byte {
 	_, data := a.current()
 	return data
 }
+
+// Pool returns the authorities in file, as they are now; what names them in errors.
+func Pool(what, file string) (*x509.CertPool, error) {
+	a := &Authorities{what: what, file: file}
+	err := a.load()
+	return a.pool, err
+}

@@ -161,16 +161,3 @@ func Client(connection *tls.ConnectionState, now time.Time) *x509.Certificate {
 	}
 	return nil
 }
-
-// Pool are the authorities in file; what names them in errors.
-func Pool(what, file string) (*x509.CertPool, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("%s %s: no PEM certificate in it", what, file)
-	}
-	return pool, nil
-}
