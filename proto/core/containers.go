@@ -4,12 +4,13 @@ import (
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // IsSidecar tells whether an init container keeps running beside the pod's
 // containers (KEP-753).
 func IsSidecar(c *Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	return ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
 // Containers are a pod's init containers and then its others, without the ephemeral ones. They
