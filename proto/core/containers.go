@@ -16,8 +16,22 @@ func IsSidecar(c *Container) bool {
 // Containers are a pod's init containers and then its others, without the ephemeral ones. They
 // are those of spec itself, not copies.
 func Containers(spec *PodSpec) iter.Seq[*Container] {
-	return func(yield func(*Container) bool) {
-		for _, list := range [][]Container{spec.InitContainers, spec.Containers} {
+	return each(spec.InitContainers, spec.Containers)
+}
+
+// ContainerStatuses are those of Containers, as far as they are known.
+func ContainerStatuses(status *PodStatus) iter.Seq[*ContainerStatus] {
+	return each(status.InitContainerStatuses, status.ContainerStatuses)
+}
+
+// AllContainerStatuses has those of the ephemeral containers, too.
+func AllContainerStatuses(status *PodStatus) iter.Seq[*ContainerStatus] {
+	return each(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
+}
+
+func each[T any](lists ...[]T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for _, list := range lists {
 			for i := range list {
 				if !yield(&list[i]) {
 					return

@@ -168,11 +168,9 @@ func problem(pod *core.Pod, events []core.Event) string {
 	if pod.Status.Phase == corev1.PodFailed {
 		return failure(pod)
 	}
-	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if text := containerProblem(&statuses[i]); text != "" {
-				return text
-			}
+	for status := range core.ContainerStatuses(&pod.Status) {
+		if text := containerProblem(status); text != "" {
+			return text
 		}
 	}
 	for _, c := range pod.Status.Conditions {
@@ -216,11 +214,9 @@ func failure(pod *core.Pod) string {
 	if pod.Status.Reason != "" {
 		return join(pod.Status.Reason, pod.Status.Message)
 	}
-	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if t := statuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
-				return fmt.Sprintf("container %s ended with exit code %d (%s)", statuses[i].Name, t.ExitCode, join(t.Reason, t.Message))
-			}
+	for status := range core.ContainerStatuses(&pod.Status) {
+		if t := status.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf("container %s ended with exit code %d (%s)", status.Name, t.ExitCode, join(t.Reason, t.Message))
 		}
 	}
 	return "Failed"

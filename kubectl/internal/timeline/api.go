@@ -51,10 +51,8 @@ func FromAPI(pod *core.Pod, events []core.Event) []Moment {
 	if pod.Status.StartTime != nil {
 		add(relay.KubeletAdmitted, pod.Status.StartTime.Time)
 	}
-	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			add(relay.KubeletStarted.Of(statuses[i].Name), startedAt(&statuses[i]))
-		}
+	for status := range core.ContainerStatuses(&pod.Status) {
+		add(relay.KubeletStarted.Of(status.Name), startedAt(status))
 	}
 	return moments
 }

@@ -250,10 +250,8 @@ func (t Timeline) containers(pod *core.Pod) []container {
 		moments[string(row.Hop)] = row.mark(row.Offset) + " ms"
 	}
 	states := map[string]string{}
-	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range of {
-			states[of[i].Name] = state(&of[i])
-		}
+	for status := range core.ContainerStatuses(&pod.Status) {
+		states[status.Name] = state(status)
 	}
 	var all []container
 	add := func(kind string, of []corev1.Container) {

@@ -238,16 +238,14 @@ func recorded(pod *core.Pod) byContainer {
 		asked.Limits = overlay(asked.Limits, common(has.Limits, asked.Limits))
 		all[Pod] = asked
 	}
-	for _, statuses := range [][]core.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			has := statuses[i].Resources
-			asked, known := all[statuses[i].Name]
-			if has == nil || !known {
-				continue
-			}
-			asked.Requests, asked.Limits = overlay(asked.Requests, has.Requests), overlay(asked.Limits, has.Limits)
-			all[statuses[i].Name] = asked
+	for status := range core.ContainerStatuses(&pod.Status) {
+		has := status.Resources
+		asked, known := all[status.Name]
+		if has == nil || !known {
+			continue
 		}
+		asked.Requests, asked.Limits = overlay(asked.Requests, has.Requests), overlay(asked.Limits, has.Limits)
+		all[status.Name] = asked
 	}
 	return all
 }

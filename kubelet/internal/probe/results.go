@@ -2,6 +2,7 @@ package probe
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
@@ -74,7 +75,7 @@ func (m *Manager) Started(pod *core.Pod, container string, id runtimestate.Conta
 		return result == podactions.ProbeSuccess
 	}
 	before := statusOf(pod, container, id)
-	return before != nil && before.Started != nil && *before.Started
+	return before != nil && ptr.Deref(before.Started, false)
 }
 
 // Results are those that decide about a container's life.
@@ -105,11 +106,9 @@ func containerOf(pod *core.Pod, name string) *core.Container {
 
 // statusOf is the API's status of the very same container.
 func statusOf(pod *core.Pod, name string, id runtimestate.ContainerID) *core.ContainerStatus {
-	for _, statuses := range [][]core.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].Name == name && statuses[i].ContainerID == id.String() {
-				return &statuses[i]
-			}
+	for status := range core.ContainerStatuses(&pod.Status) {
+		if status.Name == name && status.ContainerID == id.String() {
+			return status
 		}
 	}
 	return nil

@@ -95,7 +95,9 @@ func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats, pods ma
 	status, _ := s.Status(uid)
 	r, id := pod, one.GetAttributes().GetId()
 	r.container, r.id, r.name = labels[kubelettypes.KubernetesContainerNameLabel], id, id
-	r.image = imageOf(&status, r.container)
+	if known := containerStatus(&status, r.container); known != nil {
+		r.image = known.Image
+	}
 	at := started(&status, r.container)
 	if details, known := s.containerGroup(one); known {
 		r = r.in(details.Usage.Path)
@@ -189,18 +191,6 @@ func addLimits(f samples, pod *core.Pod, name, of string) {
 			f.plain("container_spec_cpu_period", of, fmt.Sprint(cgroup.Period))
 		}
 	}
-}
-
-// imageOf is the image of a container as its status has it.
-func imageOf(status *core.PodStatus, name string) string {
-	for _, list := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
-		for _, c := range list {
-			if c.Name == name {
-				return c.Image
-			}
-		}
-	}
-	return ""
 }
 
 // addMachine adds the usage of the whole machine.

@@ -190,11 +190,9 @@ func whyWaiting(status *core.ContainerStatus) string {
 }
 
 func containerStatus(status *core.PodStatus, name string) *core.ContainerStatus {
-	for _, statuses := range [][]core.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].Name == name {
-				return &statuses[i]
-			}
+	for c := range core.AllContainerStatuses(status) {
+		if c.Name == name {
+			return c
 		}
 	}
 	return nil

@@ -68,15 +68,13 @@ func (s *Server) measuredByGroups() (all []*runtimeapi.ContainerStats, known boo
 	layers := s.lastLayers()
 	for _, pod := range s.Pods.Pods() {
 		status, _ := s.Status(pod.UID)
-		for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
-			for i := range list {
-				if list[i].State.Running == nil {
-					continue
-				}
-				if one := s.statsOfGroup(pod, &list[i]); one != nil {
-					one.WritableLayer = layers[one.Attributes.Id]
-					all = append(all, one)
-				}
+		for c := range core.AllContainerStatuses(&status) {
+			if c.State.Running == nil {
+				continue
+			}
+			if one := s.statsOfGroup(pod, c); one != nil {
+				one.WritableLayer = layers[one.Attributes.Id]
+				all = append(all, one)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -66,7 +67,8 @@ func newPodList() *corev1.PodList {
 }
 
 func (s *Server) answer(c *gin.Context, value any) {
-	if err := writeJSON(c, value); err != nil {
+	c.Header("Content-Type", "application/json")
+	if err := json.NewEncoder(c.Writer).Encode(value); err != nil {
 		s.refuse(c, http.StatusInternalServerError, err)
 	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -358,9 +357,4 @@ func (s *Server) refuse(c *gin.Context, code int, err error) {
 	if !c.Writer.Written() {
 		http.Error(c.Writer, err.Error(), code)
 	}
-}
-
-func writeJSON(c *gin.Context, value any) error {
-	c.Header("Content-Type", "application/json")
-	return json.NewEncoder(c.Writer).Encode(value)
 }

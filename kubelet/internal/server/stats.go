@@ -105,8 +105,7 @@ func (r *rates) since(whose string, at time.Time, cpu uint64) *uint64 {
 		return last.told
 	}
 	if known && cpu >= last.cpu {
-		cores := uint64(float64(cpu-last.cpu) / passed.Seconds())
-		last.told = &cores
+		last.told = new(uint64(float64(cpu-last.cpu) / passed.Seconds())) // cores
 	}
 	r.last[whose] = reading{at, cpu, last.told}
 	return last.told
@@ -248,8 +247,7 @@ func value(v *runtimeapi.UInt64Value) *uint64 {
 	if v == nil {
 		return nil
 	}
-	number := v.GetValue()
-	return &number
+	return new(v.GetValue())
 }
 
 // sum leaves out what was not measured.
@@ -257,8 +255,7 @@ func sum(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	total := *a + *b
-	return &total
+	return new(*a + *b)
 }
 
 // both is nil if one of them is: if one has no limit, the whole has none.

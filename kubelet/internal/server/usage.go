@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -92,8 +91,7 @@ func groupStats(now metav1.Time, usage cgroup.Usage, cpu *stats.CPUStats) (*stat
 		c.UsageNanoCores = cpu.UsageNanoCores
 	}
 	if usage.Limit > 0 {
-		left := usage.Limit - min(usage.Limit, usage.WorkingSet)
-		m.AvailableBytes = &left
+		m.AvailableBytes = new(usage.Limit - min(usage.Limit, usage.WorkingSet))
 	}
 	return &c, &m
 }
@@ -123,11 +121,8 @@ func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine no
 
 // started is when a running container started; zero for others.
 func started(status *core.PodStatus, container string) metav1.Time {
-	for _, list := range [][]core.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
-		at := slices.IndexFunc(list, func(c corev1.ContainerStatus) bool { return c.Name == container })
-		if at >= 0 && list[at].State.Running != nil {
-			return list[at].State.Running.StartedAt
-		}
+	if c := containerStatus(status, container); c != nil && c.State.Running != nil {
+		return c.State.Running.StartedAt
 	}
 	return metav1.Time{}
 }
@@ -142,12 +137,10 @@ func addUsage(pod *stats.PodStats, usage PodUsage, machine node.Usage) {
 		}
 	}
 	pod.ProcessStats = &stats.ProcessStats{ProcessCount: &usage.Processes}
-	whole := part(usage.Disk, &usage.Inodes)
-	pod.EphemeralStorage = &whole
+	pod.EphemeralStorage = new(part(usage.Disk, &usage.Inodes))
 	for i := range pod.Containers {
 		if logs, known := usage.Logs[pod.Containers[i].Name]; known {
-			of := part(logs.Bytes, &logs.Inodes)
-			pod.Containers[i].Logs = &of
+			pod.Containers[i].Logs = new(part(logs.Bytes, &logs.Inodes))
 		}
 	}
 	for name, v := range usage.Volumes {

@@ -84,11 +84,9 @@ func shareMessages(status *core.PodStatus, containers int) {
 			ended.Message = strings.ToValidUTF8(ended.Message[len(ended.Message)-share:], "")
 		}
 	}
-	for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
-		for i := range list {
-			cut(list[i].State.Terminated)
-			cut(list[i].LastTerminationState.Terminated)
-		}
+	for c := range core.ContainerStatuses(status) {
+		cut(c.State.Terminated)
+		cut(c.LastTerminationState.Terminated)
 	}
 }
 

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -237,19 +238,17 @@ func merged(status core.PodStatus, api *core.PodStatus) core.PodStatus {
 		conditions = api.Conditions // nothing is sent only to reorder them
 	}
 	status.Conditions = conditions
-	if core.Ended(api.Phase) && status.Phase != api.Phase {
+	if core.Ended(api.Phase) {
 		status.Phase = api.Phase
 	}
-	if status.QOSClass != api.QOSClass && api.QOSClass != "" {
-		status.QOSClass = api.QOSClass // never changes
-	}
+	status.QOSClass = cmp.Or(api.QOSClass, status.QOSClass) // never changes
 	return status
 }
 
 // Runs says that a container of the pod runs.
 func Runs(status *core.PodStatus) bool {
-	for _, list := range [][]core.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
-		if slices.ContainsFunc(list, func(s core.ContainerStatus) bool { return s.State.Running != nil }) {
+	for c := range core.AllContainerStatuses(status) {
+		if c.State.Running != nil {
 			return true
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"kctl/proto/rest"
 )
 
-// CacheTTL is how long the API server's answers are cached.
+// CacheTTLs are how long the API server's answers are cached.
 type CacheTTLs struct {
 	Token           time.Duration // that somebody is who they are
 	Allowed, Denied time.Duration // that they may do something, or may not
@@ -42,7 +42,7 @@ type Authentication struct {
 	Tokens bool
 	// Anonymous lets clients without credentials in, as system:anonymous.
 	Anonymous bool
-	// CacheTTLs is how long the answer about a token is cached.
+	// CacheTTL is how long the answer about a token is cached.
 	CacheTTL time.Duration
 }
 
