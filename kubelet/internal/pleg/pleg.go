@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/runtimestate"
@@ -57,10 +58,10 @@ type Exits interface {
 	Wait()
 }
 
-// Without a relist for unhealthyAfter, the generator reports that it is unhealthy.
 const (
-	// Relists that are further apart than this would notice an end too late.
-	patience       = 100 * time.Millisecond
+	// patience is how far apart relists may be that no end is noticed too late.
+	patience = 100 * time.Millisecond
+	// unhealthyAfter is how long there may be no relist until the generator reports that.
 	unhealthyAfter = 3 * time.Minute
 	relistTimeout  = 2 * time.Minute
 	inspectors     = 8
@@ -87,12 +88,12 @@ type Generator struct {
 
 	// Only Run's goroutine touches these.
 	known     map[types.UID]*runtimestate.RunningPod
-	reinspect map[types.UID]bool // pods whose status could not be had
+	reinspect sets.Set[types.UID] // pods whose status could not be had
 
 	mu     sync.Mutex
 	last   time.Time
-	failed error              // why the runtime could not be listed the last time; nil if it could
-	asked  map[types.UID]bool // pods to inspect in the next relist
+	failed error               // why the runtime could not be listed the last time; nil if it could
+	asked  sets.Set[types.UID] // pods to inspect in the next relist
 }
 
 // Options are a Generator's parameters.
@@ -117,8 +118,8 @@ func New(o Options) *Generator {
 	return &Generator{
 		runtime: o.Runtime, cache: o.Cache, clock: o.Clock, logger: o.Logger, observe: o.Observe, stream: o.Stream, exits: o.Exits,
 		events: make(chan Event, eventBuffer), relistSoon: make(chan struct{}, 1), ended: make(chan string, heardBuffer), heard: make(chan types.UID, heardBuffer),
-		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: map[types.UID]bool{},
-		last: o.Clock.Now(), asked: map[types.UID]bool{},
+		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: sets.Set[types.UID]{},
+		last: o.Clock.Now(), asked: sets.Set[types.UID]{},
 	}
 }
 
@@ -147,16 +148,16 @@ func (g *Generator) ContainerEnded(container string) {
 // piece may have overwritten what a relist found meanwhile with something older.
 func (g *Generator) RequestReinspect(uid types.UID) {
 	g.mu.Lock()
-	g.asked[uid] = true
+	g.asked.Insert(uid)
 	g.mu.Unlock()
 	g.RelistSoon()
 }
 
-func (g *Generator) takeAsked() map[types.UID]bool {
+func (g *Generator) takeAsked() sets.Set[types.UID] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	asked := g.asked
-	g.asked = map[types.UID]bool{}
+	g.asked = sets.Set[types.UID]{}
 	return asked
 }
 
@@ -195,7 +196,7 @@ func (g *Generator) Run(ctx context.Context) error {
 			return nil
 		case <-g.relistSoon:
 			if g.Streaming() {
-				g.inspectAsked(ctx)
+				g.single(ctx, g.takeAsked())
 			}
 			if !g.Streaming() || g.hasUnanswered() {
 				next.soon()
@@ -250,16 +251,13 @@ func (g *Generator) watchExits(ctx context.Context) {
 // hearEnded looks at the pods of an ended container and of all others that have
 // ended by now. It reports whether it found all of them, and the results.
 func (g *Generator) hearEnded(ctx context.Context, first string) bool {
-	ended := map[string]bool{}
-	for _, container := range receiveAll(first, g.ended) {
-		ended[container] = true
-	}
-	pods := map[types.UID]bool{}
+	ended := sets.New(receiveAll(first, g.ended)...)
+	pods := sets.Set[types.UID]{}
 	for uid, pod := range g.known {
 		for _, c := range pod.Containers {
-			if ended[c.ID.ID] {
-				delete(ended, c.ID.ID)
-				pods[uid] = true
+			if ended.Has(c.ID.ID) {
+				ended.Delete(c.ID.ID)
+				pods.Insert(uid)
 			}
 		}
 	}
@@ -277,9 +275,7 @@ func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
 	g.observe(g.clock.Since(at), interval)
 	g.note(at, err)
 	if err != nil {
-		for uid := range asked {
-			g.reinspect[uid] = true
-		}
+		g.reinspect = g.reinspect.Union(asked)
 		return false
 	}
 	current := make(map[types.UID]*runtimestate.RunningPod, len(pods))
@@ -315,7 +311,7 @@ func (g *Generator) note(at time.Time, err error) {
 }
 
 // compare returns the pods that changed, or whose status is still owed.
-func (g *Generator) compare(current map[types.UID]*runtimestate.RunningPod, asked map[types.UID]bool) map[types.UID]*change {
+func (g *Generator) compare(current map[types.UID]*runtimestate.RunningPod, asked sets.Set[types.UID]) map[types.UID]*change {
 	changes := map[types.UID]*change{}
 	for uid, pod := range current {
 		events := compare(uid, g.known[uid], pod)
@@ -324,7 +320,7 @@ func (g *Generator) compare(current map[types.UID]*runtimestate.RunningPod, aske
 				events = withoutKnownStarts(events, status)
 			}
 		}
-		if len(events) == 0 && (asked[uid] || g.reinspect[uid]) {
+		if len(events) == 0 && (asked.Has(uid) || g.reinspect.Has(uid)) {
 			events = []Event{{UID: uid, Type: ContainerChanged}}
 		}
 		if len(events) > 0 {
@@ -360,7 +356,7 @@ func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, 
 	clear(g.reinspect)
 	for uid, c := range changes {
 		if c.err != nil {
-			g.reinspect[uid] = true
+			g.reinspect.Insert(uid)
 			g.logger.Warn("pod status cannot be had from the runtime", zap.String("uid", string(uid)), zap.Error(c.err))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/cri"
@@ -119,12 +120,9 @@ func (g *Generator) receive(ctx context.Context) (received bool, err error) {
 // name, or did not answer about, is found by the next relist. It is not found by one at once:
 // a runtime that never names any would be listed all the time.
 func (g *Generator) hear(ctx context.Context, first types.UID) bool {
-	pods := map[types.UID]bool{}
-	for _, pod := range receiveAll(first, g.heard) {
-		pods[pod] = true
-	}
-	unnamed := pods[""]
-	delete(pods, "")
+	pods := sets.New(receiveAll(first, g.heard)...)
+	unnamed := pods.Has("")
+	pods.Delete("")
 	g.single(ctx, pods)
 	return !unnamed && !g.hasUnanswered()
 }
@@ -144,13 +142,8 @@ func receiveAll[T any](first T, more <-chan T) []T {
 	return all
 }
 
-// inspectAsked inspects the pods that Inspect named, where no relist is near.
-func (g *Generator) inspectAsked(ctx context.Context) {
-	g.single(ctx, g.takeAsked())
-}
-
 // single does for some pods what a relist does for all.
-func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
+func (g *Generator) single(ctx context.Context, pods sets.Set[types.UID]) {
 	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
 	type answer struct{ before, now *runtimestate.PodStatus }
@@ -182,7 +175,7 @@ func (g *Generator) single(ctx context.Context, pods map[types.UID]bool) {
 	close(found)
 	close(failed)
 	for uid := range failed {
-		g.reinspect[uid] = true // by the next relist
+		g.reinspect.Insert(uid) // by the next relist
 	}
 	for a := range found {
 		pod := a.now.RunningPod(g.runtime.Name())
