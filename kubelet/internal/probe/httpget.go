@@ -27,22 +27,18 @@ func newDialer() *net.Dialer {
 	}}
 }
 
-// httpGetter probes over HTTP. Each request has a connection of its own: that
-// one can be made is part of the probe.
-type httpGetter struct {
-	transport *http.Transport
-}
-
-func newHTTPGetter(dialer *net.Dialer) *httpGetter {
+// newTransport makes a connection for each request: that one can be made is part of
+// the probe.
+func newTransport(dialer *net.Dialer) *http.Transport {
 	transport := httpget.NewTransport()
 	transport.DialContext = dialer.DialContext
 	transport.DisableCompression = true
 	transport.ForceAttemptHTTP2 = true // over TLS, as upstream does
-	return &httpGetter{transport}
+	return transport
 }
 
-func (g *httpGetter) get(request *http.Request, timeout time.Duration) Answer {
-	client := &http.Client{Transport: g.transport, Timeout: timeout, CheckRedirect: httpget.StayOnHost}
+func (p *Prober) httpGet(request *http.Request, timeout time.Duration) Answer {
+	client := &http.Client{Transport: p.transport, Timeout: timeout, CheckRedirect: httpget.StayOnHost}
 	response, err := client.Do(request)
 	if err != nil {
 		return failed("%v", err)

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ type Config struct {
 	// Forget is called when a pod is no longer probed. Both may be nil.
 	Observe func(pod *core.Pod, container string, kind Kind, result string, took time.Duration)
 	Forget  func(pod *core.Pod)
-	Clock   clock.WithTicker
+	Clock   clock.Clock
 	Logger  *zap.Logger
 }
 
@@ -46,7 +47,7 @@ type Manager struct {
 	config  Config
 	started time.Time // when this kubelet began to probe
 	updates chan types.UID
-	changed chan struct{} // holds one token when there is something in dirty
+	changed chan struct{} // holds one token when there is something in updated
 
 	// Workers live in ctx, until their pod is removed or Run ends.
 	ctx     context.Context
@@ -110,9 +111,9 @@ func (m *Manager) Updates() <-chan types.UID { return m.updates }
 func (m *Manager) takeUpdated() []types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dirty := m.updated
+	updated := m.updated
 	m.updated = nil
-	return dirty
+	return updated
 }
 
 // AddPod starts probing the pod's containers. Adding it again updates the pod,
@@ -201,10 +202,7 @@ func (m *Manager) StopLivenessAndStartup(uid types.UID) {
 // Retain removes the pods that are not known.
 func (m *Manager) Retain(known func(uid types.UID) bool) {
 	m.mu.Lock()
-	uids := make([]types.UID, 0, len(m.pods))
-	for uid := range m.pods {
-		uids = append(uids, uid)
-	}
+	uids := slices.Collect(maps.Keys(m.pods))
 	m.mu.Unlock()
 	for _, uid := range uids {
 		if !known(uid) {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/httpget"
@@ -61,15 +63,15 @@ type Runtime interface {
 type Prober struct {
 	runtime Runtime
 	// hostIP is the address of pods in the host's network.
-	hostIP func() string
-	http   *httpGetter
-	dialer *net.Dialer
+	hostIP    func() string
+	transport *http.Transport
+	dialer    *net.Dialer
 }
 
 // NewProber returns a Prober that runs commands by runtime.
 func NewProber(runtime Runtime, hostIP func() string) *Prober {
 	dialer := newDialer()
-	return &Prober{runtime: runtime, hostIP: hostIP, http: newHTTPGetter(dialer), dialer: dialer}
+	return &Prober{runtime: runtime, hostIP: hostIP, transport: newTransport(dialer), dialer: dialer}
 }
 
 // Probe runs a probe once. An error means that the container could not be
@@ -89,7 +91,7 @@ func (p *Prober) Probe(ctx context.Context, target Target) (Answer, error) {
 		if err != nil {
 			return Answer{}, err
 		}
-		return p.http.get(request, timeout), nil
+		return p.httpGet(request, timeout), nil
 	case probe.TCPSocket != nil:
 		address, err := p.address(target, probe.TCPSocket.Host, probe.TCPSocket.Port)
 		if err != nil {
@@ -101,11 +103,7 @@ func (p *Prober) Probe(ctx context.Context, target Target) (Answer, error) {
 		if err != nil {
 			return Answer{}, err
 		}
-		service := ""
-		if probe.GRPC.Service != nil {
-			service = *probe.GRPC.Service
-		}
-		return p.grpc(ctx, address, service, timeout)
+		return p.grpc(ctx, address, ptr.Deref(probe.GRPC.Service, ""), timeout)
 	}
 	return Answer{}, fmt.Errorf("missing probe handler for container %q", target.Container.Name)
 }

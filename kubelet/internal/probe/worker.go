@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
@@ -160,7 +161,7 @@ func (w *worker) initial(p *probed) podactions.ProbeResult {
 		}
 		return podactions.ProbeFailure
 	}
-	if before != nil && before.Started != nil && *before.Started {
+	if before != nil && ptr.Deref(before.Started, false) {
 		return podactions.ProbeSuccess
 	}
 	return podactions.ProbeUnknown
