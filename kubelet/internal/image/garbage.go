@@ -331,11 +331,7 @@ func (c *Collector) removeOld(ctx context.Context, unused []candidate) ([]candid
 	var rest []candidate
 	var failed []error
 	for _, image := range unused {
-		last := image.used
-		if last.IsZero() {
-			last = image.seen
-		}
-		if now.Sub(last) <= c.Thresholds.MaxAge || c.usedSince(image) {
+		if now.Sub(cmp.Or(image.used, image.seen)) <= c.Thresholds.MaxAge || c.usedSince(image) {
 			rest = append(rest, image)
 			continue
 		}

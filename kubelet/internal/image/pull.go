@@ -145,10 +145,7 @@ func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSp
 			break
 		}
 	}
-	if missing != nil { // which may be why
-		failures = append(failures, missing)
-	}
-	return nil, errors.Join(failures...)
+	return nil, errors.Join(append(failures, missing)...) // what is missing may be why
 }
 
 // failed reports a failed pull to the user and counts it. The caller need not
