@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/opencontainers/cgroups"
@@ -24,10 +25,8 @@ func Enter(group string) error {
 	if err != nil {
 		return fmt.Errorf("control groups of the kubelet: %w", err)
 	}
-	for _, hierarchy := range telling {
-		if in, ok := of[hierarchy]; ok && in == group {
-			return nil
-		}
+	if slices.ContainsFunc(telling, func(hierarchy string) bool { return of[hierarchy] == group }) {
+		return nil
 	}
 	g, err := groupManager(group)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"sync"
 	"time"
 
@@ -204,17 +203,6 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
-}
-
-// Exists tells whether a pod has its group.
-func (m *Manager) Exists(pod *core.Pod) bool {
-	if !m.PerQOS {
-		return true
-	}
-	// It does not use the group's own Exists, which looks only at the devices
-	// hierarchy, which is left to the container runtime.
-	dirs, err := m.dirs(podGroup(pod))
-	return err == nil && slices.ContainsFunc(dirs, cgroups.PathExists)
 }
 
 // Processes counts the processes in a pod's group; for a pod without one, the

@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"kctl/proto/core"
@@ -44,7 +43,7 @@ func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 	any, guaranteed := false, true
 	look := func(r corev1.ResourceRequirements) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			request, limit := amount(r.Requests, name), amount(r.Limits, name)
+			request, limit := r.Requests[name], r.Limits[name]
 			any = any || !request.IsZero() || !limit.IsZero()
 			if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
 				guaranteed = false
@@ -66,8 +65,6 @@ func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 	}
 	return corev1.PodQOSBurstable
 }
-
-func amount(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity { return list[name] }
 
 // podLimits are a pod's limits as a whole, zero where there is none: a sum is
 // a limit only if every container has one.
@@ -91,7 +88,7 @@ func Limited(pod *core.Pod, name corev1.ResourceName) bool {
 		}
 	}
 	for c := range core.Containers(&pod.Spec) {
-		if limit := amount(c.Resources.Limits, name); limit.IsZero() {
+		if limit := c.Resources.Limits[name]; limit.IsZero() {
 			return false
 		}
 	}
