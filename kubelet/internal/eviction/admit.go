@@ -27,16 +27,16 @@ func (m *Manager) Admit(pod *core.Pod) string {
 	if len(under) == 0 || podmanager.IsCritical(pod) || pod.Status.StartTime != nil {
 		return ""
 	}
-	if len(under) == 1 && under[0] == corev1.NodeMemoryPressure && isBestEffort(pod) {
+	if len(under) == 1 && under[0] == corev1.NodeMemoryPressure && mayRunShortOfMemory(pod) {
 		return ""
 	}
 	slices.Sort(under)
 	return fmt.Sprintf("The node had condition: %v. ", under)
 }
 
-// isBestEffort says that a node that is short only of memory accepts
-// the pod: it requests memory, or tolerates the shortage.
-func isBestEffort(pod *core.Pod) bool {
+// mayRunShortOfMemory says that a node that is short only of memory accepts the pod: it is
+// not of the class BestEffort, or tolerates the shortage.
+func mayRunShortOfMemory(pod *core.Pod) bool {
 	taint := &corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
 	return cgroup.QOSClass(pod) != corev1.PodQOSBestEffort ||
 		slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(logr.Discard(), taint, false) })

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podmanager"
 	"kctl/proto/core"
@@ -209,10 +210,7 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 	pod := rank(t.Signal, seen.Apart, pods, usages)[0]
 	grace := int64(hardGrace)
 	if t.GracePeriod > 0 {
-		grace = m.MaxPodGrace
-		if own := pod.Spec.TerminationGracePeriodSeconds; own != nil && *own < grace {
-			grace = *own
-		}
+		grace = min(m.MaxPodGrace, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, m.MaxPodGrace))
 	}
 	message, why := evictionMessage(t, seen, pod, usages[pod.UID])
 	m.Evict(ctx, pod, Decision{Grace: grace, Signal: string(t.Signal), Message: message, Offenders: why})

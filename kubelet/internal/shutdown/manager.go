@@ -11,6 +11,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
@@ -199,11 +200,8 @@ func (m *Manager) endGroup(ctx context.Context, pods []*core.Pod, within time.Du
 	ended := make([]chan struct{}, len(pods))
 	for i, pod := range pods {
 		grace := int64(within / time.Second)
-		if own := pod.Spec.TerminationGracePeriodSeconds; own != nil && *own < grace {
-			grace = *own
-		}
 		ended[i] = make(chan struct{})
-		m.End(pod, grace, ended[i])
+		m.End(pod, min(grace, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, grace)), ended[i])
 	}
 	for i, done := range ended {
 		select {
