@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -142,7 +143,7 @@ func initialized(spec *core.PodSpec, status *core.PodStatus) verdict {
 		s := &status.InitContainerStatuses[i]
 		complete := s.Ready
 		if core.IsSidecar(&spec.InitContainers[i]) {
-			complete = s.Started != nil && *s.Started
+			complete = ptr.Deref(s.Started, false)
 		}
 		if !complete {
 			incomplete = append(incomplete, s.Name)

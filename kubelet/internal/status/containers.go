@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -133,11 +134,8 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 		return unobserved(in, c, old)
 	}
 	status := core.ContainerStatus{
-		Name: c.Name, Image: newest.Image, ImageID: newest.ImageID,
+		Name: c.Name, Image: cmp.Or(newest.Image, c.Image), ImageID: newest.ImageID,
 		ContainerID: newest.ID.String(), RestartCount: newest.RestartCount,
-	}
-	if status.Image == "" {
-		status.Image = c.Image
 	}
 	if newest.User != nil {
 		status.User = &corev1.ContainerUser{Linux: newest.User}
@@ -315,15 +313,12 @@ func settle(in Input, status, old *core.ContainerStatus) {
 }
 
 func terminated(c *runtimestate.ContainerStatus) *corev1.ContainerStateTerminated {
-	reason := c.Reason
-	if reason == "" {
-		reason = "Completed"
-		if c.ExitCode != 0 {
-			reason = "Error"
-		}
+	reason := "Completed"
+	if c.ExitCode != 0 {
+		reason = "Error"
 	}
 	return &corev1.ContainerStateTerminated{
-		ExitCode: c.ExitCode, Reason: reason, Message: c.Message, ContainerID: c.ID.String(),
+		ExitCode: c.ExitCode, Reason: cmp.Or(c.Reason, reason), Message: c.Message, ContainerID: c.ID.String(),
 		StartedAt: orEpoch(apiTime(c.StartedAt)), FinishedAt: orEpoch(apiTime(c.FinishedAt)),
 	}
 }
@@ -346,7 +341,7 @@ func lost(id, message string) *corev1.ContainerStateTerminated {
 // apiTime truncates to whole seconds, as the API does, so that a status is
 // still equal when it comes back.
 func apiTime(t time.Time) metav1.Time {
-	if t.IsZero() || t.Unix() <= 0 {
+	if t.Unix() <= 0 {
 		return metav1.Time{}
 	}
 	return metav1.NewTime(t).Rfc3339Copy()

@@ -2,6 +2,7 @@ package status
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/proto/core"
 )
@@ -28,15 +29,15 @@ func (m *Manager) observeEnded(before, after *core.PodStatus) {
 		InitContainer:      {before.InitContainerStatuses, after.InitContainerStatuses},
 		EphemeralContainer: {before.EphemeralContainerStatuses, after.EphemeralContainerStatuses},
 	} {
-		known := map[string]bool{"": true} // what has no id never ran
+		known := sets.New("") // what has no id never ran
 		for i := range lists[0] {
 			for _, how := range ends(&lists[0][i]) {
-				known[how.ContainerID] = true
+				known.Insert(how.ContainerID)
 			}
 		}
 		for i := range lists[1] {
 			for _, how := range ends(&lists[1][i]) {
-				if !known[how.ContainerID] {
+				if !known.Has(how.ContainerID) {
 					m.options.Ended(kind, how)
 				}
 			}

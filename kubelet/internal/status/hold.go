@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,13 +29,9 @@ func isStep(before, after *core.PodStatus) bool {
 
 func withoutSandbox(status core.PodStatus) core.PodStatus {
 	status.PodIP, status.PodIPs = "", nil
-	var conditions []core.PodCondition
-	for _, c := range status.Conditions {
-		if c.Type != corev1.PodReadyToStartContainers {
-			conditions = append(conditions, c)
-		}
-	}
-	status.Conditions = conditions
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions), func(c core.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers
+	})
 	return status
 }
 

@@ -158,7 +158,7 @@ func (m *Manager) Recorder(pod *core.Pod) *relay.Recorder {
 func (m *Manager) entry(pod *core.Pod) *entry {
 	e, ok := m.entries[pod.UID]
 	if !ok {
-		e = &entry{name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, kick: make(chan struct{}, 1)}
+		e = &entry{name: nameOf(pod), kick: make(chan struct{}, 1)}
 		if pod.Status.StartTime.IsZero() {
 			e.recorder = &relay.Recorder{}
 		}

@@ -2,6 +2,7 @@ package status
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
@@ -56,7 +57,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, initialized, terminal boo
 		c, s := &spec.InitContainers[i], &status.InitContainerStatuses[i]
 		switch {
 		case core.IsSidecar(c):
-			pendingSidecar = pendingSidecar || s.State.Running != nil && (s.Started == nil || !*s.Started) ||
+			pendingSidecar = pendingSidecar || s.State.Running != nil && !ptr.Deref(s.Started, false) ||
 				s.State.Waiting != nil && s.LastTerminationState.Terminated == nil
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:
