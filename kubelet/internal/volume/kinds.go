@@ -53,8 +53,8 @@ func check(volume *corev1.Volume) error {
 		return nil
 	case "projected":
 		for i := range volume.Projected.Sources {
-			if source := projected.Unsupported(&volume.Projected.Sources[i]); source != "" {
-				return fmt.Errorf("projected source of the kind %s is not supported", source)
+			if err := projected.Check(&volume.Projected.Sources[i]); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/environment"
 	"kctl/kubelet/internal/runtimeconfig"
@@ -77,6 +78,9 @@ func (m *Manager) mountOf(in mounting, index int) (runtimeconfig.Mount, error) {
 		HostPath:       v.path,
 		ReadOnly:       spec.ReadOnly || v.readOnly,
 		SELinuxRelabel: v.ours,
+
+		Propagation:       ptr.Deref(spec.MountPropagation, ""),
+		RecursiveReadOnly: ptr.Deref(spec.RecursiveReadOnly, ""),
 	}
 	switch {
 	case v.image: // the runtime looks for the path in it
@@ -91,16 +95,7 @@ func (m *Manager) mountOf(in mounting, index int) (runtimeconfig.Mount, error) {
 	if !filepath.IsAbs(made.ContainerPath) {
 		made.ContainerPath = "/" + made.ContainerPath
 	}
-	if spec.MountPropagation != nil {
-		made.Propagation = *spec.MountPropagation
-	}
-	if err := m.share(in.pod, &made); err != nil {
-		return runtimeconfig.Mount{}, err
-	}
-	if spec.RecursiveReadOnly != nil {
-		made.RecursiveReadOnly = *spec.RecursiveReadOnly
-	}
-	return made, nil
+	return made, m.share(in.pod, &made)
 }
 
 // share sees to it that mounts in a volume of the pod's own can reach the host or come

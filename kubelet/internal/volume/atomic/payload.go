@@ -1,9 +1,12 @@
 package atomic
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // The limits of a path in a payload: those of the API.
@@ -23,10 +26,10 @@ type File struct {
 // Payload is a directory's whole content: slash-separated relative paths.
 type Payload map[string]File
 
-// Validate returns what is wrong with the payload's paths: a path must be
+// validate returns what is wrong with the payload's paths: a path must be
 // relative, stay inside the directory, and not use the writer's own names (all
 // that begin with "..").
-func (p Payload) Validate() error {
+func (p Payload) validate() error {
 	for path := range p {
 		if err := validatePath(path); err != nil {
 			return err
@@ -45,20 +48,17 @@ func (p Payload) Validate() error {
 func validatePath(path string) error {
 	switch {
 	case path == "":
-		return fmt.Errorf("invalid path: must not be empty")
+		return errors.New("invalid path: must not be empty")
 	case filepath.IsAbs(path):
 		return fmt.Errorf("invalid path %q: must be relative", path)
 	case len(path) > maxPathLength:
 		return fmt.Errorf("invalid path: %d bytes, at most %d are allowed", len(path), maxPathLength)
 	case strings.HasPrefix(path, ".."):
 		return fmt.Errorf("invalid path %q: must not begin with '..'", path)
-	case filepath.Clean(path) != path:
+	case filepath.Clean(path) != path: // as with ".." in it
 		return fmt.Errorf("invalid path %q: must be written as %q", path, filepath.Clean(path))
 	}
 	for part := range strings.SplitSeq(path, "/") {
-		if part == ".." {
-			return fmt.Errorf("invalid path %q: must not contain '..'", path)
-		}
 		if len(part) > maxNameLength {
 			return fmt.Errorf("invalid path %q: a part is longer than %d bytes", path, maxNameLength)
 		}
@@ -68,11 +68,11 @@ func validatePath(path string) error {
 
 // tops are the first parts of the payload's paths: the names that users see in
 // the directory.
-func (p Payload) tops() map[string]bool {
-	tops := make(map[string]bool, len(p))
+func (p Payload) tops() sets.Set[string] {
+	tops := sets.Set[string]{}
 	for path := range p {
 		top, _, _ := strings.Cut(path, "/")
-		tops[top] = true
+		tops.Insert(top)
 	}
 	return tops
 }

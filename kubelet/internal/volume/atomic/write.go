@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -37,7 +39,7 @@ func Complete(dir string) bool {
 // content is still in place; the next Write removes what an interrupted one
 // left behind.
 func Write(dir string, payload Payload, o Options) (wrote bool, err error) {
-	if err := payload.Validate(); err != nil {
+	if err := payload.validate(); err != nil {
 		return false, err
 	}
 	current, err := os.Readlink(filepath.Join(dir, dataName))
@@ -160,17 +162,8 @@ func writeFile(root, path string, file File, o Options) error {
 	if err := os.WriteFile(full, file.Data, 0o600); err != nil {
 		return err
 	}
-	if file.User != nil || o.Group != nil {
-		user, group := -1, -1
-		if file.User != nil {
-			user = int(*file.User)
-		}
-		if o.Group != nil {
-			group = int(*o.Group)
-		}
-		if err := os.Lchown(full, user, group); err != nil {
-			return err
-		}
+	if err := os.Lchown(full, int(ptr.Deref(file.User, -1)), int(ptr.Deref(o.Group, -1))); err != nil {
+		return err
 	}
 	return os.Chmod(full, fileMode(file, o))
 }
@@ -212,7 +205,7 @@ func sweep(dir, current string, payload Payload) error {
 	var errs []error
 	for _, entry := range entries {
 		name := entry.Name()
-		if name == dataName || name == current || tops[name] {
+		if name == dataName || name == current || tops.Has(name) {
 			continue
 		}
 		errs = append(errs, os.RemoveAll(filepath.Join(dir, name)))

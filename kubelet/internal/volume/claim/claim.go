@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -47,8 +48,8 @@ func Find(ctx context.Context, objects Objects, pod *core.Pod, volume *corev1.Vo
 	if err != nil {
 		return nil, fmt.Errorf("error processing PVC %s/%s: %w", pod.Namespace, name, err)
 	}
-	if mode := found.Spec.VolumeMode; mode != nil && *mode != corev1.PersistentVolumeFilesystem {
-		return nil, fmt.Errorf("volume %s has volumeMode %s, but is specified in volumeMounts", volume.Name, *mode)
+	if mode := ptr.Deref(found.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); mode != corev1.PersistentVolumeFilesystem {
+		return nil, fmt.Errorf("volume %s has volumeMode %s, but is specified in volumeMounts", volume.Name, mode)
 	}
 	return found, nil
 }

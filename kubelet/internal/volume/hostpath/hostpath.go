@@ -12,16 +12,14 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/filesystem"
 )
 
 // SetUp makes sure that the path is what the source says it is.
 func SetUp(source *corev1.HostPathVolumeSource) error {
-	kind := corev1.HostPathUnset
-	if source.Type != nil {
-		kind = *source.Type
-	}
+	kind := ptr.Deref(source.Type, corev1.HostPathUnset)
 	if kind == corev1.HostPathUnset {
 		return nil
 	}

@@ -5,9 +5,11 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/atomic"
 )
@@ -23,23 +25,12 @@ const defaultMode int32 = 0o644
 
 // NewDefaults are the defaults that a volume source gives.
 func NewDefaults(mode *int32, user *int64) Defaults {
-	d := Defaults{Mode: defaultMode, User: user}
-	if mode != nil {
-		d.Mode = *mode
-	}
-	return d
+	return Defaults{Mode: ptr.Deref(mode, defaultMode), User: user}
 }
 
 // File is data with an item's mode and owner, or the defaults.
 func (d Defaults) File(data []byte, mode *int32, user *int64) atomic.File {
-	file := atomic.File{Data: data, Mode: d.Mode, User: d.User}
-	if mode != nil {
-		file.Mode = *mode
-	}
-	if user != nil {
-		file.User = user
-	}
-	return file
+	return atomic.File{Data: data, Mode: ptr.Deref(mode, d.Mode), User: cmp.Or(user, d.User)}
 }
 
 // Source is an object with keys, and the wanted part of it.

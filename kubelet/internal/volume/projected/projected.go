@@ -1,12 +1,14 @@
 package projected
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/configmap"
@@ -31,14 +33,15 @@ const defaultTokenSeconds = 60 * 60
 // privateMode is for private files that have an owner who can read them.
 const privateMode int32 = 0o600
 
-// Unsupported names the kind of a source that is not supported; "" if it is.
-func Unsupported(source *corev1.VolumeProjection) string {
-	switch {
-	case source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil &&
-		source.ClusterTrustBundle == nil && source.PodCertificate == nil:
-		return "unknown"
+var errUnknown = errors.New("projected source of the kind unknown is not supported")
+
+// Check says that a source is of a kind that is not supported.
+func Check(source *corev1.VolumeProjection) error {
+	if source.Secret == nil && source.ConfigMap == nil && source.DownwardAPI == nil && source.ServiceAccountToken == nil &&
+		source.ClusterTrustBundle == nil && source.PodCertificate == nil {
+		return errUnknown
 	}
-	return ""
+	return nil
 }
 
 // Payload is the content of all sources, which are read in parallel. If two
@@ -90,15 +93,11 @@ func (v volume) payload(ctx context.Context, source *corev1.VolumeProjection) (a
 	case source.DownwardAPI != nil:
 		return downwardapi.Payload(pod, source.DownwardAPI.Items, v.allocatable, d)
 	}
-	return nil, errors.New("a source of the kind " + Unsupported(source) + " is not supported")
+	return nil, errUnknown
 }
 
 func token(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ServiceAccountTokenProjection, d keys.Defaults) (atomic.Payload, error) {
-	seconds := int64(defaultTokenSeconds)
-	if source.ExpirationSeconds != nil {
-		seconds = *source.ExpirationSeconds
-	}
-	value, err := objects.Token(ctx, pod, source.Audience, seconds)
+	value, err := objects.Token(ctx, pod, source.Audience, ptr.Deref(source.ExpirationSeconds, defaultTokenSeconds))
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +125,8 @@ func commonUser(pod *core.Pod) *int64 {
 	var common *int64
 	for c := range core.Containers(&pod.Spec) {
 		user := of
-		if sc := c.SecurityContext; sc != nil && sc.RunAsUser != nil {
-			user = sc.RunAsUser
+		if sc := c.SecurityContext; sc != nil {
+			user = cmp.Or(sc.RunAsUser, of)
 		}
 		if user == nil || common != nil && *common != *user {
 			return nil

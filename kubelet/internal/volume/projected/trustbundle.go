@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/keys"
@@ -30,7 +31,7 @@ func trustBundle(ctx context.Context, get TrustBundles, source *corev1.ClusterTr
 	if err != nil {
 		return nil, err
 	}
-	if len(bundles) == 0 && (source.Optional == nil || !*source.Optional) {
+	if len(bundles) == 0 && !ptr.Deref(source.Optional, false) {
 		if source.Name != nil {
 			return nil, fmt.Errorf("clustertrustbundle %q is not there", *source.Name)
 		}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/keys"
@@ -21,7 +22,7 @@ type Getter interface {
 
 // Payload is the content for a source in the pod's namespace.
 func Payload(ctx context.Context, get Getter, namespace string, source *corev1.SecretProjection, d keys.Defaults) (atomic.Payload, error) {
-	optional := source.Optional != nil && *source.Optional
+	optional := ptr.Deref(source.Optional, false)
 	object, err := get.Secret(ctx, namespace, source.Name)
 	if apierrors.IsNotFound(err) && optional {
 		return atomic.Payload{}, nil
