@@ -27,9 +27,12 @@ func TestValues(t *testing.T) {
 		}
 	}
 	for milli, want := range map[int64]int64{0: 0, 5: 1000, 500: 50_000, 2000: 200_000} {
-		if got := Quota(milli); got != want {
+		if got := Quota(milli, Period); got != want {
 			t.Errorf("Quota(%d) = %d, want %d", milli, got, want)
 		}
+	}
+	if got := Quota(500, 5000); got != 2500 {
+		t.Errorf("half of 5 ms is %d", got)
 	}
 }
 
@@ -223,6 +226,26 @@ func TestPodGroups(t *testing.T) {
 	}
 	if known, err := m.Pods(); err != nil || len(known) > 0 {
 		t.Errorf("after Destroy: %v, %v", known, err)
+	}
+}
+
+// A node may keep limits of cpu over shorter times.
+func TestPeriodOfLimits(t *testing.T) {
+	m := newManager(t, Options{Allocatable: list("1", "1Gi"), CPUPeriod: 5000})
+	if err := m.Create(podOf("g", corev1.ResourceRequirements{Limits: list("500m", "64Mi")})); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"cpu/cpu.cfs_quota_us": "2500", "cpu/cpu.cfs_period_us": "5000"}
+	for file, of := range want {
+		if cgroups.IsCgroup2UnifiedMode() {
+			of = "2500 5000"
+		}
+		if got := value(t, m.Root+"/kubepods/podg", file, "cpu.max"); got != of {
+			t.Errorf("%s is %s, want %s", file, got, of)
+		}
+	}
+	if err := m.Destroy("g", corev1.PodQOSGuaranteed); err != nil {
+		t.Error(err)
 	}
 }
 

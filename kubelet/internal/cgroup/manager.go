@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -42,6 +43,8 @@ type Options struct {
 	PodsUnlimited bool
 	// NoCPUQuota does not enforce cpu limits.
 	NoCPUQuota bool
+	// CPUPeriod is the time, in microseconds, over which they are; zero means Period.
+	CPUPeriod int64
 	// Processes bounds the processes of all pods together; zero for no bound.
 	Processes int64
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
@@ -185,8 +188,9 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	r := &cgroups.Resources{Memory: memory}
 	setShares(r, Shares(requests.Cpu().MilliValue()))
-	if quota := Quota(milliCPU); quota > 0 && !m.NoCPUQuota {
-		r.CpuQuota, r.CpuPeriod = quota, Period
+	period := cmp.Or(m.CPUPeriod, Period)
+	if quota := Quota(milliCPU, period); quota > 0 && !m.NoCPUQuota {
+		r.CpuQuota, r.CpuPeriod = quota, uint64(period)
 	}
 	if m.PodPidsLimit > 0 {
 		r.PidsLimit = &m.PodPidsLimit

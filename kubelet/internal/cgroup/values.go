@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// Period is the time, in microseconds, over which CPU limits are kept.
+	// Period is the time, in microseconds, over which CPU limits are kept, unless a node's
+	// configuration says otherwise.
 	Period = 100_000
 
 	minShares     = 2
@@ -26,12 +27,12 @@ func Shares(milli int64) uint64 {
 }
 
 // Quota converts a CPU limit, in thousandths of a core, to microseconds of a
-// Period; zero for none.
-func Quota(milli int64) int64 {
+// period; zero for none.
+func Quota(milli, period int64) int64 {
 	if milli <= 0 {
 		return 0
 	}
-	return max(milli*Period/1000, minQuota)
+	return max(milli*period/1000, minQuota)
 }
 
 // QOSClass is the pod's QoS class: the one that the API server recorded, or

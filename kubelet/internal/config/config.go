@@ -118,6 +118,7 @@ type Config struct {
 	// EnforceNodeAllocatable says what limits are enforced on: all pods together, or nothing.
 	EnforceNodeAllocatable []string
 	CPUCFSQuota            bool // limits of cpu are enforced
+	CPUCFSQuotaPeriod      time.Duration
 	// SingleProcessOOMKill makes the kernel kill one process of a container that is out of
 	// memory, instead of all, where it can kill all (cgroup v2).
 	SingleProcessOOMKill bool
@@ -213,7 +214,7 @@ func New() *Config {
 		EnableServer:                     true, Address: "0.0.0.0", Port: 10250, AuthorizationMode: "Webhook", AuthenticationTokenWebhook: true,
 		HealthzAddress: "127.0.0.1", HealthzPort: 10248, EnableDebuggingHandlers: true, EnableProfilingHandler: true, EnableDebugFlagsHandler: true, EnableSystemLogHandler: true,
 		VolumeStatsAggPeriod: time.Minute, CacheTTLs: auth.DefaultCacheTTLs, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
-		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, EnforceNodeAllocatable: []string{enforcePods}, CPUCFSQuota: true,
+		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, EnforceNodeAllocatable: []string{enforcePods}, CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond,
 		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, SyncFrequency: time.Minute,
 		NodeStatusUpdateFrequency: 10 * time.Second, NodeStatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
@@ -334,6 +335,9 @@ func (c *Config) validatePods(add func(format string, args ...any)) {
 	if _, err := c.Reserved(); err != nil {
 		add("%w", err)
 	}
+	if p := c.CPUCFSQuotaPeriod; p != 0 && (p < time.Millisecond || p > time.Second) {
+		add("--cpu-cfs-quota-period=%s: it must be between 1ms and 1s", p)
+	}
 }
 
 // validateIdentity checks how the kubelet gets its certificates.
@@ -372,26 +376,5 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 	}
 	if c.EnableSystemLogQuery && !c.EnableSystemLogHandler {
 		add("enableSystemLogQuery=true: it needs enableSystemLogHandler, which is off")
-	}
-}
-
-// validateDisk checks the limits of logs and images.
-func (c *Config) validateDisk(add func(format string, args ...any)) {
-	if c.ContainerLogs.MaxSize.Sign() <= 0 {
-		add("--container-log-max-size=%s: a positive size is needed", &c.ContainerLogs.MaxSize)
-	}
-	if c.ContainerLogs.MaxFiles < 2 {
-		add("--container-log-max-files=%d: two at least are needed, the present log and the one before", c.ContainerLogs.MaxFiles)
-	}
-	if c.ContainerLogs.Workers < 1 || c.ContainerLogs.Interval < 3*time.Second {
-		add("containerLogMaxWorkers must be at least 1, and containerLogMonitorInterval at least 3s")
-	}
-	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 || c.Images.LowThresholdPercent > 100 {
-		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.HighThresholdPercent, c.Images.LowThresholdPercent)
-	} else if c.Images.LowThresholdPercent >= c.Images.HighThresholdPercent {
-		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.LowThresholdPercent, c.Images.HighThresholdPercent)
-	}
-	if c.Images.MinimumAge < 0 || c.Images.MaximumAge < 0 || c.Images.MaximumAge > 0 && c.Images.MaximumAge <= c.Images.MinimumAge {
-		add("imageMaximumGCAge=%s must be zero or more than imageMinimumGCAge=%s", c.Images.MaximumAge, c.Images.MinimumAge)
 	}
 }

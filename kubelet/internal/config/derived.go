@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -74,4 +75,25 @@ func (c *Config) MaxPodsFor(cores int64) int64 {
 		return min(int64(c.MaxPods), int64(c.PodsPerCore)*cores)
 	}
 	return int64(c.MaxPods)
+}
+
+// validateDisk checks the limits of logs and images.
+func (c *Config) validateDisk(add func(format string, args ...any)) {
+	if c.ContainerLogs.MaxSize.Sign() <= 0 {
+		add("--container-log-max-size=%s: a positive size is needed", &c.ContainerLogs.MaxSize)
+	}
+	if c.ContainerLogs.MaxFiles < 2 {
+		add("--container-log-max-files=%d: two at least are needed, the present log and the one before", c.ContainerLogs.MaxFiles)
+	}
+	if c.ContainerLogs.Workers < 1 || c.ContainerLogs.Interval < 3*time.Second {
+		add("containerLogMaxWorkers must be at least 1, and containerLogMonitorInterval at least 3s")
+	}
+	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 || c.Images.LowThresholdPercent > 100 {
+		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.HighThresholdPercent, c.Images.LowThresholdPercent)
+	} else if c.Images.LowThresholdPercent >= c.Images.HighThresholdPercent {
+		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.LowThresholdPercent, c.Images.HighThresholdPercent)
+	}
+	if c.Images.MinimumAge < 0 || c.Images.MaximumAge < 0 || c.Images.MaximumAge > 0 && c.Images.MaximumAge <= c.Images.MinimumAge {
+		add("imageMaximumGCAge=%s must be zero or more than imageMinimumGCAge=%s", c.Images.MaximumAge, c.Images.MinimumAge)
+	}
 }

@@ -91,6 +91,7 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "make a cgroup per QoS class and pod"},
 		{"enforce-node-allocatable", &c.EnforceNodeAllocatable, &f.EnforceNodeAllocatable, "what is held to its bounds: pods for all pods together, or none"},
 		{"cpu-cfs-quota", &c.CPUCFSQuota, &f.CPUCFSQuota, "hold containers to their limits of cpu"},
+		{"cpu-cfs-quota-period", &c.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "time over which they are held to them"},
 		{"", nil, c.oneProcessOOM(f), ""},
 		{"", nil, noSwap(f), ""},
 		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "name servers for pods with DNS policy ClusterFirst"},

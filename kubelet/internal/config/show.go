@@ -32,7 +32,6 @@ func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	d.MakeIPTablesUtilChains, d.MergeDefaultEvictionSettings = &no, &no
 	d.EventRecordQPS, d.RegistryPullQPS = &unbounded, &unbounded
 	d.CPUManagerReconcilePeriod, d.MemoryReservationPolicy = metav1.Duration{Duration: 10 * time.Second}, kubeletv1beta1.NoneMemoryReservationPolicy
-	d.CPUCFSQuotaPeriod = &metav1.Duration{Duration: 100 * time.Millisecond}
 	d.StreamingConnectionIdleTimeout = metav1.Duration{Duration: 4 * time.Hour}
 	d.ConfigMapAndSecretChangeDetectionStrategy = kubeletv1beta1.WatchChangeDetectionStrategy
 	d.ContentType, d.HairpinMode = "application/json", "promiscuous-bridge"

@@ -249,7 +249,8 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"file memorySwap: {swapBehavior: LimitedSwap}":             "memorySwap: swapBehavior=\"LimitedSwap\": not supported",
 		"file reservedMemory: [{numaNode: 0}]":                     "reservedMemory: not supported",
 		"file memoryManagerPolicy: Static":                         "memoryManagerPolicy: not supported",
-		"file cpuCFSQuotaPeriod: 10ms":                             "cpuCFSQuotaPeriod: not supported, only 100ms is",
+		"file cpuCFSQuotaPeriod: 2s":                               "--cpu-cfs-quota-period=2s: it must be between 1ms and 1s",
+		"--cpu-cfs-quota-period=10us":                              "--cpu-cfs-quota-period=10µs: it must be between 1ms and 1s",
 		"file serializeImagePulls: true\nmaxParallelImagePulls: 3": "serializeImagePulls must be false",
 	} {
 		var err error

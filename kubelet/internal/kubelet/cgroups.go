@@ -33,7 +33,7 @@ func (k *Kubelet) setUpCgroups(ctx context.Context) error {
 	k.cgroups, err = cgroup.New(cgroup.Options{
 		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
 		Allocatable: boundOfPods(k.node.Node().Status.Capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
-		PodsUnlimited: !k.config.EnforcesPods(), NoCPUQuota: !k.config.CPUCFSQuota,
+		PodsUnlimited: !k.config.EnforcesPods(), NoCPUQuota: !k.config.CPUCFSQuota, CPUPeriod: k.config.CPUCFSQuotaPeriod.Microseconds(),
 		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.ObserveGroup,
 	})
 	return err

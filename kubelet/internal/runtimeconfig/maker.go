@@ -35,6 +35,8 @@ type Options struct {
 	SeccompDefault bool
 	// NoCPUQuota does not enforce cpu limits.
 	NoCPUQuota bool
+	// CPUPeriod is the time, in microseconds, over which they are; zero means cgroup.Period.
+	CPUPeriod int64
 	// OOMKillGroup makes the kernel kill all of a container's processes instead of one
 	// when it is out of memory (cgroup v2).
 	OOMKillGroup bool

@@ -2,6 +2,7 @@ package runtimeconfig
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -47,10 +48,11 @@ func (m *Maker) linuxResources(requests, limits corev1.ResourceList) *runtimeapi
 	if _, asked := requests[corev1.ResourceCPU]; !asked && !limits.Cpu().IsZero() {
 		shares = cgroup.Shares(limits.Cpu().MilliValue())
 	}
+	period := cmp.Or(m.CPUPeriod, cgroup.Period)
 	r := &runtimeapi.LinuxContainerResources{
 		CpuShares:          int64(shares),
-		CpuPeriod:          cgroup.Period,
-		CpuQuota:           cgroup.Quota(limits.Cpu().MilliValue()),
+		CpuPeriod:          period,
+		CpuQuota:           cgroup.Quota(limits.Cpu().MilliValue(), period),
 		MemoryLimitInBytes: limits.Memory().Value(),
 	}
 	if m.NoCPUQuota {

@@ -158,6 +158,10 @@ func TestWhatANodeSaysOfLimits(t *testing.T) {
 		t.Errorf("with the pod's limits: %v", r)
 	}
 	pod.Spec.Resources = nil
+	m.CPUPeriod = 10_000
+	if r := m.Resources(pod, &c); r.CpuQuota != 10_000 || r.CpuPeriod != 10_000 {
+		t.Errorf("over 10 ms: %v", r)
+	}
 	m.NoCPUQuota, m.OOMKillGroup = true, true
 	if r := m.Resources(pod, &c); r.CpuQuota != 0 || r.CpuShares != 1024 || r.MemoryLimitInBytes != 1<<30 || r.Unified["memory.oom.group"] != "1" {
 		t.Errorf("%v", r)

@@ -186,7 +186,7 @@ func addLimits(f samples, pod *core.Pod, name, of string) {
 		if memory := limits.Memory(); !memory.IsZero() {
 			f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
 		}
-		if quota := cgroup.Quota(limits.Cpu().MilliValue()); quota > 0 {
+		if quota := cgroup.Quota(limits.Cpu().MilliValue(), cgroup.Period); quota > 0 {
 			f.plain("container_spec_cpu_quota", of, fmt.Sprint(quota))
 			f.plain("container_spec_cpu_period", of, fmt.Sprint(cgroup.Period))
 		}
