@@ -527,6 +527,15 @@ func TestMachine(t *testing.T) {
 	if err != nil || !two[NodeFSAvailable].Apart || !two[ImageFSAvailable].Apart || two[MemoryAvailable].Apart {
 		t.Errorf("two disks: %+v, %v", two, err)
 	}
+	machine.ImageFS = func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+		of := func(dir string) []*runtimeapi.FilesystemUsage {
+			return []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}}
+		}
+		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: of("/proc/self"), ContainerFilesystems: of(dir)}, nil
+	}
+	if images, err := machine.Observe(t.Context()); err != nil || images[NodeFSAvailable].Apart || images[ImageFSAvailable].Apart {
+		t.Errorf("only images are on another disk: %+v, %v", images, err)
+	}
 	images = t.TempDir()
 	filesystemtest.MountSilent(t, images)
 	machine.PodsMemory = func() (int64, int64, error) { return 0, 0, errors.New("no group") }

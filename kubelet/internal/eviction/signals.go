@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 // Observation is how much there is of a resource, and how much of it is left.
 type Observation struct {
 	Available, Capacity int64
-	// Apart says of a disk that the node has two: one for images and for what containers write,
+	// Apart says of a disk that the node has two: one for what containers write, and for images,
 	// the other for volumes and logs.
 	Apart bool
 }
@@ -54,7 +55,7 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 	if info, err := m.ImageFS(asking); err == nil && len(info.GetImageFilesystems()) > 0 {
 		path := info.GetImageFilesystems()[0].GetFsId().GetMountpoint()
 		err := observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree)
-		if err == nil && apart(m.RootDir, path) {
+		if err == nil && apart(m.RootDir, layersPath(info)) {
 			for signal, o := range seen {
 				o.Apart = conditions[signal] == corev1.NodeDiskPressure
 				seen[signal] = o
@@ -74,6 +75,12 @@ func observe(seen map[Signal]Observation, signal Signal, read func() (available,
 		seen[signal] = Observation{Available: available, Capacity: capacity}
 	}
 	return err
+}
+
+// layersPath is where the runtime keeps what containers write: with the images, unless it says
+// otherwise (KEP-4191).
+func layersPath(info *runtimeapi.ImageFsInfoResponse) string {
+	return slices.Concat(info.GetContainerFilesystems(), info.GetImageFilesystems())[0].GetFsId().GetMountpoint()
 }
 
 // apart tells whether two directories are on different disks; subvolumes of one are not.
