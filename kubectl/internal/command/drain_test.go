@@ -24,6 +24,26 @@ func TestDrainByASelectorThatIsNone(t *testing.T) {
 	kctl(t, "http://127.0.0.1:1", "", "drain", "n", "--pod-selector=x in (").want(t, 1, "--pod-selector=<pod_selector> must be a valid label selector")
 }
 
+// A name that is none keeps all nodes as they are.
+func TestCordonOfANodeThatIsNotThere(t *testing.T) {
+	for _, verb := range []string{"cordon", "uncordon", "drain"} {
+		host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method != http.MethodGet:
+				t.Errorf("%s: %s %s", verb, r.Method, r.URL)
+			case strings.HasSuffix(r.URL.Path, "/nodes/there"):
+				fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"there"},"spec":{"unschedulable":%t}}`, verb == "uncordon")
+			default:
+				status(404, metav1.StatusReasonNotFound, path.Base(r.URL.Path)+" not found")(w, r)
+			}
+		})
+		c := kctl(t, host, "", verb, "there", "one", "two")
+		if c.want(t, 1, "one not found", "two not found"); c.out.String() != "" {
+			t.Errorf("%s: said %s", verb, c.out.String())
+		}
+	}
+}
+
 // drained serves a cordoned node with the pods a and b, which are gone once they were
 // evicted. What answers an eviction does so by the pod's name.
 func drained(t *testing.T, evict func(w http.ResponseWriter, r *http.Request, pod string)) string {

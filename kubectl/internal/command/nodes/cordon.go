@@ -43,13 +43,13 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 			if err != nil {
 				return err
 			}
+			nodes, err := fetchAll(cmd.Context(), c, targets, &selected)
+			if err != nil {
+				return err // all or none, as kubectl does
+			}
 			var failed []error
-			for _, t := range targets {
-				nodes, err := lookup.Fetch(cmd.Context(), c, t, &selected)
-				failed = append(failed, err)
-				for i := range nodes {
-					failed = append(failed, s.schedule(cmd.Context(), t, &nodes[i]))
-				}
+			for i := range nodes {
+				failed = append(failed, s.schedule(cmd.Context(), targets[0], &nodes[i]))
 			}
 			return errors.Join(failed...)
 		},
@@ -57,6 +57,16 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 	selected.AddLabels(cmd.Flags())
 	s.DryRun.Add(cmd)
 	return cmd
+}
+
+// fetchAll reads all nodes that are meant.
+func fetchAll(ctx context.Context, c *frame.CLI, targets []lookup.Target, s *lookup.Selection) (all []unstructured.Unstructured, err error) {
+	var failed []error
+	for _, t := range targets {
+		nodes, err := lookup.Fetch(ctx, c, t, s)
+		all, failed = append(all, nodes...), append(failed, err)
+	}
+	return all, errors.Join(failed...)
 }
 
 // schedule closes or opens a node, and says so.

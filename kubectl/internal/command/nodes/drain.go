@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
@@ -86,13 +85,9 @@ func (d *drainOptions) run(cmd *cobra.Command, args []string) error {
 // cordon closes all of the nodes before the first is drained: pods that leave one must not
 // come to the next. A node that can't be closed is named, and is drained all the same.
 func (d *drainOptions) cordon(ctx context.Context, targets []lookup.Target) (nodes []string, err error) {
-	var found []unstructured.Unstructured
-	for _, t := range targets {
-		some, err := lookup.Fetch(ctx, d.Sender.CLI, t, &d.Selection)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, some...)
+	found, err := fetchAll(ctx, d.Sender.CLI, targets, &d.Selection)
+	if err != nil {
+		return nil, err
 	}
 	closing := &cordonOptions{Sender: &d.Sender, verb: "cordon", unschedulable: true}
 	for i := range found {
