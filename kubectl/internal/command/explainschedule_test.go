@@ -60,19 +60,28 @@ n2     275     A 75×1; C 100×2
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)
 }
 
-// A scheduler whose certificate has expired is not somebody else.
+// A scheduler whose certificate has expired is not somebody else. It is not its certificate
+// that has to be renewed where the authority has expired, or this machine's clock is wrong.
 func TestExplainScheduleOfOneWithAnOldCertificate(t *testing.T) {
 	now := time.Now()
-	ca, err := pki.NewCA("ca", now.Add(-3*time.Hour), 100*time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(authority, ca.Cert, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for lasts, want := range map[time.Duration]string{time.Hour: `"kctl pki renew scheduler-server" on its machine, and "systemctl restart kctl-scheduler"`, 3 * time.Hour: "is not kctl's scheduler"} {
-		issued, err := ca.Issue(pki.Subject{CommonName: "scheduler", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, now.Add(-2*time.Hour), lasts)
+	for _, test := range []struct {
+		authorityLasts, begins, lasts time.Duration
+		want                          string
+	}{
+		{100 * time.Hour, -2 * time.Hour, time.Hour, `"kctl pki renew scheduler-server" on its machine, and "systemctl restart kctl-scheduler"`},
+		{100 * time.Hour, -2 * time.Hour, 3 * time.Hour, "is not kctl's scheduler"},
+		{100 * time.Hour, time.Hour, time.Hour, "see that this machine's clock is right"},
+		{time.Hour, -2 * time.Hour, 3 * time.Hour, `has expired, and has to be replaced: see "Replacing an authority"`},
+	} {
+		ca, err := pki.NewCA("ca", now.Add(-3*time.Hour), test.authorityLasts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		authority := filepath.Join(t.TempDir(), "ca.crt")
+		if err := os.WriteFile(authority, ca.Cert, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		issued, err := ca.Issue(pki.Subject{CommonName: "scheduler", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, now.Add(test.begins), test.lasts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +93,6 @@ func TestExplainScheduleOfOneWithAnOldCertificate(t *testing.T) {
 		scheduler.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 		scheduler.StartTLS()
 		defer scheduler.Close()
-		kctl(t, "https://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", scheduler.URL, "--certificate-authority", authority).want(t, 1, want)
+		kctl(t, "https://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", scheduler.URL, "--certificate-authority", authority).want(t, 1, test.want)
 	}
 }

@@ -120,6 +120,12 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	}
 	var untimely x509.CertificateInvalidError
 	if errors.As(err, &untimely) && untimely.Reason == x509.Expired {
+		switch {
+		case c.Clock.Now().Before(untimely.Cert.NotBefore):
+			return nil, fmt.Errorf("see that this machine's clock is right: the certificate of the scheduler at %s is of a later time: %w", scheduler, untimely)
+		case untimely.Cert.IsCA:
+			return nil, fmt.Errorf("the authority that signed the certificate of the scheduler at %s has expired, and has to be replaced: see \"Replacing an authority\" in docs/operations.md: %w", scheduler, untimely)
+		}
 		return nil, fmt.Errorf("the certificate of the scheduler at %s is not good now: \"kctl pki renew scheduler-server\" on its machine, and \"systemctl restart kctl-scheduler\" where that unit has a copy, or \"kctl up\" for a cluster of it: %w", scheduler, untimely)
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
