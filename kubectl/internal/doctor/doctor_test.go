@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -446,6 +447,16 @@ func TestNetworksOfRuntimes(t *testing.T) {
 		got := m.checkNetwork(cluster.Runtime{NotReady: tc.notReady, Network: cluster.RuntimeNetwork{Config: tc.config}})
 		if got.Result != tc.result || !strings.Contains(got.Detail+got.Advice, tc.says) {
 			t.Errorf("%+v: %+v", tc, got)
+		}
+	}
+}
+
+// What is wrong with a runtime that only root may use is not the runtime.
+func TestRuntimeOfRoot(t *testing.T) {
+	m := NewMachine("unix:///run/containerd/containerd.sock", t.TempDir(), 0)
+	for fault, want := range map[error]string{syscall.EACCES: asRoot, syscall.ENOENT: "install and start", errors.New("unknown service"): "CRI plugin"} {
+		if check := m.runtimeFault("container-runtime", fmt.Errorf("Status: %w", fault)); check.Result != Fail || !strings.Contains(check.Advice, want) {
+			t.Errorf("%v: %+v", fault, check)
 		}
 	}
 }

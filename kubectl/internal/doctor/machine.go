@@ -59,9 +59,12 @@ func (m *Machine) Checks(ctx context.Context) []Check {
 	return checks
 }
 
+// asRoot is what to do about what only root may.
+const asRoot = "run it as root (sudo)"
+
 func checkRoot() Check {
 	if os.Geteuid() != 0 {
-		return fail("root", "run it as root (sudo)", "not root")
+		return fail("root", asRoot, "not root")
 	}
 	return ok("root", "running as root")
 }
@@ -72,20 +75,25 @@ func (m *Machine) checkRuntime(ctx context.Context) ([]Check, cluster.RuntimeNet
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	state, err := cluster.RuntimeState(ctx, m.Runtime)
-	bad := func(advice, format string, args ...any) ([]Check, cluster.RuntimeNetwork) {
-		return []Check{fail(name, advice, format, args...)}, cluster.RuntimeNetwork{}
-	}
-	switch {
-	case errors.Is(err, syscall.ENOENT):
-		return bad("install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return bad("start it: "+m.Start, "nobody listens on %s", cluster.SocketPath(m.Runtime))
-	case errors.Is(err, context.DeadlineExceeded):
-		return bad(m.Restart, "no answer within %s from %s", answerWithin, m.Runtime)
-	case err != nil:
-		return bad("see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)
+	if err != nil {
+		return []Check{m.runtimeFault(name, err)}, cluster.RuntimeNetwork{}
 	}
 	return []Check{ok(name, "%s answers", m.Runtime), m.checkNetwork(state)}, state.Network
+}
+
+// runtimeFault says why the runtime did not answer.
+func (m *Machine) runtimeFault(name string, err error) Check {
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return fail(name, "install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fail(name, "start it: "+m.Start, "nobody listens on %s", cluster.SocketPath(m.Runtime))
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(name, m.Restart, "no answer within %s from %s", answerWithin, m.Runtime)
+	case errors.Is(err, syscall.EACCES):
+		return fail(name, asRoot, "%s is not this user's to use", cluster.SocketPath(m.Runtime))
+	}
+	return fail(name, "see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)
 }
 
 // checkNetwork says whether pods have a network. If the kubelet makes it, it comes

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,10 +114,12 @@ func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.D
 
 // fileChecks looks at the certificates in a directory, if there are any.
 func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check {
-	if _, err := os.Stat(filepath.Join(dir, "pki")); err != nil {
+	const name = "certificates"
+	if _, err := os.ReadDir(filepath.Join(dir, "pki")); errors.Is(err, fs.ErrPermission) {
+		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: "run it as root (sudo)"}}
+	} else if err != nil {
 		return nil
 	}
-	const name = "certificates"
 	d := existingDirectory(dir)
 	d.RenewBefore = before
 	findings, err := d.Check(now)

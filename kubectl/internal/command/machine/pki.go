@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -42,6 +44,14 @@ type pkiOptions struct {
 	expires, authorityExpires                   time.Duration
 }
 
+// asOwner says what helps somebody who may not use a directory's files.
+func asOwner(err error) error {
+	if errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("%w (run it as root, or name a directory of your own by --dir)", err)
+	}
+	return err
+}
+
 func newPKIInit(c *frame.CLI) *cobra.Command {
 	var o pkiOptions
 	cmd := &cobra.Command{
@@ -68,7 +78,7 @@ and pki/sa.{key,pub} to it, and run this there.`,
 			changes, err := d.Make(c.Clock.Now())
 			printChanges(c.Out, changes)
 			if err != nil {
-				return err
+				return asOwner(err)
 			}
 			ca, err := os.ReadFile(d.Path(certificates.Authority + ".crt"))
 			if err != nil {
@@ -179,7 +189,7 @@ have. Authorities stay. Programs that run take the new files up by themselves.`,
 			d.Lasts = expires
 			changes, err := d.Renew(args, c.Clock.Now())
 			printChanges(c.Out, changes)
-			return err
+			return asOwner(err)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", configDir, "where the files are")
@@ -200,6 +210,9 @@ if anything is wrong or expires within --warn.`,
 		RunE: func(*cobra.Command, []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
+			}
+			if _, err := os.ReadDir(filepath.Join(dir, "pki")); errors.Is(err, syscall.EACCES) {
+				return asOwner(err) // once, and not for each of the files
 			}
 			d := existingDirectory(dir)
 			d.RenewBefore = warn
@@ -291,7 +304,7 @@ certificate: give it no longer life than is needed, and no group that need not b
 				return fmt.Errorf("%w (--dir says where the authority is; that of `kctl up` is in %s)", err, defaultDir)
 			}
 			if err != nil {
-				return err
+				return asOwner(err)
 			}
 			if file != "" {
 				return pki.WriteFile(file, data)
