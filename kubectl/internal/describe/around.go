@@ -1,15 +1,15 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
@@ -75,7 +75,7 @@ func (p *page) replicaSets(deployment *unstructured.Unstructured) {
 		}
 		old = append(old, text)
 	}
-	p.line("OldReplicaSets", "%s", orElse(strings.Join(old, ", "), "<none>"))
+	p.line("OldReplicaSets", "%s", cmp.Or(strings.Join(old, ", "), "<none>"))
 	p.line("NewReplicaSet", "%s", current)
 }
 
@@ -87,18 +87,15 @@ func (p *page) limits(mark string, ranges *corev1.LimitRange) {
 	for i := range ranges.Spec.Limits {
 		limit := &ranges.Spec.Limits[i]
 		columns := []corev1.ResourceList{limit.Min, limit.Max, limit.DefaultRequest, limit.Default, limit.MaxLimitRequestRatio}
-		names := map[string]bool{}
+		names := sets.Set[corev1.ResourceName]{}
 		for _, list := range columns {
-			for name := range list {
-				names[string(name)] = true
-			}
+			names = names.Union(sets.KeySet(list))
 		}
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			row := mark + string(limit.Type) + "\t" + name
+		for _, name := range sets.List(names) {
+			row := mark + string(limit.Type) + "\t" + string(name)
 			for _, list := range columns {
-				amount, ok := list[corev1.ResourceName(name)]
 				cell := "-"
-				if ok {
+				if amount, ok := list[name]; ok {
 					cell = amount.String()
 				}
 				row += "\t" + cell

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -21,7 +22,7 @@ import (
 // and value.
 type page struct {
 	tabs  io.Writer
-	flush func() error
+	done  func() error // writes what was kept back
 	level int
 	now   time.Time
 
@@ -32,7 +33,7 @@ type page struct {
 // newPage is a page whose values line up.
 func newPage(w io.Writer, now time.Time) *page {
 	aligned := tabwriter.NewWriter(printer.VisibleTo(w), 0, 8, 2, ' ', 0)
-	return &page{tabs: aligned, flush: aligned.Flush, now: now}
+	return &page{tabs: aligned, done: aligned.Flush, now: now}
 }
 
 // line writes label and value. The tab is there for empty values too: a line
@@ -119,19 +120,13 @@ func (p *page) events(events []core.Event) {
 	p.text("  ----\t------\t----\t----\t-------")
 	for i := range events {
 		e := &events[i]
-		from := e.Source.Component
-		if from == "" {
-			from = e.ReportingController
-		}
 		message := strings.TrimSpace(e.Message)
 		if part := e.InvolvedObject.FieldPath; part != "" {
 			message = part + ": " + message
 		}
-		p.text("  %s\t%s\t%s\t%s\t%s", e.Type, e.Reason, EventAge(e, p.now), from, message)
+		p.text("  %s\t%s\t%s\t%s\t%s", e.Type, e.Reason, EventAge(e, p.now), cmp.Or(e.Source.Component, e.ReportingController), message)
 	}
 }
-
-func (p *page) done() error { return p.flush() }
 
 // LastSeen is when an event happened last.
 func LastSeen(e *core.Event) time.Time {
@@ -148,10 +143,7 @@ func LastSeen(e *core.Event) time.Time {
 
 // EventAge is how long ago an event happened, and how often.
 func EventAge(e *core.Event, now time.Time) string {
-	first := e.FirstTimestamp.Time
-	if first.IsZero() {
-		first = e.EventTime.Time
-	}
+	first := cmp.Or(e.FirstTimestamp.Time, e.EventTime.Time)
 	count := e.Count
 	if e.Series != nil {
 		count = e.Series.Count

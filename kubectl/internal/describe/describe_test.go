@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestOldPersistentVolumes(t *testing.T) {
 		for i := range sources {
 			p.persistentSource(&sources[i])
 		}
-		return p.flush()
+		return p.done()
 	})
 }
 
@@ -108,6 +109,20 @@ func TestKnown(t *testing.T) {
 			_, err := Known(w, object, around, []core.Event{}, now)
 			return err
 		})
+	}
+}
+
+// As kubectl, which sorts labels with their values ("-" comes before "="), and says of what
+// nobody has used that 0 of it is used.
+func TestKnownAsKubectl(t *testing.T) {
+	for want, object := range map[string]map[string]any{
+		"a-b=2,a=1":         {"apiVersion": "v1", "kind": "Service", "spec": map[string]any{"selector": map[string]any{"a": "1", "a-b": "2"}}},
+		"pods      0     3": {"apiVersion": "v1", "kind": "ResourceQuota", "status": map[string]any{"hard": map[string]any{"pods": "3"}}},
+	} {
+		var out bytes.Buffer
+		if _, err := Known(&out, &unstructured.Unstructured{Object: object}, Around{}, nil, now); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v: %v\n%s\nwants %q", object["kind"], err, &out, want)
+		}
 	}
 }
 

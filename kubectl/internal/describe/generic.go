@@ -20,9 +20,8 @@ import (
 func Namespace(w io.Writer, namespace *core.Namespace, around Around, now time.Time) error {
 	p := newPage(w, now)
 	p.around = around
-	p.line("Name", "%s", namespace.Name)
-	p.pairs("Labels", namespace.Labels)
-	p.annotations(namespace.Annotations)
+	p.names(&namespace.ObjectMeta)
+	p.marks(&namespace.ObjectMeta)
 	p.line("Status", "%s", namespace.Status.Phase)
 	conditions(p, namespace.Status.Conditions, []string{"Type\tStatus\tLastTransitionTime\tReason\tMessage", "----\t------\t------------------\t------\t-------"}, func(c corev1.NamespaceCondition) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
@@ -31,13 +30,9 @@ func Namespace(w io.Writer, namespace *core.Namespace, around Around, now time.T
 	return p.done()
 }
 
-// ConfigMap describes a config map, with its content.
-func ConfigMap(w io.Writer, m *core.ConfigMap, events []core.Event, now time.Time) error {
-	p := newPage(w, now)
-	p.line("Name", "%s", m.Name)
-	p.line("Namespace", "%s", m.Namespace)
-	p.pairs("Labels", m.Labels)
-	p.annotations(m.Annotations)
+func (p *page) configMap(m *core.ConfigMap, events []core.Event) {
+	p.names(&m.ObjectMeta)
+	p.marks(&m.ObjectMeta)
 	p.text("\nData\n====")
 	for _, key := range slices.Sorted(maps.Keys(m.Data)) {
 		p.text("%s:\n----\n%s\n", key, m.Data[key])
@@ -48,16 +43,13 @@ func ConfigMap(w io.Writer, m *core.ConfigMap, events []core.Event, now time.Tim
 	}
 	p.text("")
 	p.events(events)
-	return p.done()
 }
 
 // Secret describes a secret, with the sizes of its content.
 func Secret(w io.Writer, s *core.Secret, now time.Time) error {
 	p := newPage(w, now)
-	p.line("Name", "%s", s.Name)
-	p.line("Namespace", "%s", s.Namespace)
-	p.pairs("Labels", s.Labels)
-	p.annotations(s.Annotations)
+	p.names(&s.ObjectMeta)
+	p.marks(&s.ObjectMeta)
 	p.text("\nType:\t%s\n\nData\n====", s.Type)
 	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
 		// A service account's token is shown, as in kubectl, because it is meant to be passed

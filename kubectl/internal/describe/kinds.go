@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/proto/core"
@@ -23,6 +25,7 @@ import (
 // kinds are those with a layout of their own besides the ones that have a
 // function each.
 var kinds = map[string]func(*page, *unstructured.Unstructured, []core.Event) error{
+	"v1/ConfigMap":             decodeAnd((*page).configMap),
 	"v1/ServiceAccount":        decodeAnd((*page).serviceAccount),
 	"v1/Service":               decodeAnd((*page).service),
 	"v1/ResourceQuota":         decodeAnd((*page).quota),
@@ -36,7 +39,7 @@ var kinds = map[string]func(*page, *unstructured.Unstructured, []core.Event) err
 	"apps/v1/StatefulSet": decodeAnd((*page).statefulSet),
 	"apps/v1/DaemonSet":   decodeAnd((*page).daemonSet),
 	"apps/v1/ReplicaSet":  decodeAnd((*page).replicaSet),
-	"batch/v1/Job":        (*page).job,
+	"batch/v1/Job":        decodeAnd((*page).job),
 	"batch/v1/CronJob":    decodeAnd((*page).cronJob),
 
 	"autoscaling/v2/HorizontalPodAutoscaler":           decodeAnd((*page).horizontalAutoscaler),
@@ -94,14 +97,6 @@ func (p *page) marks(meta *metav1.ObjectMeta) {
 	p.annotations(meta.Annotations)
 }
 
-// orElse returns a text, or a word for there being none.
-func orElse(text, none string) string {
-	if text == "" {
-		return none
-	}
-	return text
-}
-
 func (p *page) serviceAccount(s *core.ServiceAccount, events []core.Event) {
 	p.names(&s.ObjectMeta)
 	p.marks(&s.ObjectMeta)
@@ -109,29 +104,25 @@ func (p *page) serviceAccount(s *core.ServiceAccount, events []core.Event) {
 	for _, each := range s.ImagePullSecrets {
 		pull = append(pull, each.Name)
 	}
-	p.line("Image pull secrets", "%s", orElse(strings.Join(pull, "\n\t"), "<none>"))
+	p.line("Image pull secrets", "%s", cmp.Or(strings.Join(pull, "\n\t"), "<none>"))
 	p.events(events)
 }
 
 func (p *page) service(s *corev1.Service, events []core.Event) {
 	p.names(&s.ObjectMeta)
 	p.marks(&s.ObjectMeta)
-	p.line("Selector", "%s", orElse(joinPairs(s.Spec.Selector), "<none>"))
+	p.line("Selector", "%s", labels.FormatLabels(s.Spec.Selector))
 	p.line("Type", "%s", s.Spec.Type)
 	if s.Spec.IPFamilyPolicy != nil {
 		p.line("IP Family Policy", "%s", *s.Spec.IPFamilyPolicy)
 	}
-	if len(s.Spec.IPFamilies) > 0 {
-		var families []string
-		for _, family := range s.Spec.IPFamilies {
-			families = append(families, string(family))
-		}
-		p.line("IP Families", "%s", strings.Join(families, ","))
-	} else {
-		p.line("IP Families", "<none>")
+	var families []string
+	for _, family := range s.Spec.IPFamilies {
+		families = append(families, string(family))
 	}
+	p.line("IP Families", "%s", cmp.Or(strings.Join(families, ","), "<none>"))
 	p.line("IP", "%s", s.Spec.ClusterIP)
-	p.line("IPs", "%s", orElse(strings.Join(s.Spec.ClusterIPs, ","), "<none>"))
+	p.line("IPs", "%s", cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), "<none>"))
 	p.serviceOutside(s)
 	p.servicePorts(s)
 	p.line("Session Affinity", "%s", s.Spec.SessionAffinity)
@@ -153,7 +144,7 @@ func (p *page) serviceOutside(s *corev1.Service) {
 	}
 	var balancers []string
 	for _, at := range s.Status.LoadBalancer.Ingress {
-		address := orElse(at.IP, at.Hostname)
+		address := cmp.Or(at.IP, at.Hostname)
 		if at.IP != "" && at.IPMode != nil {
 			address += fmt.Sprintf(" (%s)", *at.IPMode)
 		}
@@ -167,13 +158,13 @@ func (p *page) serviceOutside(s *corev1.Service) {
 // servicePorts says of each port where it leads.
 func (p *page) servicePorts(s *corev1.Service) {
 	for _, port := range s.Spec.Ports {
-		p.line("Port", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.Port, port.Protocol)
+		p.line("Port", "%s\t%d/%s", cmp.Or(port.Name, "<unset>"), port.Port, port.Protocol)
 		p.line("TargetPort", "%s/%s", port.TargetPort.String(), port.Protocol)
 		if port.AppProtocol != nil {
 			p.line("AppProtocol", "%s", *port.AppProtocol)
 		}
 		if port.NodePort != 0 {
-			p.line("NodePort", "%s\t%d/%s", orElse(port.Name, "<unset>"), port.NodePort, port.Protocol)
+			p.line("NodePort", "%s\t%d/%s", cmp.Or(port.Name, "<unset>"), port.NodePort, port.Protocol)
 		}
 		p.line("Endpoints", "%s", p.around.Endpoints.Of(port.Name))
 	}
@@ -198,14 +189,6 @@ func (p *page) serviceTraffic(spec *corev1.ServiceSpec) {
 	}
 }
 
-func joinPairs(pairs map[string]string) string {
-	var words []string
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		words = append(words, key+"="+pairs[key])
-	}
-	return strings.Join(words, ",")
-}
-
 func (p *page) quota(q *corev1.ResourceQuota, _ []core.Event) {
 	p.names(&q.ObjectMeta)
 	p.scopes(q)
@@ -221,22 +204,15 @@ func (p *page) scopes(q *corev1.ResourceQuota) {
 	for _, scope := range q.Spec.Scopes {
 		scopes = append(scopes, string(scope))
 	}
-	sort.Strings(scopes)
+	slices.Sort(scopes)
 	p.line("Scopes", "%s", strings.Join(scopes, ", "))
 }
 
 // usage is a quota's usage, with a row for each resource.
 func (p *page) usage(q *corev1.ResourceQuota) {
-	used := map[string]string{}
-	for name, amount := range q.Status.Used {
-		used[string(name)] = amount.String()
-	}
-	hard := map[string]string{}
-	for name, amount := range q.Status.Hard {
-		hard[string(name)] = amount.String()
-	}
-	for _, name := range slices.Sorted(maps.Keys(hard)) {
-		p.text("%s\t%s\t%s", name, used[name], hard[name])
+	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+		used, hard := q.Status.Used[name], q.Status.Hard[name]
+		p.text("%s\t%s\t%s", name, used.String(), hard.String())
 	}
 }
 
@@ -272,7 +248,7 @@ func (p *page) priorityClass(c *schedulingv1.PriorityClass, events []core.Event)
 		p.line("PreemptionPolicy", "%s", *c.PreemptionPolicy)
 	}
 	p.line("Description", "%s", c.Description)
-	p.line("Annotations", "%s", orElse(joinPairs(c.Annotations), "<none>"))
+	p.line("Annotations", "%s", labels.FormatLabels(c.Annotations))
 	p.events(events)
 }
 

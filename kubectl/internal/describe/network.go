@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 	p.line("Namespace", "%s", i.Namespace)
 	var addresses []string
 	for _, at := range i.Status.LoadBalancer.Ingress {
-		addresses = append(addresses, orElse(at.IP, at.Hostname))
+		addresses = append(addresses, cmp.Or(at.IP, at.Hostname))
 	}
 	p.line("Address", "%s", strings.Join(addresses, ","))
 	p.line("Ingress Class", "%s", ptr.Deref(i.Spec.IngressClassName, "<none>"))
@@ -48,7 +49,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 			continue
 		}
 		rules++
-		p.text("  %s\t", orElse(rule.Host, "*"))
+		p.text("  %s\t", cmp.Or(rule.Host, "*"))
 		for j := range rule.HTTP.Paths {
 			p.text("    \t%s \t%s", rule.HTTP.Paths[j].Path, p.leadsTo(&rule.HTTP.Paths[j].Backend))
 		}
@@ -62,11 +63,7 @@ func (p *page) ingressOf(i *ingress, events []core.Event) {
 
 // Key is what Around.Backends are found by.
 func (s *ServiceBackend) Key() string {
-	port := s.Port.Name
-	if port == "" {
-		port = fmt.Sprint(s.Port.Number)
-	}
-	return s.Name + ":" + port
+	return s.Name + ":" + cmp.Or(s.Port.Name, fmt.Sprint(s.Port.Number))
 }
 
 // BackendsOf are the services that an ingress leads to.
@@ -219,7 +216,7 @@ func (p *page) endpointSubset(subset *corev1.EndpointSubset) { //nolint:staticch
 			p.text("Name\tPort\tProtocol")
 			p.text("----\t----\t--------")
 			for _, port := range subset.Ports {
-				p.text("%s\t%d\t%s", orElse(port.Name, "<unset>"), port.Port, port.Protocol)
+				p.text("%s\t%d\t%s", cmp.Or(port.Name, "<unset>"), port.Port, port.Protocol)
 			}
 		})
 	}
@@ -230,7 +227,7 @@ func addressesOf(addresses []corev1.EndpointAddress) string { //nolint:staticche
 	for _, address := range addresses {
 		all = append(all, address.IP)
 	}
-	return orElse(strings.Join(all, ","), "<none>")
+	return cmp.Or(strings.Join(all, ","), "<none>")
 }
 
 func (p *page) endpointSlice(s *discoveryv1.EndpointSlice, events []core.Event) {
@@ -245,7 +242,7 @@ func (p *page) endpointSlice(s *discoveryv1.EndpointSlice, events []core.Event) 
 			p.text("Name\tPort\tProtocol")
 			p.text("----\t----\t--------")
 			for _, port := range s.Ports {
-				p.text("%s\t%s\t%s", orElse(ptr.Deref(port.Name, ""), "<unset>"), formatNumber(port.Port, ""), ptr.Deref(port.Protocol, corev1.ProtocolTCP))
+				p.text("%s\t%s\t%s", cmp.Or(ptr.Deref(port.Name, ""), "<unset>"), formatNumber(port.Port, ""), ptr.Deref(port.Protocol, corev1.ProtocolTCP))
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -61,10 +64,7 @@ func roles(node *core.Node) string {
 			found = append(found, role)
 		}
 	}
-	if len(found) == 0 {
-		return "<none>"
-	}
-	return strings.Join(found, ",")
+	return cmp.Or(strings.Join(found, ","), "<none>")
 }
 
 func (p *page) taints(taints []corev1.Taint) {
@@ -87,19 +87,15 @@ func (p *page) lease(lease *core.Lease) {
 	}
 	p.head("Lease")
 	p.under(func() {
-		holder, acquired, renewed := "<unset>", "<unset>", "<unset>"
-		if lease.Spec.HolderIdentity != nil {
-			holder = *lease.Spec.HolderIdentity
+		at := func(t *metav1.MicroTime) string {
+			if t == nil {
+				return "<unset>"
+			}
+			return t.Format(timeFormat)
 		}
-		if lease.Spec.AcquireTime != nil {
-			acquired = lease.Spec.AcquireTime.Format(timeFormat)
-		}
-		if lease.Spec.RenewTime != nil {
-			renewed = lease.Spec.RenewTime.Format(timeFormat)
-		}
-		p.line("HolderIdentity", "%s", holder)
-		p.line("AcquireTime", "%s", acquired)
-		p.line("RenewTime", "%s", renewed)
+		p.line("HolderIdentity", "%s", ptr.Deref(lease.Spec.HolderIdentity, "<unset>"))
+		p.line("AcquireTime", "%s", at(lease.Spec.AcquireTime))
+		p.line("RenewTime", "%s", at(lease.Spec.RenewTime))
 	})
 }
 
@@ -128,12 +124,7 @@ func (p *page) nodeInfo(info *corev1.NodeSystemInfo) {
 // nodePods lists the pods that hold resources of the node, and what they ask
 // for.
 func (p *page) nodePods(node *core.Node, pods []core.Pod) {
-	var running []core.Pod
-	for i := range pods {
-		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
-			running = append(running, pods[i])
-		}
-	}
+	running := slices.DeleteFunc(slices.Clone(pods), func(pod core.Pod) bool { return core.Ended(pod.Status.Phase) })
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	// As kubectl: a pod's line has what it holds while a change in place is under way,
 	// the sums what it asks for.
@@ -166,15 +157,10 @@ func (p *page) nodePods(node *core.Node, pods []core.Pod) {
 // first.
 func countable(node *core.Node) []corev1.ResourceName {
 	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
-	var others []string
-	for name := range node.Status.Allocatable {
+	for _, name := range slices.Sorted(maps.Keys(node.Status.Allocatable)) {
 		if name != corev1.ResourcePods && !slices.Contains(names, name) {
-			others = append(others, string(name))
+			names = append(names, name)
 		}
-	}
-	slices.Sort(others)
-	for _, name := range others {
-		names = append(names, corev1.ResourceName(name))
 	}
 	return names
 }

@@ -68,8 +68,7 @@ func (p *page) podHead(pod *core.Pod) {
 	if pod.Status.StartTime != nil {
 		p.line("Start Time", "%s", pod.Status.StartTime.Format(timeFormat))
 	}
-	p.pairs("Labels", pod.Labels)
-	p.annotations(pod.Annotations)
+	p.marks(&pod.ObjectMeta)
 	p.podState(pod)
 	if pod.Spec.SecurityContext != nil {
 		p.seccomp(pod.Spec.SecurityContext.SeccompProfile)
@@ -83,11 +82,7 @@ func (p *page) podHead(pod *core.Pod) {
 			p.under(func() { p.line("IP", "%s", ip.IP) })
 		}
 	}
-	for _, owner := range pod.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			p.line("Controlled By", "%s/%s", owner.Kind, owner.Name)
-		}
-	}
+	p.controlledBy(&pod.ObjectMeta)
 	if pod.Status.NominatedNodeName != "" {
 		p.line("NominatedNodeName", "%s", pod.Status.NominatedNodeName)
 	}
@@ -102,7 +97,7 @@ func (p *page) podHead(pod *core.Pod) {
 
 // podState says how far a pod is, and why it is no further.
 func (p *page) podState(pod *core.Pod) {
-	if pod.DeletionTimestamp != nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+	if pod.DeletionTimestamp != nil && !core.Ended(pod.Status.Phase) {
 		p.line("Status", "Terminating (lasts %s)", formatAge(pod.DeletionTimestamp.Time, p.now))
 		if pod.DeletionGracePeriodSeconds != nil {
 			p.line("Termination Grace Period", "%ds", *pod.DeletionGracePeriodSeconds)
@@ -153,11 +148,7 @@ func (p *page) container(c *core.Container, status *core.ContainerStatus) {
 		if status.LastTerminationState.Terminated != nil {
 			p.state("Last State", status.LastTerminationState)
 		}
-		ready := "False"
-		if status.Ready {
-			ready = "True"
-		}
-		p.line("Ready", "%s", ready)
+		p.line("Ready", "%s", formatBool(status.Ready))
 		p.line("Restart Count", "%d", status.RestartCount)
 	}
 	p.amounts("Limits", c.Resources.Limits)
@@ -239,12 +230,9 @@ func (p *page) amounts(label string, list corev1.ResourceList) {
 		return
 	}
 	p.head(label)
-	plain := map[string]string{}
-	for name, quantity := range list {
-		plain[string(name)] = quantity.String()
-	}
-	for _, name := range slices.Sorted(maps.Keys(plain)) {
-		p.under(func() { p.line(name, "%s", plain[name]) })
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		amount := list[name]
+		p.under(func() { p.line(string(name), "%s", amount.String()) })
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kctl/proto/core"
@@ -16,8 +17,8 @@ import (
 // certificate would say.
 func (p *page) signingRequestOf(r *signingRequest, events []core.Event) {
 	p.line("Name", "%s", r.Name)
-	p.line("Labels", "%s", orElse(joinPairs(r.Labels), "<none>")) // on one line, as kubectl has it of requests
-	p.line("Annotations", "%s", orElse(joinPairs(r.Annotations), "<none>"))
+	p.line("Labels", "%s", labels.FormatLabels(r.Labels)) // on one line, as kubectl has it of requests
+	p.line("Annotations", "%s", labels.FormatLabels(r.Annotations))
 	p.line("CreationTimestamp", "%s", r.CreationTimestamp.Format(timeFormat))
 	p.line("Requesting User", "%s", r.Spec.Username)
 	p.line("Signer", "%s", r.Spec.SignerName)

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -114,7 +115,7 @@ func (p *page) claimTemplates(claims []corev1.PersistentVolumeClaim) {
 func (p *page) daemonSet(s *replicas, events []core.Event) {
 	p.names(&s.ObjectMeta)
 	p.line("Selector", "%s", metav1.FormatLabelSelector(s.Spec.Selector))
-	p.line("Node-Selector", "%s", orElse(joinPairs(s.Spec.Template.Spec.NodeSelector), "<none>"))
+	p.line("Node-Selector", "%s", labels.FormatLabels(s.Spec.Template.Spec.NodeSelector))
 	p.marks(&s.ObjectMeta)
 	for _, count := range []struct {
 		label string
@@ -246,6 +247,6 @@ func (p *page) cronJob(c *cron, events []core.Event) {
 	for _, each := range c.Status.Active {
 		active = append(active, each.Name)
 	}
-	p.line("Active Jobs", "%s", orElse(strings.Join(active, ", "), "<none>"))
+	p.line("Active Jobs", "%s", cmp.Or(strings.Join(active, ", "), "<none>"))
 	p.events(events)
 }

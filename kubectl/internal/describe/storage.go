@@ -1,11 +1,13 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
@@ -61,7 +63,7 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 	for i := range p.around.Pods {
 		users = append(users, p.around.Pods[i].Name)
 	}
-	p.line("Used By", "%s", orElse(strings.Join(users, "\n\t"), "<none>"))
+	p.line("Used By", "%s", cmp.Or(strings.Join(users, "\n\t"), "<none>"))
 	// The line under LastProbeTime is too long in kubectl, too.
 	conditions(p, c.Status.Conditions, []string{"Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage", "----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.PersistentVolumeClaimCondition) string {
 		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastProbeTime.Format(timeFormat),
@@ -125,7 +127,7 @@ func (p *page) nodeAffinity(a *corev1.VolumeNodeAffinity) {
 
 // term writes one of several terms, of which each has requirements.
 func (p *page) term(i int, requirements []string) {
-	p.line(fmt.Sprintf("Term %d", i), "%s", orElse(strings.Join(requirements, "\n\t"), "<none>"))
+	p.line(fmt.Sprintf("Term %d", i), "%s", cmp.Or(strings.Join(requirements, "\n\t"), "<none>"))
 }
 
 func requirement(key, operator string, values []string) string {
@@ -164,9 +166,9 @@ func (p *page) storageClassOf(c *storageClass, events []core.Event) {
 		isDefault = "Yes"
 	}
 	p.line("IsDefaultClass", "%s", isDefault)
-	p.line("Annotations", "%s", orElse(joinPairs(c.Annotations), "<none>"))
+	p.line("Annotations", "%s", labels.FormatLabels(c.Annotations))
 	p.line("Provisioner", "%s", c.Provisioner)
-	p.line("Parameters", "%s", orElse(joinPairs(c.Parameters), "<none>"))
+	p.line("Parameters", "%s", labels.FormatLabels(c.Parameters))
 	expands := "<unset>"
 	if c.AllowVolumeExpansion != nil {
 		expands = formatBool(*c.AllowVolumeExpansion)

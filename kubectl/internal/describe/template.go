@@ -14,7 +14,7 @@ import (
 // behind tabs, as kubectl has them in `rollout`.
 func PodTemplate(w io.Writer, template *corev1.PodTemplateSpec) error {
 	lines := bufio.NewWriter(printer.VisibleTo(w))
-	p := &page{tabs: lines, flush: lines.Flush}
+	p := &page{tabs: lines, done: lines.Flush}
 	p.template(template)
 	return p.done()
 }

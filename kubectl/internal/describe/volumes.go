@@ -42,11 +42,7 @@ func (p *page) volume(v *corev1.VolumeSource) {
 	case v.HostPath != nil:
 		p.line("Type", "HostPath (bare host directory volume)")
 		p.line("Path", "%s", v.HostPath.Path)
-		kind := ""
-		if v.HostPath.Type != nil {
-			kind = string(*v.HostPath.Type)
-		}
-		p.line("HostPathType", "%s", kind)
+		p.line("HostPathType", "%s", ptr.Deref(v.HostPath.Type, ""))
 	case v.Secret != nil:
 		p.line("Type", "Secret (a volume populated by a Secret)")
 		p.line("SecretName", "%s", v.Secret.SecretName)

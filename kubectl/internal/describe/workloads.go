@@ -1,7 +1,7 @@
 package describe
 
 import (
-	"fmt"
+	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,30 +73,24 @@ func (p *page) deployment(object *unstructured.Unstructured, events []core.Event
 	})(p, object, events)
 }
 
-func (p *page) job(object *unstructured.Unstructured, events []core.Event) error {
-	return decodeAnd(func(p *page, j *workload, events []core.Event) {
-		p.names(&j.ObjectMeta)
-		if j.Spec.Selector != nil {
-			p.line("Selector", "%s", metav1.FormatLabelSelector(j.Spec.Selector))
-		}
-		p.marks(&j.ObjectMeta)
-		p.controlledBy(&j.ObjectMeta)
-		p.line("Parallelism", "%d", ptr.Deref(j.Spec.Parallelism, 1))
-		completions := "<unset>"
-		if j.Spec.Completions != nil {
-			completions = fmt.Sprint(*j.Spec.Completions)
-		}
-		p.line("Completions", "%s", completions)
-		p.line("Completion Mode", "%s", j.Spec.CompletionMode)
-		p.line("Suspend", "%t", ptr.Deref(j.Spec.Suspend, false))
-		p.line("Backoff Limit", "%d", ptr.Deref(j.Spec.BackoffLimit, 6))
-		if j.Spec.TTLSecondsAfterFinished != nil {
-			p.line("TTL Seconds After Finished", "%d", *j.Spec.TTLSecondsAfterFinished)
-		}
-		p.jobTimes(j)
-		p.template(&j.Spec.Template)
-		p.events(events)
-	})(p, object, events)
+func (p *page) job(j *workload, events []core.Event) {
+	p.names(&j.ObjectMeta)
+	if j.Spec.Selector != nil {
+		p.line("Selector", "%s", metav1.FormatLabelSelector(j.Spec.Selector))
+	}
+	p.marks(&j.ObjectMeta)
+	p.controlledBy(&j.ObjectMeta)
+	p.line("Parallelism", "%d", ptr.Deref(j.Spec.Parallelism, 1))
+	p.line("Completions", "%s", formatNumber(j.Spec.Completions, ""))
+	p.line("Completion Mode", "%s", j.Spec.CompletionMode)
+	p.line("Suspend", "%t", ptr.Deref(j.Spec.Suspend, false))
+	p.line("Backoff Limit", "%d", ptr.Deref(j.Spec.BackoffLimit, 6))
+	if j.Spec.TTLSecondsAfterFinished != nil {
+		p.line("TTL Seconds After Finished", "%d", *j.Spec.TTLSecondsAfterFinished)
+	}
+	p.jobTimes(j)
+	p.template(&j.Spec.Template)
+	p.events(events)
 }
 
 func (p *page) jobTimes(j *workload) {
@@ -119,6 +113,6 @@ func (p *page) jobTimes(j *workload) {
 		p.line("Pods Statuses", "%d Active (%d Ready) / %d Succeeded / %d Failed", s.Active, *s.Ready, s.Succeeded, s.Failed)
 	}
 	if j.Spec.CompletionMode == "Indexed" {
-		p.line("Completed Indexes", "%s", orElse(s.CompletedIndexes, "<none>"))
+		p.line("Completed Indexes", "%s", cmp.Or(s.CompletedIndexes, "<none>"))
 	}
 }
