@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -197,7 +197,7 @@ func labelText(labels map[string]string) string {
 	for key, value := range labels {
 		pairs = append(pairs, key+"="+value)
 	}
-	sort.Strings(pairs)
+	slices.Sort(pairs)
 	return strings.Join(pairs, ",")
 }
 

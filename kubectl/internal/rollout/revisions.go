@@ -1,12 +1,14 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"reflect"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,7 +58,7 @@ func Keeper(kind string) (resource string, ok bool) {
 func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructured) ([]Revision, error) {
 	var all []Revision
 	for i := range kept {
-		if by := metav1.GetControllerOf(&kept[i]); by == nil || by.UID != owner.GetUID() {
+		if !metav1.IsControlledBy(&kept[i], owner) {
 			continue
 		}
 		read := fromControllerRevision
@@ -72,7 +74,7 @@ func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructure
 		}
 		all = append(all, revision)
 	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].Number < all[j].Number })
+	slices.SortStableFunc(all, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
 	return all, nil
 }
 
@@ -166,7 +168,7 @@ func Choose(kind, name string, revisions []Revision, to int64) (Revision, error)
 		if kind == "Deployment" {
 			return Revision{}, fmt.Errorf("no rollout history found for deployment %q", name)
 		}
-		return Revision{}, fmt.Errorf("no last revision to roll back to")
+		return Revision{}, errors.New("no last revision to roll back to")
 	}
 	return revisions[len(revisions)-2], nil
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -83,23 +84,15 @@ func deploymentStatus(object *unstructured.Unstructured, n integerReader, observ
 
 // deadlineExceeded tells whether the controller has given the rollout up.
 func deadlineExceeded(object *unstructured.Unstructured) bool {
-	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	if err != nil {
-		return false
-	}
-	for _, each := range conditions {
-		if condition, ok := each.(map[string]any); ok && condition["type"] == "Progressing" && condition["reason"] == "ProgressDeadlineExceeded" {
-			return true
-		}
-	}
-	return false
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(each any) bool {
+		condition, _ := each.(map[string]any)
+		return condition["type"] == "Progressing" && condition["reason"] == "ProgressDeadlineExceeded"
+	})
 }
 
 func strategy(object *unstructured.Unstructured) string {
-	kind, _, err := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type")
-	if err != nil {
-		return ""
-	}
+	kind, _, _ := unstructured.NestedString(object.Object, "spec", "updateStrategy", "type")
 	return kind
 }
 
