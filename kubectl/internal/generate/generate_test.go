@@ -14,13 +14,13 @@ import (
 
 func TestRunPod(t *testing.T) {
 	cases := []struct {
-		name   string
-		values Values
-		want   string // YAML of the pod
+		name    string
+		options PodOptions
+		want    string // YAML of the pod
 	}{
 		{
-			name:   "the least",
-			values: Values{"name": "web", "image": "nginx"},
+			name:    "the least",
+			options: PodOptions{Name: "web", Image: "nginx"},
 			want: `
 apiVersion: v1
 kind: Pod
@@ -33,13 +33,13 @@ status: {}`,
 		},
 		{
 			name: "everything",
-			values: Values{
-				"name": "job", "image": "localhost:5000/a/b@sha256:" + strings.Repeat("0", 64),
-				"image-pull-policy": "Never", "port": "80", "labels": []string{"a=b", "c=d"},
-				"annotations": []string{"note=x=y,z"}, "env": []string{"A=1", "B=x,y", "EMPTY="},
-				"args": []string{"sh", "-c", "true"}, "command": true, "stdin": true, "tty": true,
-				"restart": "OnFailure", "serviceaccount": "me", "privileged": true,
-				"requests": "cpu=100m,memory=1Gi", "limits": "cpu=1",
+			options: PodOptions{
+				Name: "job", Image: "localhost:5000/a/b@sha256:" + strings.Repeat("0", 64),
+				PullPolicy: "Never", Port: "80", Labels: []string{"a=b", "c=d"},
+				Annotations: []string{"note=x=y,z"}, Env: []string{"A=1", "B=x,y", "EMPTY="},
+				Args: []string{"sh", "-c", "true"}, Command: true, Stdin: true, TTY: true,
+				Restart: "OnFailure", ServiceAccount: "me", Privileged: true,
+				Requests: "cpu=100m,memory=1Gi", Limits: "cpu=1",
 			},
 			want: `
 apiVersion: v1
@@ -64,8 +64,8 @@ spec:
 status: {}`,
 		},
 		{
-			name:   "arguments, standard input left open",
-			values: Values{"name": "x", "image": "x", "args": []string{"a"}, "stdin": true, "leave-stdin-open": true, "restart": "Never"},
+			name:    "arguments, standard input left open",
+			options: PodOptions{Name: "x", Image: "x", Args: []string{"a"}, Stdin: true, LeaveStdinOpen: true, Restart: "Never"},
 			want: `
 apiVersion: v1
 kind: Pod
@@ -79,11 +79,7 @@ status: {}`,
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			g, err := Lookup(RunPodV1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			obj, err := Make(g, c.values)
+			obj, err := Pod(c.options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,27 +92,25 @@ status: {}`,
 
 func TestRunPodRefuses(t *testing.T) {
 	cases := []struct {
-		name   string
-		values Values
-		want   string
+		name    string
+		options PodOptions
+		want    string
 	}{
-		{"no image", Values{"name": "x"}, "parameter image is required"},
-		{"no name", Values{"name": "", "image": "x"}, "parameter name is required"},
-		{"unknown parameter", Values{"name": "x", "image": "x", "replicas": "3"}, "parameter replicas is unknown"},
-		{"wrong type", Values{"name": "x", "image": "x", "env": "A=1"}, "parameter env must not be a text"},
-		{"bad image", Values{"name": "x", "image": "UPPER:::"}, `invalid image name "UPPER:::": invalid reference format`},
-		{"upper case image", Values{"name": "x", "image": "Nginx"}, "must be lowercase"},
-		{"bad policy", Values{"name": "x", "image": "x", "image-pull-policy": "Sometimes"}, "invalid image pull policy: Sometimes"},
-		{"bad restart", Values{"name": "x", "image": "x", "restart": "Maybe"}, "invalid restart policy: Maybe"},
-		{"bad port", Values{"name": "x", "image": "x", "port": "70000"}, `invalid port "70000"`},
-		{"bad env", Values{"name": "x", "image": "x", "env": []string{"A"}}, `"A" is not NAME=VALUE`},
-		{"bad env name", Values{"name": "x", "image": "x", "env": []string{"=1"}}, `"=1" is not NAME=VALUE`},
-		{"bad label", Values{"name": "x", "image": "x", "labels": []string{"a b=c"}}, `invalid label key "a b"`},
-		{"bad request", Values{"name": "x", "image": "x", "requests": "cpu=much"}, `requests of cpu: "much"`},
+		{"no image", PodOptions{Name: "x"}, "--image is required"},
+		{"no name", PodOptions{Image: "x"}, "parameter name is required"},
+		{"bad image", PodOptions{Name: "x", Image: "UPPER:::"}, `invalid image name "UPPER:::": invalid reference format`},
+		{"upper case image", PodOptions{Name: "x", Image: "Nginx"}, "must be lowercase"},
+		{"bad policy", PodOptions{Name: "x", Image: "x", PullPolicy: "Sometimes"}, "invalid image pull policy: Sometimes"},
+		{"bad restart", PodOptions{Name: "x", Image: "x", Restart: "Maybe"}, "invalid restart policy: Maybe"},
+		{"bad port", PodOptions{Name: "x", Image: "x", Port: "70000"}, `invalid port "70000"`},
+		{"bad env", PodOptions{Name: "x", Image: "x", Env: []string{"A"}}, `"A" is not NAME=VALUE`},
+		{"bad env name", PodOptions{Name: "x", Image: "x", Env: []string{"=1"}}, `"=1" is not NAME=VALUE`},
+		{"bad label", PodOptions{Name: "x", Image: "x", Labels: []string{"a b=c"}}, `invalid label key "a b"`},
+		{"bad request", PodOptions{Name: "x", Image: "x", Requests: "cpu=much"}, `requests of cpu: "much"`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Make(runPod{}, c.values)
+			_, err := Pod(c.options)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
@@ -124,15 +118,15 @@ func TestRunPodRefuses(t *testing.T) {
 	}
 }
 
-func TestLookupOfRemovedGenerators(t *testing.T) {
+func TestRemovedGenerators(t *testing.T) {
 	for name, want := range map[string]string{
 		"deployment/apps.v1": "kind Deployment",
 		"job/v1":             "kind Job",
 		"run/v1":             "ReplicationController",
 		"nonsense":           "not found: there is run-pod/v1",
 	} {
-		if _, err := Lookup(name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Lookup(%q) = %v, want an error with %q", name, err, want)
+		if err := CheckGenerator(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("CheckGenerator(%q) = %v, want an error with %q", name, err, want)
 		}
 	}
 }

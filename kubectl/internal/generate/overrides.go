@@ -77,32 +77,26 @@ func applyOverride(object, kind any, overrides string, how OverrideType) ([]byte
 	if err != nil {
 		return nil, fmt.Errorf("encoding the generated object: %w", err)
 	}
-	switch how {
+	var patched []byte
+	switch isObject := bytes.HasPrefix(bytes.TrimSpace(patch), []byte("{")); how {
 	case OverrideJSON:
-		operations, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			return nil, fmt.Errorf("overrides: not a JSON patch, which is a list of operations: %w", err)
+		operations, notOne := jsonpatch.DecodePatch(patch)
+		if notOne != nil {
+			return nil, fmt.Errorf("overrides: not a JSON patch, which is a list of operations: %w", notOne)
 		}
-		patched, err := operations.Apply(original)
-		if err != nil {
-			return nil, fmt.Errorf("overrides: %w", err)
-		}
-		return patched, nil
+		patched, err = operations.Apply(original)
 	case OverrideMerge, OverrideStrategic, "":
-		if !bytes.HasPrefix(bytes.TrimSpace(patch), []byte("{")) {
+		switch {
+		case !isObject:
 			return nil, fmt.Errorf("overrides: a %s patch is an object", how)
+		case how == OverrideStrategic:
+			patched, err = strategicpatch.StrategicMergePatch(original, patch, kind)
+		default:
+			patched, err = jsonpatch.MergePatch(original, patch)
 		}
 	default:
 		return nil, fmt.Errorf("invalid override type %q: must be merge, json or strategic", how)
 	}
-	if how == OverrideStrategic {
-		patched, err := strategicpatch.StrategicMergePatch(original, patch, kind)
-		if err != nil {
-			return nil, fmt.Errorf("overrides: %w", err)
-		}
-		return patched, nil
-	}
-	patched, err := jsonpatch.MergePatch(original, patch)
 	if err != nil {
 		return nil, fmt.Errorf("overrides: %w", err)
 	}

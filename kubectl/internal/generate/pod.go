@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,58 +9,49 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/proto/core"
 )
 
-// runPod is run-pod/v1: a pod with one container.
-type runPod struct{}
-
-func (runPod) Parameters() []Parameter {
-	return []Parameter{
-		{Name: "name", Required: true},
-		{Name: "image", Required: true},
-		{Name: "image-pull-policy"},
-		{Name: "port"},
-		{Name: "labels", Kind: List},
-		{Name: "annotations", Kind: List},
-		{Name: "env", Kind: List},
-		{Name: "args", Kind: List},
-		{Name: "command", Kind: Flag},
-		{Name: "stdin", Kind: Flag},
-		{Name: "leave-stdin-open", Kind: Flag},
-		{Name: "tty", Kind: Flag},
-		{Name: "restart"},
-		{Name: "serviceaccount"},
-		{Name: "privileged", Kind: Flag},
-		{Name: "requests"},
-		{Name: "limits"},
-	}
+// PodOptions are the options of a pod with one container. Empty ones are left to the
+// server.
+type PodOptions struct {
+	Name, Image, PullPolicy, Port string
+	Restart, ServiceAccount       string
+	Requests, Limits              string   // NAME=AMOUNT, with commas between them
+	Labels, Annotations, Env      []string // KEY=VALUE each
+	Args                          []string
+	Command                       bool // Args begin with the program
+	Stdin, LeaveStdinOpen         bool // of one that is not left open, the first attach is the last
+	TTY, Privileged               bool
 }
 
-func (runPod) Generate(values Values) (runtime.Object, error) {
-	container, err := podContainer(values)
+// Pod makes a pod.
+func Pod(o PodOptions) (*core.Pod, error) {
+	if o.Name == "" {
+		return nil, errors.New("invalid parameters: parameter name is required")
+	}
+	container, err := podContainer(o)
 	if err != nil {
 		return nil, err
 	}
-	labels, err := podLabels(values)
+	labels, err := podLabels(o)
 	if err != nil {
 		return nil, err
 	}
-	annotations, err := Pairs("annotations", values.list("annotations"))
+	annotations, err := Pairs("annotations", o.Annotations)
 	if err != nil {
 		return nil, err
 	}
-	restart, err := RestartPolicy(values.text("restart"))
+	restart, err := RestartPolicy(o.Restart)
 	if err != nil {
 		return nil, err
 	}
 	return &core.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		TypeMeta: typeMeta("Pod"),
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        values.text("name"),
+			Name:        o.Name,
 			Labels:      labels,
 			Annotations: annotations,
 		},
@@ -67,60 +59,56 @@ func (runPod) Generate(values Values) (runtime.Object, error) {
 			Containers:         []core.Container{container},
 			DNSPolicy:          corev1.DNSClusterFirst,
 			RestartPolicy:      restart,
-			ServiceAccountName: values.text("serviceaccount"),
+			ServiceAccountName: o.ServiceAccount,
 		},
 	}, nil
 }
 
-func podContainer(values Values) (core.Container, error) {
+func podContainer(o PodOptions) (core.Container, error) {
 	container := core.Container{
-		Name:  values.text("name"),
-		Image: values.text("image"),
-		Stdin: values.flag("stdin"),
-		TTY:   values.flag("tty"),
+		Name:  o.Name,
+		Image: o.Image,
+		Stdin: o.Stdin,
+		TTY:   o.TTY,
 	}
-	container.StdinOnce = container.Stdin && !values.flag("leave-stdin-open")
+	container.StdinOnce = container.Stdin && !o.LeaveStdinOpen
 	if err := CheckImage(container.Image); err != nil {
 		return container, err
 	}
-	policy, err := PullPolicy(values.text("image-pull-policy"))
+	policy, err := PullPolicy(o.PullPolicy)
 	if err != nil {
 		return container, err
 	}
 	container.ImagePullPolicy = policy
-	if container.Env, err = environment(values.list("env")); err != nil {
+	if container.Env, err = environment(o.Env); err != nil {
 		return container, err
 	}
-	if container.Ports, err = ports(values.text("port")); err != nil {
+	if container.Ports, err = ports(o.Port); err != nil {
 		return container, err
 	}
-	if container.Resources.Requests, err = amounts("requests", values.text("requests")); err != nil {
+	if container.Resources.Requests, err = amounts("requests", o.Requests); err != nil {
 		return container, err
 	}
-	if container.Resources.Limits, err = amounts("limits", values.text("limits")); err != nil {
+	if container.Resources.Limits, err = amounts("limits", o.Limits); err != nil {
 		return container, err
 	}
-	if args := values.list("args"); len(args) > 0 {
-		if values.flag("command") {
-			container.Command = args
-		} else {
-			container.Args = args
-		}
+	if o.Command {
+		container.Command = o.Args
+	} else {
+		container.Args = o.Args
 	}
-	if values.flag("privileged") {
-		privileged := true
-		container.SecurityContext = &corev1.SecurityContext{Privileged: &privileged}
+	if o.Privileged {
+		container.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 	}
 	return container, nil
 }
 
 // podLabels are the given ones, or run=NAME, which identifies pods made by run.
-func podLabels(values Values) (map[string]string, error) {
-	given := values.list("labels")
-	if len(given) == 0 {
-		return map[string]string{"run": values.text("name")}, nil
+func podLabels(o PodOptions) (map[string]string, error) {
+	if len(o.Labels) == 0 {
+		return map[string]string{"run": o.Name}, nil
 	}
-	labels, err := Pairs("labels", given)
+	labels, err := Pairs("labels", o.Labels)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func Subjects(users, groups, accounts []string) ([]rbacv1.Subject, error) {
 	for _, account := range accounts {
 		namespace, name, ok := strings.Cut(account, ":")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, ":") {
-			return nil, fmt.Errorf("serviceaccount must be <namespace>:<name>")
+			return nil, errors.New("serviceaccount must be <namespace>:<name>")
 		}
 		all = append(all, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name})
 	}

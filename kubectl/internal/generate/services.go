@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,11 +19,7 @@ type ServicePort struct {
 }
 
 func (p ServicePort) content() fields {
-	target := intOrString(p.Target)
-	if p.Target == "" {
-		target = int64(p.Port)
-	}
-	out := fields{"port": int64(p.Port), "protocol": p.Protocol, "targetPort": target}
+	out := fields{"port": int64(p.Port), "protocol": p.Protocol, "targetPort": intOrString(cmp.Or(p.Target, fmt.Sprint(p.Port)))}
 	if p.Name != "" {
 		out["name"] = p.Name
 	}
@@ -41,10 +38,7 @@ func TCPPorts(settings []string) ([]ServicePort, error) {
 		if err != nil || port < 1 || port > 65535 {
 			return nil, fmt.Errorf("invalid port %q: must be a number from 1 to 65535", text)
 		}
-		if target == "" {
-			target = text
-		}
-		all = append(all, ServicePort{Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port), Target: target})
+		all = append(all, ServicePort{Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port), Target: cmp.Or(target, text)})
 	}
 	return all, nil
 }
@@ -115,7 +109,7 @@ func Ingress(name, class, defaultBackend string, rules, annotations []string) (*
 	if defaultBackend != "" {
 		service, port, ok := strings.Cut(defaultBackend, ":")
 		if !ok || service == "" || port == "" {
-			return nil, fmt.Errorf("default-backend should be in format servicename:serviceport")
+			return nil, errors.New("default-backend should be in format servicename:serviceport")
 		}
 		spec["defaultBackend"] = backend(service, port)
 	}

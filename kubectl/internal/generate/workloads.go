@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -132,10 +133,7 @@ func JobFrom(name string, cron *unstructured.Unstructured) (*unstructured.Unstru
 
 // CronJob makes a cron job.
 func CronJob(name, image, schedule, restart string, command []string) (*unstructured.Unstructured, error) {
-	if restart == "" {
-		restart = "OnFailure"
-	}
-	spec, err := jobSpec(name, image, command, restart)
+	spec, err := jobSpec(name, image, command, cmp.Or(restart, "OnFailure"))
 	if err != nil {
 		return nil, err
 	}

@@ -220,27 +220,20 @@ func (r *runOptions) create(ctx context.Context, pod *core.Pod) (core.Object, *c
 
 // pod generates the pod and lays the overrides over it.
 func (r *runOptions) pod(name string, args []string) (*core.Pod, error) {
-	generator, err := generate.Lookup(r.generatorName)
-	if err != nil {
+	if err := generate.CheckGenerator(r.generatorName); err != nil {
 		return nil, err
 	}
 	var labels []string
 	if r.labels != "" {
 		labels = strings.Split(r.labels, ",")
 	}
-	object, err := generate.Make(generator, generate.Values{
-		"name": name, "image": r.image, "image-pull-policy": r.imagePullPolicy, "port": r.port,
-		"labels": labels, "annotations": r.annotations, "env": r.env,
-		"args": args, "command": r.command, "restart": r.restart,
-		"stdin": r.stdin, "tty": r.tty, "leave-stdin-open": r.leaveStdinOpen,
-		"serviceaccount": r.serviceAccount, "privileged": r.privileged, "requests": r.requests, "limits": r.limits,
+	pod, err := generate.Pod(generate.PodOptions{
+		Name: name, Image: r.image, PullPolicy: r.imagePullPolicy, Port: r.port, Labels: labels, Annotations: r.annotations, Env: r.env,
+		Args: args, Command: r.command, Restart: r.restart, Stdin: r.stdin, TTY: r.tty, LeaveStdinOpen: r.leaveStdinOpen,
+		ServiceAccount: r.serviceAccount, Privileged: r.privileged, Requests: r.requests, Limits: r.limits,
 	})
 	if err != nil {
 		return nil, err
-	}
-	pod, ok := object.(*core.Pod)
-	if !ok {
-		return nil, fmt.Errorf("generator %q made a %T, not a pod", r.generatorName, object)
 	}
 	return generate.Override(pod, r.overrides, generate.OverrideType(r.overrideType))
 }
