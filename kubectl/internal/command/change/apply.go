@@ -219,7 +219,7 @@ func (a *applyOptions) apply(ctx context.Context, t lookup.Target) (*unstructure
 	if a.serverSide {
 		return a.applyServerSide(ctx, t)
 	}
-	if err := send.RememberApplied(t.Object); err != nil {
+	if err := threeway.Remember(t.Object); err != nil {
 		return nil, "", err
 	}
 	for attempt := 0; ; attempt++ {

@@ -99,7 +99,7 @@ func (d *deleteOptions) check(args []string) error {
 		d.ignoreNotFound = true
 	}
 	if len(args) == 1 && !d.FromFiles() && !d.All && d.Labels == "" && d.Fields == "" {
-		if _, isName := splitName(args[0]); !isName {
+		if !strings.Contains(args[0], "/") {
 			return lookup.ErrNoName
 		}
 	}
@@ -320,14 +320,4 @@ func (d *deleteOptions) waitGone(ctx context.Context, going []deletedObject) err
 		}
 	}
 	return nil
-}
-
-// splitName splits TYPE/NAME.
-func splitName(arg string) (name string, ok bool) {
-	for i := range arg {
-		if arg[i] == '/' {
-			return arg[i+1:], true
-		}
-	}
-	return "", false
 }

@@ -201,7 +201,7 @@ func causesOf(refused apierrors.APIStatus) []string {
 // save sends what the user changed of an object, and only that.
 func (e *editOptions) save(ctx context.Context, p editedObject, edited *unstructured.Unstructured) error {
 	if e.SaveConfig {
-		if err := send.RememberApplied(edited); err != nil {
+		if err := threeway.Remember(edited); err != nil {
 			return err
 		}
 	}
@@ -221,11 +221,7 @@ func (e *editOptions) save(ctx context.Context, p editedObject, edited *unstruct
 	if err != nil {
 		return err
 	}
-	more := []rest.Option{rest.Query("fieldValidation", validation)}
-	if e.Sub != "" {
-		more = append(more, rest.Sub(e.Sub))
-	}
-	changed, err := e.Patch(ctx, p.Target, kind, patch, more...)
+	changed, err := e.Patch(ctx, p.Target, kind, patch, rest.Query("fieldValidation", validation), rest.Sub(e.Sub))
 	if err != nil {
 		return err
 	}

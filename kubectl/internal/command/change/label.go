@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -172,7 +171,7 @@ func (m *labelOptions) applyTo(ctx context.Context, t lookup.Target, object *uns
 		if err := markLocally(object, m.field, change); err != nil {
 			return err
 		}
-		return m.print1(object)
+		return m.printMarks(object)
 	}
 	if m.local || m.DryRun == frame.DryRunClient {
 		if err := markLocally(object, m.field, change); err != nil {
@@ -245,7 +244,7 @@ func (m *labelOptions) checkOverwrite(have map[string]string, given labelChanges
 			already = append(already, fmt.Sprintf("'%s' already has a value (%s)", key, old))
 		}
 	}
-	sort.Strings(already)
+	slices.Sort(already)
 	if m.field == "annotations" && len(already) > 0 {
 		return fmt.Errorf("--overwrite is false but found the following declared annotation(s): %s", strings.Join(already, "; "))
 	}
@@ -256,7 +255,8 @@ func (m *labelOptions) checkOverwrite(have map[string]string, given labelChanges
 	return errors.Join(failed...)
 }
 
-func (m *labelOptions) print1(object *unstructured.Unstructured) error {
+// printMarks prints an object's labels or annotations, one a line.
+func (m *labelOptions) printMarks(object *unstructured.Unstructured) error {
 	have, _, err := unstructured.NestedStringMap(object.Object, "metadata", m.field)
 	if err != nil {
 		return fmt.Errorf("reading the %s: %w", m.field, err)

@@ -123,10 +123,6 @@ func (p *patchOptions) patch(ctx context.Context, t lookup.Target, kind types.Pa
 	if err != nil {
 		return err
 	}
-	var more []rest.Option
-	if p.subresource != "" {
-		more = append(more, rest.Sub(p.subresource))
-	}
 	var object *unstructured.Unstructured
 	if p.DryRun == frame.DryRunClient {
 		schema, err := p.PatchSchema(ctx, t.GVK())
@@ -136,7 +132,7 @@ func (p *patchOptions) patch(ctx context.Context, t lookup.Target, kind types.Pa
 		if object, err = threeway.Apply(schema, &before[0], body, kind); err != nil {
 			return err
 		}
-	} else if object, err = p.Patch(ctx, t, kind, body, more...); err != nil {
+	} else if object, err = p.Patch(ctx, t, kind, body, rest.Sub(p.subresource)); err != nil {
 		return err
 	} else if recorded, err := p.PatchCause(ctx, t); err != nil {
 		return err

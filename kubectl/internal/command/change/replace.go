@@ -93,7 +93,7 @@ func (r *replaceOptions) run(ctx context.Context) error {
 	for _, t := range targets {
 		object, operation := t.Object, "replaced"
 		if r.keepsConfig(t.Object) {
-			if err := send.RememberApplied(t.Object); err != nil {
+			if err := threeway.Remember(t.Object); err != nil {
 				return err
 			}
 		}
@@ -162,13 +162,9 @@ func (r *replaceOptions) replaceObject(ctx context.Context, t lookup.Target) (*u
 	if err != nil {
 		return nil, err
 	}
-	var sub []rest.Option
-	if r.subresource != "" {
-		sub = append(sub, rest.Sub(r.subresource))
-	}
 	if t.Object.GetResourceVersion() == "" { // many types, custom ones too, are only updated from a version
 		current := unstructured.Unstructured{}
-		if err := t.In(client).Get(ctx, t.ObjectName, &current, sub...); err == nil { // or else the PUT tells why not
+		if err := t.In(client).Get(ctx, t.ObjectName, &current, rest.Sub(r.subresource)); err == nil { // or else the PUT tells why not
 			t.Object.SetResourceVersion(current.GetResourceVersion())
 		}
 	}
@@ -176,10 +172,9 @@ func (r *replaceOptions) replaceObject(ctx context.Context, t lookup.Target) (*u
 	if err != nil {
 		return nil, err
 	}
-	options := append(sub,
-		rest.Query("fieldManager", r.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", r.DryRun.Query()))
 	var answer []byte
-	if err := t.In(client).Update(ctx, t.ObjectName, body, &answer, options...); err != nil {
+	if err := t.In(client).Update(ctx, t.ObjectName, body, &answer, rest.Sub(r.subresource),
+		rest.Query("fieldManager", r.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", r.DryRun.Query())); err != nil {
 		return nil, err
 	}
 	return lookup.Decode(answer)

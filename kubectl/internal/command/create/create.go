@@ -13,6 +13,7 @@ import (
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
+	"kctl/kubectl/internal/threeway"
 )
 
 // createOptions has the flags of `kctl create -f`.
@@ -88,7 +89,7 @@ func (k *createOptions) create(ctx context.Context, t lookup.Target) error {
 		return nil
 	}
 	if k.SaveConfig {
-		if err := send.RememberApplied(t.Object); err != nil {
+		if err := threeway.Remember(t.Object); err != nil {
 			return err
 		}
 	}

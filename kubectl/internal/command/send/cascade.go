@@ -48,6 +48,5 @@ func (c *Cascade) Settle(warn io.Writer) error {
 
 // Propagation is the API's word for a settled value.
 func (c Cascade) Propagation() *metav1.DeletionPropagation {
-	propagation := cascades[c]
-	return &propagation
+	return new(cascades[c])
 }

@@ -13,9 +13,6 @@ import (
 	"kctl/proto/core"
 )
 
-// RememberApplied writes what is applied into the annotation that later applies read.
-func RememberApplied(object *unstructured.Unstructured) error { return threeway.Remember(object) }
-
 // wrapCreate says what could not be created, in kubectl's words for kinds that
 // have a generator.
 func wrapCreate(err error, resource core.Resource) error {
@@ -79,5 +76,5 @@ func Remembering(object core.Object) (core.Object, error) {
 		return nil, fmt.Errorf("encoding the object: %w", err)
 	}
 	out := &unstructured.Unstructured{Object: content}
-	return out, RememberApplied(out)
+	return out, threeway.Remember(out)
 }
