@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,17 +190,15 @@ func (d *debugOptions) setCommand(container *corev1.Container) {
 
 // newContainer returns the container to debug with.
 func (d *debugOptions) newContainer() (corev1.Container, error) {
-	container := corev1.Container{Name: d.container, Image: d.image, Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile}
-	d.setCommand(&container)
 	policy, err := generate.PullPolicy(d.imagePullPolicy)
 	if err != nil {
-		return container, err
+		return corev1.Container{}, err
 	}
-	container.ImagePullPolicy = policy
-	container.Env = d.variables()
-	if container.Name == "" {
-		container.Name = "debugger-" + rand.String(5)
+	container := corev1.Container{
+		Name: cmp.Or(d.container, "debugger-"+rand.String(5)), Image: d.image, ImagePullPolicy: policy, Env: d.variables(),
+		Stdin: d.stdin, TTY: d.tty, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
+	d.setCommand(&container)
 	d.rights.applyTo(&container)
 	return container, nil
 }
@@ -312,19 +311,17 @@ func (d *debugOptions) attachOrShowLogs(ctx context.Context, pod *core.Pod, cont
 		if err := lookup.Typed(object, latest); err != nil {
 			return false, err
 		}
-		for _, list := range [][]core.ContainerStatus{latest.Status.InitContainerStatuses, latest.Status.ContainerStatuses, latest.Status.EphemeralContainerStatuses} {
-			for i := range list {
-				state := list[i].State
-				switch {
-				case list[i].Name != container:
-				case state.Running != nil:
-					return true, nil
-				case state.Terminated != nil:
-					ended = true
-					return true, nil
-				case state.Waiting != nil && (state.Waiting.Reason == "ErrImagePull" || state.Waiting.Reason == "InvalidImageName"):
-					d.Warn("container %s: %s: %s", container, state.Waiting.Reason, state.Waiting.Message)
-				}
+		for status := range core.AllContainerStatuses(&latest.Status) {
+			state := status.State
+			switch {
+			case status.Name != container:
+			case state.Running != nil:
+				return true, nil
+			case state.Terminated != nil:
+				ended = true
+				return true, nil
+			case state.Waiting != nil && (state.Waiting.Reason == "ErrImagePull" || state.Waiting.Reason == "InvalidImageName"):
+				d.Warn("container %s: %s: %s", container, state.Waiting.Reason, state.Waiting.Message)
 			}
 		}
 		return false, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -71,7 +72,7 @@ func (d *debugOptions) chosenProfile() (debugProfile, error) {
 			return s
 		}
 	}
-	yes, no := true, false
+
 	switch d.profile {
 	case "legacy":
 		p.onNode.namespaces, p.onNode.files = true, true
@@ -83,13 +84,13 @@ func (d *debugOptions) chosenProfile() (debugProfile, error) {
 		capable("NET_ADMIN", "NET_RAW")
 	case "sysadmin":
 		p.onNode.namespaces, p.onNode.files = true, true
-		p.grant = func(s *corev1.SecurityContext) *corev1.SecurityContext { s.Privileged = &yes; return s }
+		p.grant = func(s *corev1.SecurityContext) *corev1.SecurityContext { s.Privileged = new(true); return s }
 	case "baseline":
 		p.grant = func(*corev1.SecurityContext) *corev1.SecurityContext { return nil }
 	case "restricted":
 		p.grant = func(*corev1.SecurityContext) *corev1.SecurityContext {
 			return &corev1.SecurityContext{
-				RunAsNonRoot: &yes, AllowPrivilegeEscalation: &no,
+				RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
 				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			}
@@ -116,10 +117,10 @@ func (p debugProfile) applyTo(container *corev1.Container) {
 // pod's user is not root.
 func (d *debugOptions) warnUnprivileged(pod *core.Pod, container *corev1.Container) {
 	whole, own := pod.Spec.SecurityContext, container.SecurityContext
-	if own == nil || whole == nil || whole.RunAsUser == nil || *whole.RunAsUser == 0 || own.RunAsUser != nil && *own.RunAsUser == 0 {
+	if own == nil || whole == nil || ptr.Deref(whole.RunAsUser, 0) == 0 || ptr.Equal(own.RunAsUser, new(int64(0))) {
 		return
 	}
-	if own.Privileged != nil && *own.Privileged || own.Capabilities != nil && len(own.Capabilities.Add) > 0 {
+	if ptr.Deref(own.Privileged, false) || own.Capabilities != nil && len(own.Capabilities.Add) > 0 {
 		d.Warn(`Non-root user is configured for the entire target Pod, and some capabilities granted by debug profile may not work. ` +
 			`Please consider using "--custom" with a custom profile that specifies "securityContext.runAsUser: 0".`)
 	}

@@ -268,7 +268,7 @@ func startsAgain(pod *core.Pod, container string) bool {
 func showLog(ctx context.Context, c *frame.CLI, out io.Writer, pod *core.Pod, container string, follow bool) error {
 	there := *c
 	there.Out = out
-	log := &logsOptions{CLI: &there, container: container, tail: noTail, follow: follow}
+	log := &logsOptions{CLI: &there, tail: noTail, follow: follow}
 	return log.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
 }
 

@@ -2,10 +2,12 @@ package pods
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -249,14 +251,9 @@ const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
 // where there was a choice.
 func chooseContainer(says io.Writer, pod *core.Pod, named string) (string, error) {
 	names := ContainerNames(pod)
-	if named == "" {
-		named = pod.Annotations[defaultContainerAnnotation]
-	}
-	if named != "" {
-		for _, name := range names {
-			if name == named {
-				return name, nil
-			}
+	if named = cmp.Or(named, pod.Annotations[defaultContainerAnnotation]); named != "" {
+		if slices.Contains(names, named) {
+			return named, nil
 		}
 		return "", fmt.Errorf("container %s is not valid for pod %s out of: %s", named, pod.Name, strings.Join(labelledContainers(pod), ", "))
 	}
@@ -342,8 +339,7 @@ const longestLine = 64 << 10
 
 // CopyLog writes a container's whole log.
 func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string) error {
-	r := &logsOptions{CLI: c, tail: noTail}
-	return r.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
+	return showLog(ctx, c, c.Out, pod, container, false)
 }
 
 // copyLines writes whole lines, so that those of several containers don't mix, but for

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,12 +60,7 @@ func (r *runOptions) sayLeft(pod *core.Pod, last progress.View) {
 		pod.Name, last.Now(), r.Name, pod.Name, pod.Name)
 }
 
-func orUnknown(problem string) string {
-	if problem == "" {
-		return "no reason is known yet"
-	}
-	return problem
-}
+func orUnknown(problem string) string { return cmp.Or(problem, "no reason is known yet") }
 
 // untilStarted waits until the pod's containers run, or have already ended.
 func (r *runOptions) untilStarted(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
@@ -154,9 +150,9 @@ func (r *runOptions) watchPod(ctx context.Context, pod *core.Pod, news chan<- ob
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("metadata.name", pod.Name).String())}
 	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
-		latest, err := podFrom(change.Object)
-		if err != nil {
-			return err
+		latest := &core.Pod{}
+		if err := json.Unmarshal(change.Object, latest); err != nil {
+			return fmt.Errorf("decode pod: %w", err)
 		}
 		if change.Type == string(watch.Deleted) || latest.UID != pod.UID {
 			return fmt.Errorf("pod %q was deleted", pod.Name)
@@ -193,13 +189,4 @@ func sendObservation(ctx context.Context, news chan<- observation, o observation
 	case news <- o:
 		return nil
 	}
-}
-
-// podFrom decodes the pod of a watch event.
-func podFrom(data json.RawMessage) (*core.Pod, error) {
-	pod := &core.Pod{}
-	if err := json.Unmarshal(data, pod); err != nil {
-		return nil, fmt.Errorf("decode pod: %w", err)
-	}
-	return pod, nil
 }
