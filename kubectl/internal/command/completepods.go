@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -93,7 +92,7 @@ func serviceNow(ctx context.Context, c *frame.CLI, arg string) *corev1.Service {
 		return nil
 	}
 	service := &corev1.Service{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, service); err != nil {
+	if lookup.Typed(object, service) != nil {
 		return nil
 	}
 	return service

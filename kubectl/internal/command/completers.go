@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -251,6 +250,6 @@ func startingWith(names []string, typed string) []string {
 			found = append(found, name)
 		}
 	}
-	sort.Strings(found)
+	slices.Sort(found)
 	return found
 }

@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -38,10 +39,7 @@ func EventsAbout(ctx context.Context, c *frame.CLI, object *unstructured.Unstruc
 	if err != nil {
 		return nil, err
 	}
-	namespace := object.GetNamespace()
-	if namespace == "" {
-		namespace = core.NamespaceDefault
-	}
+	namespace := cmp.Or(object.GetNamespace(), core.NamespaceDefault)
 	selector := "involvedObject.name=" + object.GetName() + ",involvedObject.kind=" + object.GetKind()
 	if object.GetKind() != "Node" {
 		selector += ",involvedObject.uid=" + string(object.GetUID())

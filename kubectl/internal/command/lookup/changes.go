@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,9 +118,7 @@ func readWatch(stream *rest.Stream, version string, show func(rest.Event) error)
 		if event.Type == eventError {
 			return version, false, watchError(event.Object)
 		}
-		if v := versionOf(event.Object); v != "" {
-			version = v
-		}
+		version = cmp.Or(versionOf(event.Object), version)
 		if event.Type == eventBookmark {
 			continue
 		}

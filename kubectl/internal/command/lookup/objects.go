@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/discover"
@@ -104,12 +105,7 @@ func (s *Selection) AddChunkSize(fs *pflag.FlagSet) {
 }
 
 // Chunk is how many objects are asked for at once; all, where it is 0.
-func (s *Selection) Chunk() int64 {
-	if s.chunk == nil {
-		return ChunkSize
-	}
-	return *s.chunk
-}
+func (s *Selection) Chunk() int64 { return ptr.Deref(s.chunk, ChunkSize) }
 
 // CheckAll refuses --all beside a selector: which of them counts would be a guess.
 func (s *Selection) CheckAll() error {

@@ -111,19 +111,6 @@ func (d *describeOptions) describe(ctx context.Context, object *unstructured.Uns
 			return err
 		}
 		return describe.Namespace(d.Out, namespace, d.fetchRelated(ctx, object), now)
-	}
-	return d.describeGeneric(ctx, object)
-}
-
-func (d *describeOptions) describeGeneric(ctx context.Context, object *unstructured.Unstructured) error {
-	now := d.Clock.Now()
-	switch object.GetAPIVersion() + "/" + object.GetKind() {
-	case "v1/ConfigMap":
-		configMap := &core.ConfigMap{}
-		if err := lookup.Typed(object, configMap); err != nil {
-			return err
-		}
-		return describe.ConfigMap(d.Out, configMap, d.events(ctx, object), now)
 	case "v1/Secret":
 		secret := &core.Secret{}
 		if err := lookup.Typed(object, secret); err != nil {

@@ -1,11 +1,13 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,7 +34,7 @@ func (d *describeOptions) fetchRelated(ctx context.Context, object *unstructured
 	case "v1/PersistentVolumeClaim":
 		return describe.Around{Pods: d.usersOf(ctx, namespace, object.GetName())}
 	case "apps/v1/StatefulSet", "apps/v1/DaemonSet", "apps/v1/ReplicaSet", "v1/ReplicationController":
-		return describe.Around{Pods: d.podsOf(ctx, object)}
+		return describe.Around{Pods: decoded[core.Pod](d.owned(ctx, "pods", object))}
 	case "apps/v1/Deployment":
 		return describe.Around{ReplicaSets: d.replicaSetsOf(ctx, object)}
 	case "networking.k8s.io/v1/Ingress":
@@ -62,13 +64,18 @@ func (d *describeOptions) listRelated(ctx context.Context, kind, namespace strin
 	return found.Items
 }
 
-// relatedTo is related, decoded.
+// relatedTo is listRelated, decoded.
 func relatedTo[T any](ctx context.Context, d *describeOptions, kind, namespace string, options ...rest.Option) []T {
+	return decoded[T](d.listRelated(ctx, kind, namespace, options...))
+}
+
+// decoded are those of the objects that can be decoded.
+func decoded[T any](objects []unstructured.Unstructured) []T {
 	var all []T
-	for _, each := range d.listRelated(ctx, kind, namespace, options...) {
-		decoded := new(T)
-		if lookup.Typed(&each, decoded) == nil {
-			all = append(all, *decoded)
+	for i := range objects {
+		one := new(T)
+		if lookup.Typed(&objects[i], one) == nil {
+			all = append(all, *one)
 		}
 	}
 	return all
@@ -87,50 +94,26 @@ func (d *describeOptions) owned(ctx context.Context, kind string, owner *unstruc
 	if err != nil {
 		return nil
 	}
-	var all []unstructured.Unstructured
-	for _, each := range d.listRelated(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)) {
-		if by := metav1.GetControllerOf(&each); by != nil && by.UID == owner.GetUID() {
-			all = append(all, each)
-		}
-	}
-	return all
-}
-
-func (d *describeOptions) podsOf(ctx context.Context, owner *unstructured.Unstructured) []core.Pod {
-	var pods []core.Pod
-	for _, each := range d.owned(ctx, "pods", owner) {
-		pod := core.Pod{}
-		if lookup.Typed(&each, &pod) == nil {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(d.listRelated(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)), func(object unstructured.Unstructured) bool {
+		return !metav1.IsControlledBy(&object, owner)
+	})
 }
 
 func (d *describeOptions) replicaSetsOf(ctx context.Context, deployment *unstructured.Unstructured) []unstructured.Unstructured {
 	sets := d.owned(ctx, "replicasets.apps", deployment)
-	sort.SliceStable(sets, func(i, j int) bool {
-		a, b := sets[i].GetCreationTimestamp(), sets[j].GetCreationTimestamp()
-		if a.Equal(&b) {
-			return sets[i].GetName() < sets[j].GetName()
-		}
-		return a.Before(&b)
+	slices.SortFunc(sets, func(a, b unstructured.Unstructured) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
 	})
 	return sets
 }
 
 // usersOf are the pods that use a claim.
 func (d *describeOptions) usersOf(ctx context.Context, namespace, claim string) []core.Pod {
-	var users []core.Pod
-	for _, pod := range relatedTo[core.Pod](ctx, d, "pods", namespace) {
-		for _, volume := range pod.Spec.Volumes {
-			if volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim {
-				users = append(users, pod)
-				break
-			}
-		}
-	}
-	return users
+	return slices.DeleteFunc(relatedTo[core.Pod](ctx, d, "pods", namespace), func(pod core.Pod) bool {
+		return !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		})
+	})
 }
 
 // backends are the endpoints of each service that an ingress leads to.

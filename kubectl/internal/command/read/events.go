@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -164,9 +163,7 @@ func eventsOf(ctx context.Context, in rest.Resource, size int64, selector rest.O
 	if err != nil {
 		return nil, "", err
 	}
-	sort.SliceStable(found, func(i, j int) bool {
-		return describe.LastSeen(&found[i]).Before(describe.LastSeen(&found[j]))
-	})
+	slices.SortStableFunc(found, func(a, b core.Event) int { return describe.LastSeen(&a).Compare(describe.LastSeen(&b)) })
 	return found, revision, nil
 }
 

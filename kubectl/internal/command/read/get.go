@@ -36,7 +36,6 @@ type getOptions struct {
 	labelColumns     []string
 	sortBy           string
 	raw              frame.Raw
-	subresource      string
 	serverPrint      bool
 }
 
@@ -66,7 +65,7 @@ func newGet(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
 	g.AddChunkSize(fs)
 	fs.BoolVar(&g.serverPrint, "server-print", true, "If true, have the server return the appropriate table output. If false, the table has names and ages alone.")
-	fs.StringVar(&g.subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
+	fs.StringVar(&g.Sub, "subresource", "", "If specified, gets the subresource of the requested object.")
 	g.raw.Add(cmd, http.MethodGet, "request from")
 	return cmd
 }
@@ -95,10 +94,9 @@ func (g *getOptions) run(cmd *cobra.Command, args []string) error {
 	if unread != nil && (len(targets) == 0 || g.watch || g.watchOnly) {
 		return unread
 	}
-	if g.subresource != "" && slices.ContainsFunc(targets, func(t lookup.Target) bool { return t.ObjectName == "" }) {
+	if g.Sub != "" && slices.ContainsFunc(targets, func(t lookup.Target) bool { return t.ObjectName == "" }) {
 		return errors.New("subresource cannot be used when bulk resources are specified")
 	}
-	g.Sub = g.subresource
 	g.showKind = g.showKind || len(args) == 1 && args[0] == "all" // of whatever there is
 	switch {
 	case g.watch || g.watchOnly:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,12 +111,7 @@ func writeOne(object *resource.Resource, dir, namespace string) error {
 		return fmt.Errorf("encoding %s: %w", object.CurId(), err)
 	}
 	gvk := object.GetGvk()
-	var parts []string
-	for _, part := range []string{namespace, gvk.Group, gvk.Version, gvk.Kind, object.GetName()} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
+	parts := slices.DeleteFunc([]string{namespace, gvk.Group, gvk.Version, gvk.Kind, object.GetName()}, func(part string) bool { return part == "" })
 	name := strings.ToLower(strings.Join(parts, "_")) + ".yaml"
 	if filepath.Base(name) != name { // else somebody's kustomization could write anywhere
 		return fmt.Errorf("no file can be named after %s", object.CurId())

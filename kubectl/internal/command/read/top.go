@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -140,13 +141,12 @@ func (t *topOptions) fetchUsage(ctx context.Context, path, name string) ([]metri
 }
 
 func (t *topOptions) sort(all []metricsUsage) {
-	sort.SliceStable(all, func(i, j int) bool {
+	slices.SortStableFunc(all, func(a, b metricsUsage) int {
 		if t.sortBy == "" {
-			a, b := all[i].Metadata, all[j].Metadata
-			return a.Namespace < b.Namespace || a.Namespace == b.Namespace && a.Name < b.Name
+			return cmp.Or(strings.Compare(a.Metadata.Namespace, b.Metadata.Namespace), strings.Compare(a.Metadata.Name, b.Metadata.Name))
 		}
-		a, b := all[i].total(t.sortBy), all[j].total(t.sortBy)
-		return a.Cmp(b) > 0
+		most := b.total(t.sortBy)
+		return most.Cmp(a.total(t.sortBy))
 	})
 }
 
