@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,18 +68,19 @@ func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstru
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", t.ObjectName, err)
 	}
-	for i, each := range conditions {
-		condition, _ := each.(map[string]any)
-		switch condition["type"] {
-		case d.opposite:
-			return nil, fmt.Errorf("certificate signing request %q is already %s", t.ObjectName, d.opposite)
-		case d.condition:
-			if !d.force {
-				return object, nil
-			}
-			conditions = append(conditions[:i], conditions[i+1:]...)
+	is := func(kind string) func(any) bool {
+		return func(each any) bool {
+			condition, _ := each.(map[string]any)
+			return condition["type"] == kind
 		}
 	}
+	switch {
+	case slices.ContainsFunc(conditions, is(d.opposite)):
+		return nil, fmt.Errorf("certificate signing request %q is already %s", t.ObjectName, d.opposite)
+	case !d.force && slices.ContainsFunc(conditions, is(d.condition)):
+		return object, nil
+	}
+	conditions = slices.DeleteFunc(conditions, is(d.condition))
 	now := s.Clock.Now().UTC().Format(time.RFC3339)
 	conditions = append(conditions, map[string]any{
 		"type": d.condition, "status": "True", "reason": "Kubectl" + d.condition[:len(d.condition)-1],

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -206,17 +205,12 @@ func removes(unwanted, taint corev1.Taint) bool {
 
 // computeTaints returns the node's new taints, and the name of the operation.
 func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1.Taint, string, error) {
-	after := append([]corev1.Taint(nil), have...)
+	after := slices.Clone(have)
 	var added []corev1.Taint
 	var taken []string
 	overwritten := false
 	for _, wanted := range t.set {
-		at := -1
-		for i := range after {
-			if sameTaint(after[i], wanted) {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(after, func(there corev1.Taint) bool { return sameTaint(there, wanted) })
 		switch {
 		case at < 0:
 			added = append(added, wanted)
@@ -227,7 +221,7 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 		}
 	}
 	if len(taken) > 0 {
-		sort.Strings(taken)
+		slices.Sort(taken)
 		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node, strings.Join(taken, ", "))
 	}
 	after, err := t.without(append(added, after...))
@@ -246,12 +240,7 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 func (t *taintOptions) without(after []corev1.Taint) ([]corev1.Taint, error) {
 	var missing []error
 	for _, unwanted := range t.remove {
-		kept := after[:0:0]
-		for _, each := range after {
-			if !removes(unwanted, each) {
-				kept = append(kept, each)
-			}
-		}
+		kept := slices.DeleteFunc(slices.Clone(after), func(there corev1.Taint) bool { return removes(unwanted, there) })
 		if len(kept) == len(after) {
 			missing = append(missing, fmt.Errorf("taint %q not found", taintName(unwanted)))
 		}

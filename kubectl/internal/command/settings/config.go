@@ -3,7 +3,8 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -165,11 +166,9 @@ func newGetContexts(c *frame.CLI) *cobra.Command {
 func printContexts(c *frame.CLI, config *clientcmdapi.Config, names []string, noHeaders, nameOnly bool) error {
 	var missing []error
 	if len(names) == 0 {
-		for name := range config.Contexts {
-			names = append(names, name)
-		}
+		names = slices.Collect(maps.Keys(config.Contexts))
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	out := &printer.Columns{}
 	if !noHeaders && !nameOnly {
 		out.Add("CURRENT", "NAME", "CLUSTER", "AUTHINFO", "NAMESPACE")

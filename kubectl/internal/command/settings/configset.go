@@ -3,9 +3,10 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
@@ -256,10 +257,6 @@ func newConfigDelete(c *frame.CLI, what string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if what == "user" {
-				_, err = fmt.Fprintf(c.Out, "deleted user %s from %s\n", name, where)
-				return err
-			}
 			_, err = fmt.Fprintf(c.Out, "deleted %s %s from %s\n", what, name, where)
 			return err
 		},
@@ -274,20 +271,13 @@ func newConfigList(c *frame.CLI, verb, what, header string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var names []string
+			names := maps.Keys(config.Clusters)
 			if what == "users" {
-				for name := range config.AuthInfos {
-					names = append(names, name)
-				}
-			} else {
-				for name := range config.Clusters {
-					names = append(names, name)
-				}
+				names = maps.Keys(config.AuthInfos)
 			}
-			sort.Strings(names)
 			out := &printer.Columns{}
 			out.Add(header)
-			for _, name := range names {
+			for _, name := range slices.Sorted(names) {
 				out.Add(name)
 			}
 			return out.Flush(c.Out)

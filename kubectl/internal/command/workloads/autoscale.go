@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,11 +80,7 @@ func (a *autoscaleOptions) autoscale(ctx context.Context, t lookup.Target, objec
 	if !t.Has("scale") {
 		return fmt.Errorf("cannot autoscale a %s: the kind has no scale subresource", t.Kind)
 	}
-	name := a.name
-	if name == "" {
-		name = t.ObjectName
-	}
-	scaler, err := generate.Autoscaler(name, object, a.AutoscalerOptions)
+	scaler, err := generate.Autoscaler(cmp.Or(a.name, t.ObjectName), object, a.AutoscalerOptions)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,10 +94,7 @@ func (e *exposeOptions) service(t lookup.Target, object *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	name := e.name
-	if name == "" {
-		name = t.ObjectName[:min(len(t.ObjectName), validation.DNS1035LabelMaxLength)] // as long as a service's may be
-	}
+	name := cmp.Or(e.name, t.ObjectName[:min(len(t.ObjectName), validation.DNS1035LabelMaxLength)]) // as long as a service's may be
 	service, err := generate.Service(name, generate.ServiceOptions{
 		Type: e.serviceType, ClusterIP: e.clusterIP, ExternalName: e.externalName, Selector: selector, Labels: labels, Ports: ports,
 		ExternalIP: e.externalIP, BalancerIP: e.balancerIP, Affinity: e.affinity,
@@ -155,13 +153,7 @@ func (e *exposeOptions) ports(object *unstructured.Unstructured) ([]generate.Ser
 		if err != nil {
 			return nil, fmt.Errorf("invalid port %q: must be a number", text)
 		}
-		port := generate.ServicePort{Port: int32(number), Protocol: e.protocol, Target: e.targetPort}
-		if port.Protocol == "" {
-			port.Protocol = "TCP"
-			if named := protocols[text]; named != "" {
-				port.Protocol = named
-			}
-		}
+		port := generate.ServicePort{Port: int32(number), Protocol: cmp.Or(e.protocol, protocols[text], "TCP"), Target: e.targetPort}
 		if len(portNumbers) > 1 {
 			port.Name = fmt.Sprintf("port-%d", i+1)
 		}

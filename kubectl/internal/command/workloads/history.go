@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (r *rolloutOptions) printHistory(t lookup.Target, object *unstructured.Unst
 			}
 		}
 		if len(revisions) > 0 || r.Chosen() {
-			return fmt.Errorf("unable to find the specified revision")
+			return errors.New("unable to find the specified revision")
 		}
 		fmt.Fprintf(r.Out, "%s with revision #%d\n", name, chosen)
 	} else {
@@ -173,11 +174,7 @@ func (r *rolloutOptions) printRevisions(revisions []rollout.Revision) error {
 	out := &printer.Columns{Padding: 2} // as kubectl's
 	out.Add("REVISION", "CHANGE-CAUSE")
 	for _, revision := range revisions {
-		cause := revision.Cause
-		if cause == "" {
-			cause = "<none>"
-		}
-		out.Add(fmt.Sprint(revision.Number), cause)
+		out.Add(fmt.Sprint(revision.Number), cmp.Or(revision.Cause, "<none>"))
 	}
 	if err := out.Flush(r.Out); err != nil {
 		return err

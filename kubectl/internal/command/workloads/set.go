@@ -106,7 +106,7 @@ func (s *setOptions) updatePodSpecs(cmd *cobra.Command, args []string, operation
 	return s.onEach(cmd.Context(), args, one)
 }
 
-// onEach calls do for every object that the arguments mean, or, with --local,
+// onEach calls one for every object that the arguments mean, or, with --local,
 // the files.
 func (s *setOptions) onEach(ctx context.Context, args []string, one func(lookup.Target, *unstructured.Unstructured) error) error {
 	if err := s.CheckAll(); err != nil {

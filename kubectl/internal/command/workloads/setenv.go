@@ -24,12 +24,13 @@ import (
 // setEnvOptions has the flags of one `kctl set env`.
 type setEnvOptions struct {
 	setOptions
-	list, overwrite    bool
-	resolve            bool
-	from, prefix       string
-	keys, settings     []string
-	fromVariables      []corev1.EnvVar
-	variables, dropped []pair
+	list, overwrite bool
+	resolve         bool
+	from, prefix    string
+	keys, settings  []string
+	fromVariables   []corev1.EnvVar
+	variables       []pair
+	dropped         []string // names of variables
 }
 
 func newSetEnv(c *frame.CLI) *cobra.Command {
@@ -96,7 +97,7 @@ func (e *setEnvOptions) parseVariables(args []string) (objects []string, err err
 		}
 	}
 	for _, removed := range e.dropped {
-		if slices.ContainsFunc(e.variables, func(v pair) bool { return v.key == removed.key }) {
+		if slices.ContainsFunc(e.variables, func(v pair) bool { return v.key == removed }) {
 			return nil, errors.New("can not both modify and remove the same environment variable in the same command")
 		}
 	}
@@ -117,7 +118,7 @@ func (e *setEnvOptions) parseVariable(change string) error {
 	case !isVariable(change):
 		return fmt.Errorf("environment variables must be of the form key=value: %s", change)
 	case !isSet:
-		e.dropped = append(e.dropped, pair{key: strings.TrimSuffix(change, "-")})
+		e.dropped = append(e.dropped, strings.TrimSuffix(change, "-"))
 		return nil
 	}
 	if problems := validation.IsEnvVarName(key); len(problems) > 0 {
@@ -160,12 +161,9 @@ func (e *setEnvOptions) edit(object *unstructured.Unstructured, spec *corev1.Pod
 				refused = e.setVariable(container, variable)
 			}
 		}
-		for _, v := range e.dropped {
-			for i := range container.Env {
-				if container.Env[i].Name == v.key {
-					container.Env = append(container.Env[:i], container.Env[i+1:]...)
-					break
-				}
+		for _, name := range e.dropped {
+			if at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == name }); at >= 0 {
+				container.Env = slices.Delete(container.Env, at, at+1)
 			}
 		}
 	})

@@ -36,11 +36,11 @@ func (s *setOptions) replace(cmd *cobra.Command, args []string, operation string
 			return err
 		}
 		if s.local || s.DryRun == frame.DryRunClient {
-			var changed struct{ Content map[string]any }
-			if err := json.Unmarshal(fmt.Appendf(nil, `{"content":%s}`, patch), &changed); err != nil {
-				return fmt.Errorf("encoding the patch: %w", err)
+			var changed map[string]any
+			if err := json.Unmarshal(patch, &changed); err != nil {
+				return fmt.Errorf("decoding the patch: %w", err)
 			}
-			merge(object.Object, changed.Content)
+			merge(object.Object, changed)
 			return s.Print(&s.Printing, s.DryRun.Mark(operation), object)
 		}
 		changed, err := s.Patch(cmd.Context(), t, types.MergePatchType, patch)
