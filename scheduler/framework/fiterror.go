@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -92,7 +91,7 @@ func (e *FitError) Error() string {
 	for reason, count := range e.Reasons {
 		counted = append(counted, fmt.Sprintf("%d %s", count, reason))
 	}
-	sort.Strings(counted)
+	slices.Sort(counted)
 	if len(counted) > 0 {
 		message += " " + strings.Join(counted, ", ") + "."
 	}

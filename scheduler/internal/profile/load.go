@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
@@ -132,8 +133,8 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 	c := &Configuration{
 		Kubeconfig:     file.ClientConnection.Kubeconfig,
 		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
-		Profiling: file.EnableProfiling == nil || *file.EnableProfiling, DelayCache: file.DelayCacheUntilActive, Notes: notes(file),
-		ContentionProfiling: file.EnableContentionProfiling != nil && *file.EnableContentionProfiling,
+		Profiling: ptr.Deref(file.EnableProfiling, true), DelayCache: file.DelayCacheUntilActive, Notes: notes(file),
+		ContentionProfiling: ptr.Deref(file.EnableContentionProfiling, false),
 	}
 	if err := c.backoff(file); err != nil {
 		return nil, err

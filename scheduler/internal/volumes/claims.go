@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -64,8 +65,8 @@ func (v *Volumes) Claim(pod *core.Pod, volume *corev1.Volume) (*corev1.Persisten
 	return claim, nil
 }
 
-// Claims are those of pod.
-func (v *Volumes) Claims(pod *core.Pod) ([]*corev1.PersistentVolumeClaim, error) {
+// claimsOf are the claims of pod.
+func (v *Volumes) claimsOf(pod *core.Pod) ([]*corev1.PersistentVolumeClaim, error) {
 	var claims []*corev1.PersistentVolumeClaim
 	for i := range pod.Spec.Volumes {
 		claim, err := v.Claim(pod, &pod.Spec.Volumes[i])
@@ -85,7 +86,7 @@ func (v *Volumes) Of(ctx context.Context, pod *core.Pod, plugin string) ([]*core
 	if err := v.Ready(ctx); err != nil {
 		return nil, framework.AsError(err)
 	}
-	claims, err := v.Claims(pod)
+	claims, err := v.claimsOf(pod)
 	if err != nil {
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(plugin)
 	}
@@ -172,5 +173,5 @@ func (v *Volumes) Waits(claim *corev1.PersistentVolumeClaim) bool {
 		return false
 	}
 	class := v.Class(claim)
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return class != nil && ptr.Deref(class.VolumeBindingMode, "") == storagev1.VolumeBindingWaitForFirstConsumer
 }

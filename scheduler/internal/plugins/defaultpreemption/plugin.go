@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -114,7 +114,7 @@ func (p *Plugin) preempt(ctx context.Context, state *framework.CycleState, pod *
 
 // ineligible says why a pod may not, or need not, evict others.
 func (p *Plugin) ineligible(pod *framework.PodInfo, state *framework.CycleState, refused framework.Refused) string {
-	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
+	if ptr.Deref(pod.Pod.Spec.PreemptionPolicy, "") == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
 	}
 	nominated := p.services.Nominator.Of(pod.Pod.UID)
@@ -195,6 +195,6 @@ func (s *search) message() string {
 			counted = append(counted, fmt.Sprintf("%d %s", count, reason))
 		}
 	}
-	sort.Strings(counted)
+	slices.Sort(counted)
 	return fmt.Sprintf("0/%d nodes are available: %s.", all, strings.Join(counted, ", "))
 }

@@ -3,6 +3,7 @@ package interpodaffinity
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -83,10 +84,7 @@ func (*Plugin) NormalizeScore(_ context.Context, _ *framework.CycleState, _ *fra
 	if len(scores) == 0 {
 		return nil
 	}
-	least, most := scores[0], scores[0]
-	for _, s := range scores {
-		least, most = min(least, s), max(most, s)
-	}
+	least, most := slices.Min(scores), slices.Max(scores)
 	for i, s := range scores {
 		scores[i] = 0
 		if most > least {

@@ -3,6 +3,7 @@ package noderesources
 import (
 	"context"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,10 +37,8 @@ var skip = framework.NewStatus(framework.Skip)
 // PreScore skips pods that ask for none of the resources: they change no
 // node's balance.
 func (b *Balanced) PreScore(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
-	for _, w := range b.weights {
-		if pod.Requests.Get(w.Resource) > 0 {
-			return nil
-		}
+	if slices.ContainsFunc(b.weights, func(w Weight) bool { return pod.Requests.Get(w.Resource) > 0 }) {
+		return nil
 	}
 	return skip
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -133,17 +134,11 @@ func (p *Plugin) defaults(pod *core.Pod, action corev1.UnsatisfiableConstraintAc
 }
 
 func newConstraint(c *corev1.TopologySpreadConstraint, selector labels.Selector) constraint {
-	parsed := constraint{key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: 1, selector: selector, honorNodes: true}
-	if c.MinDomains != nil {
-		parsed.minDomains = int64(*c.MinDomains)
+	return constraint{
+		key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: int64(ptr.Deref(c.MinDomains, 1)), selector: selector,
+		honorNodes:  ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor,
+		honorTaints: ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor,
 	}
-	if c.NodeAffinityPolicy != nil {
-		parsed.honorNodes = *c.NodeAffinityPolicy == corev1.NodeInclusionPolicyHonor
-	}
-	if c.NodeTaintsPolicy != nil {
-		parsed.honorTaints = *c.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
-	}
-	return parsed
 }
 
 // counts reports whether the constraint's policies let node take part.
