@@ -25,7 +25,6 @@ import (
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
-	"kctl/proto/release"
 )
 
 // Config is everything that can be set. New gives the defaults.
@@ -259,7 +258,7 @@ func (c *Config) Validate() error {
 	for _, err := range tracingv1.ValidateTracingConfiguration(c.Tracing, nil, nil) {
 		add("tracing: %w", err)
 	}
-	if err := release.CheckGates(c.FeatureGates, Gates); err != nil {
+	if err := checkGates(c.FeatureGates); err != nil {
 		add("%w", err)
 	}
 	c.validateServing(add)

@@ -2,27 +2,48 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/cpuset"
+
+	"kctl/proto/release"
 )
 
 // Gates are those of upstream's feature gates whose features this kubelet
 // always has, or never, unlike upstream's defaults.
 var Gates = map[string]bool{
 	"EventedPLEG": true, "PodAndContainerStatsFromCRI": true,
+	"AtomicWriteVolumeUserFields": true, "ContainerStopSignals": true, "EmptyDirVolumeMode": true,
+	"PodLogsQuerySplitStreams": true, "TaintTolerationComparisonOperators": true,
 
-	"MemoryQoS": false, "PodsAPI": false,
-	"KubeletServiceAccountTokenForCredentialProviders": false,
-	"ExtendWebSocketsToKubelet":                        false,
-	"ResourceHealthStatus":                             false, "ResourceHealthStatusMessage": false,
+	"MemoryQoS": false, "PodsAPI": false, "ExtendWebSocketsToKubelet": false,
+	"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
 	"DynamicResourceAllocation": false, "NodeSwap": false,
 	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false,
+}
+
+// byField are the gates of features that are there for pods and requests with a field of theirs.
+// Whether the API has these fields is for its server's gates to say, so that these make no
+// difference here, however they are set.
+var byField = []string{
+	"AtomicWriteVolumeUserFields", "ContainerStopSignals", "EmptyDirVolumeMode", "PodLogsQuerySplitStreams", "TaintTolerationComparisonOperators",
+}
+
+// checkGates refuses feature gates that would have to change what this kubelet does.
+func checkGates(gates map[string]string) error {
+	gates = maps.Clone(gates)
+	maps.DeleteFunc(gates, func(name, value string) bool {
+		_, err := strconv.ParseBool(value)
+		return err == nil && slices.Contains(byField, name)
+	})
+	return release.CheckGates(gates, Gates)
 }
 
 // PullsAtOnce is how many images are pulled at one time; zero for the default.

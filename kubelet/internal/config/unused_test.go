@@ -67,6 +67,24 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	}
 }
 
+// Gates of what pods ask for by fields may be as the API server's are; so may those of what is there.
+func TestGatesOfFields(t *testing.T) {
+	for _, gates := range []string{
+		"ContainerStopSignals=true", "ContainerStopSignals=false", "EmptyDirVolumeMode=true,AtomicWriteVolumeUserFields=true",
+		"PodLogsQuerySplitStreams=true", "TaintTolerationComparisonOperators=true", "KubeletServiceAccountTokenForCredentialProviders=true",
+		"NodeLogQuery=true", "CustomCPUCFSQuotaPeriod=true",
+	} {
+		if _, err := load(t, "", "--kubeconfig=/k", "--feature-gates="+gates); err != nil {
+			t.Errorf("%s: %v", gates, err)
+		}
+	}
+	for _, gates := range []string{"ContainerStopSignals=yes", "GRPCContainerProbeTLS=true", "MemoryQoS=true", "NodeLogQuery=false"} {
+		if _, err := load(t, "", "--kubeconfig=/k", "--feature-gates="+gates); err == nil {
+			t.Errorf("%s was taken", gates)
+		}
+	}
+}
+
 // What upstream's kubelet 1.37 shows at /configz when it was given only a
 // kubeconfig.
 const upstreamsDefaults = header + `
