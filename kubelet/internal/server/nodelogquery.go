@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -149,7 +150,7 @@ func (s *Server) queryNodeLogs(c *gin.Context) (answered bool) {
 	case q == nil:
 		return false
 	case strings.Trim(c.Param("file"), "/") != "":
-		s.refuse(c, http.StatusNotAcceptable, fmt.Errorf("path not allowed in query mode"))
+		s.refuse(c, http.StatusNotAcceptable, errors.New("path not allowed in query mode"))
 		return true
 	}
 	if errs := q.check(); len(errs) > 0 {
