@@ -193,7 +193,7 @@ func (s *Schema) number(path *field.Path, value any, v float64) (errs field.Erro
 	}
 	if p.MultipleOf != nil && *p.MultipleOf > 0 {
 		inRange("MultipleOf value", *p.MultipleOf)
-		if times := v / *p.MultipleOf; times != math.Trunc(times) {
+		if !isMultiple(value, v, *p.MultipleOf) {
 			invalid("a multiple of", *p.MultipleOf)
 		}
 	}
@@ -361,3 +361,14 @@ func enumTexts(values []any) []string {
 }
 
 func lower(text string) string { return strings.ToLower(text) }
+
+// isMultiple reports whether a number is a multiple of another, as upstream does:
+// whole numbers exactly, others up to what their binary form loses (0.3 and 0.1).
+func isMultiple(value any, v, of float64) bool {
+	if whole, ok := value.(int64); ok && of == math.Trunc(of) && of < 1<<53 {
+		return whole%int64(of) == 0
+	}
+	times := v / of
+	nearest := math.Round(times)
+	return times == nearest || math.Abs(times-nearest) < 1e-9*math.Abs(nearest)
+}
