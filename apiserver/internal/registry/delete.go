@@ -34,7 +34,7 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 	if o == nil {
 		o = &metav1.DeleteOptions{}
 	}
-	if o.GracePeriodSeconds != nil && *o.GracePeriodSeconds < 0 {
+	if ptr.Deref(o.GracePeriodSeconds, 0) < 0 {
 		o.GracePeriodSeconds = new(int64(1))
 	}
 	if ptr.Deref(o.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {

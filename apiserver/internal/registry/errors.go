@@ -38,7 +38,7 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 		return apierrors.NewNotFound(s.groupResource(), name)
 	case errors.Is(err, storage.ErrExists):
 		return apierrors.NewAlreadyExists(s.groupResource(), name)
-	case errors.Is(err, storage.ErrConflict):
+	case errors.Is(err, storage.ErrConflict), errors.Is(err, errStale):
 		return s.conflict(name)
 	case errors.As(err, &future):
 		return resourceVersionTooLarge(future.Wanted, future.Current)

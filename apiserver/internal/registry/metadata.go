@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -107,13 +108,11 @@ func (s *Store[T]) updateGeneration(obj, old T) {
 	if !s.strategy.HasGeneration {
 		return
 	}
-	if s.strategy.DesiredState != nil {
-		if !apiequality.Semantic.DeepEqual(s.strategy.DesiredState(obj), s.strategy.DesiredState(old)) {
-			obj.SetGeneration(old.GetGeneration() + 1)
-		}
-		return
+	state := s.strategy.DesiredState
+	if state == nil {
+		state = func(obj T) any { return desired(obj) }
 	}
-	if !apiequality.Semantic.DeepEqual(desired(obj), desired(old)) {
+	if !apiequality.Semantic.DeepEqual(state(obj), state(old)) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 }
@@ -163,9 +162,8 @@ func (s *Store[T]) validateChange(ctx context.Context, way UpdateStrategy[T], ob
 // isRemovable reports whether nothing keeps an object any longer whose deletion
 // was requested.
 func (s *Store[T]) isRemovable(obj T) bool {
-	grace := obj.GetDeletionGracePeriodSeconds()
 	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 &&
-		(grace == nil || *grace == 0) && !s.isHeld(obj)
+		ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0 && !s.isHeld(obj)
 }
 
 func (s *Store[T]) isHeld(obj T) bool { return s.strategy.Held != nil && s.strategy.Held(obj) }

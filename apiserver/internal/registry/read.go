@@ -184,7 +184,7 @@ func UnknownField(name string) error {
 func (s *Store[T]) selection(namespace string, o ListOptions) (cache.Selection, error) {
 	if o.Fields != nil {
 		for _, r := range o.Fields.Requirements() {
-			if !s.selectable[r.Field] {
+			if !s.selectable.Has(r.Field) {
 				return cache.Selection{}, s.fieldNotSelectable(r.Field)
 			}
 		}

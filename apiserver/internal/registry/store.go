@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/managedfields"
@@ -46,9 +48,7 @@ type Options struct {
 
 // Complete fills in defaults.
 func (o Options) Complete() Options {
-	if o.Prefix == "" {
-		o.Prefix = "/registry"
-	}
+	o.Prefix = cmp.Or(o.Prefix, "/registry")
 	return o
 }
 
@@ -69,7 +69,7 @@ type Store[T core.Object] struct {
 	logger   *zap.Logger
 	prefix   string // of the keys, with a slash at the end
 	// selectable are the field names that selectors may use.
-	selectable  map[string]bool
+	selectable  sets.Set[string]
 	tracker     *managedfields.Tracker
 	conversions Conversions
 }
@@ -80,9 +80,7 @@ var _ Resource = (*Store[*core.Pod])(nil)
 func NewStore[T core.Object](strategy Strategy[T], o Options) *Store[T] {
 	o = o.Complete()
 	o.Storage = measured.Of(strategy.Resource.GVR().GroupResource(), o.Storage)
-	if strategy.StoragePrefix == "" {
-		strategy.StoragePrefix = strategy.Resource.Name
-	}
+	strategy.StoragePrefix = cmp.Or(strategy.StoragePrefix, strategy.Resource.Name)
 	if strategy.New == nil {
 		object := reflect.TypeFor[T]().Elem()
 		strategy.New = func() T { return reflect.New(object).Interface().(T) }
@@ -138,15 +136,13 @@ func (s *Store[T]) WithStrategy(strategy Strategy[T]) *Store[T] {
 }
 
 // selectableOf are the fields by which objects can be selected.
-func selectableOf[T core.Object](strategy *Strategy[T]) map[string]bool {
-	names := map[string]bool{"metadata.name": true}
+func selectableOf[T core.Object](strategy *Strategy[T]) sets.Set[string] {
+	names := sets.New("metadata.name")
 	if strategy.Resource.Namespaced || strategy.Fields == nil && strategy.Encoding == nil {
-		names["metadata.namespace"] = true
+		names.Insert("metadata.namespace")
 	}
 	if strategy.Fields != nil {
-		for name := range strategy.Fields(strategy.New()) {
-			names[name] = true
-		}
+		names = names.Union(sets.KeySet(strategy.Fields(strategy.New())))
 	}
 	return names
 }

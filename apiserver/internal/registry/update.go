@@ -104,8 +104,6 @@ func (u *update[T]) run(ctx context.Context) (Encoded, error) {
 		case errors.Is(err, storage.ErrConflict):
 			// try has already loaded the present state.
 			continue
-		case u.fresh && errors.Is(err, errStale):
-			return Encoded{}, u.store.conflict(u.name)
 		case u.fresh, errors.Is(err, storage.ErrUnavailable): // whether a write without an answer happened is unknown
 			return Encoded{}, err
 		}
@@ -114,9 +112,6 @@ func (u *update[T]) run(ctx context.Context) (Encoded, error) {
 			return Encoded{}, readErr
 		}
 		if !changed {
-			if errors.Is(err, errStale) {
-				return Encoded{}, u.store.conflict(u.name)
-			}
 			return Encoded{}, err
 		}
 	}
@@ -160,8 +155,10 @@ func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	stored, err := u.store.storage.Update(ctx, u.key, u.base.Revision, value, u.store.ttl(obj))
 	if err != nil {
 		u.store.cache.Unexpect(u.key)
+		u.takeConflicting(stored, err)
+		return Encoded{}, err
 	}
-	return u.afterWrite(stored, err)
+	return encoded(stored), nil
 }
 
 // encode returns obj as it shall be stored. Repeating an earlier write is no
@@ -348,18 +345,10 @@ func (u *update[T]) remove(ctx context.Context, value []byte) (Encoded, error) {
 	}
 	gone, err := u.store.storage.Delete(ctx, u.key, u.base.Revision)
 	if err != nil {
-		return u.afterWrite(gone, err)
-	}
-	return withRevision(value, gone.Revision)
-}
-
-// afterWrite handles the answer to a guarded write.
-func (u *update[T]) afterWrite(object storage.Object, err error) (Encoded, error) {
-	if err != nil {
-		u.takeConflicting(object, err)
+		u.takeConflicting(gone, err)
 		return Encoded{}, err
 	}
-	return encoded(object), nil
+	return withRevision(value, gone.Revision)
 }
 
 func withRevision(value []byte, revision int64) (Encoded, error) {
