@@ -171,9 +171,9 @@ func (v *convertedStore) renameEncoded(value []byte) (renamed []byte, ok bool) {
 // another, because a decoded object takes many times its size.
 func (v *convertedStore) renameEach(items []registry.Encoded) error {
 	for i := range items {
-		o, err := v.decode(items[i])
+		o, err := v.converter.decodeStored(items[i].JSON)
 		if err != nil {
-			return err
+			return apierrors.NewInternalError(err)
 		}
 		v.version.rename(o)
 		if items[i], err = encoded(o, items[i].Revision); err != nil {
@@ -188,8 +188,8 @@ func (v *convertedStore) convertTogether(ctx context.Context, items []registry.E
 	objects := make([]*object, len(items))
 	var err error
 	for i, item := range items {
-		if objects[i], err = v.decode(item); err != nil {
-			return err
+		if objects[i], err = v.converter.decodeStored(item.JSON); err != nil {
+			return apierrors.NewInternalError(err)
 		}
 	}
 	converted, err := v.converter.convertAll(ctx, v.version, objects)
@@ -202,18 +202,6 @@ func (v *convertedStore) convertTogether(ctx context.Context, items []registry.E
 		}
 	}
 	return nil
-}
-
-// decode reads an object as one of the version in which it is stored.
-func (v *convertedStore) decode(item registry.Encoded) (*object, error) {
-	o, err := unmarshal(item.JSON)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	if from := v.converter.versionOf(o); from != nil {
-		from.normalize(o)
-	}
-	return o, nil
 }
 
 func encoded(o *object, revision int64) (registry.Encoded, error) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
@@ -95,7 +95,7 @@ func deprecation(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersi
 	}
 	best := v.Name
 	for _, other := range d.Spec.Versions {
-		if other.Served && !other.Deprecated && compareVersions(other.Name, best) > 0 {
+		if other.Served && !other.Deprecated && apimachineryversion.CompareKubeAwareVersionStrings(other.Name, best) > 0 {
 			best = other.Name
 		}
 	}
@@ -138,10 +138,6 @@ func (e *entry) storageVersion() string {
 		}
 	}
 	return ""
-}
-
-func (e *entry) gvr(version string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: e.group, Version: version, Resource: e.names.Plural}
 }
 
 func sameNames(a, b *apiextensionsv1.CustomResourceDefinitionNames) bool {

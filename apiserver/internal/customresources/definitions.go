@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	apimachineryversion "k8s.io/apimachinery/pkg/version"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
@@ -117,7 +119,7 @@ func (d *Definitions) snapshot() *snapshot {
 		s.entries[e.name] = e
 		for _, v := range e.versions {
 			if v.served && e.established {
-				s.served[e.gvr(v.name)] = e
+				s.served[e.resource(v.name).GVR()] = e
 			}
 		}
 	}
@@ -196,11 +198,11 @@ func (d *Definitions) CacheStats(yield func(core.Resource, cache.Stats) bool) {
 
 // GroupVersions are those in which anything is served, in no particular order.
 func (d *Definitions) GroupVersions() []schema.GroupVersion {
-	seen := map[schema.GroupVersion]bool{}
+	found := sets.Set[schema.GroupVersion]{}
 	for gvr := range d.snapshot().served {
-		seen[gvr.GroupVersion()] = true
+		found.Insert(gvr.GroupVersion())
 	}
-	return slices.Collect(maps.Keys(seen))
+	return found.UnsortedList()
 }
 
 // Changed is a number that changes with what is served.
@@ -232,7 +234,7 @@ func (d *Definitions) Infos() []Info {
 		}})
 	}
 	slices.SortFunc(out, func(a, b Info) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), compareVersions(b.Version, a.Version), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Group, b.Group), apimachineryversion.CompareKubeAwareVersionStrings(b.Version, a.Version), strings.Compare(a.Name, b.Name))
 	})
 	return out
 }

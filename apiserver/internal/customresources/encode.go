@@ -91,8 +91,8 @@ func unmarshal(value []byte) (*object, error) {
 	return &object{Object: content}, nil
 }
 
-// decode reads a stored object of any version as one of f's.
-func (c *converter) decode(f *compiledVersion, value []byte) (*object, error) {
+// decodeStored reads an object as one of the version in which it is stored.
+func (c *converter) decodeStored(value []byte) (*object, error) {
 	o, err := unmarshal(value)
 	if err != nil {
 		return nil, err
@@ -100,8 +100,14 @@ func (c *converter) decode(f *compiledVersion, value []byte) (*object, error) {
 	if from := c.versionOf(o); from != nil {
 		from.normalize(o)
 	}
-	if o.GetAPIVersion() == f.apiVersion() {
-		return o, nil
+	return o, nil
+}
+
+// decode reads a stored object of any version as one of f's.
+func (c *converter) decode(f *compiledVersion, value []byte) (*object, error) {
+	o, err := c.decodeStored(value)
+	if err != nil || o.GetAPIVersion() == f.apiVersion() {
+		return o, err
 	}
 	return c.convert(c.ctx, f, o)
 }

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/rules"
@@ -102,7 +101,7 @@ func (s *instanceStore) build(e *entry) error {
 		s.resources[name] = served
 	}
 	c.linkFields(s.resources)
-	s.runCache()
+	s.definitions.start(func() { _ = s.base.Run(s.ctx) }) // ends with its context, and with nothing else
 	s.built.Store(true)
 	return nil
 }
@@ -113,11 +112,6 @@ func (s *instanceStore) measure(namespace string, mostObjects, mostBytes int) (o
 		return 0, 0
 	}
 	return s.base.Measure(namespace, mostObjects, mostBytes)
-}
-
-// runCache keeps the cache in step until the definition ends.
-func (s *instanceStore) runCache() {
-	s.definitions.start(func() { _ = s.base.Run(s.ctx) }) // ends with its context, and with nothing else
 }
 
 func compileVersion(d *definition, v *apiextensionsv1.CustomResourceDefinitionVersion) (*compiledVersion, error) {

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/mergeschema"
@@ -75,7 +76,7 @@ var text = &mergeschema.Schema{Type: "string"}
 // fields (preserve) they may be anywhere, whatever is pruned afterwards.
 func valueSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
 	props := s.Props()
-	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
+	preserve = preserve || ptr.Deref(props.XPreserveUnknownFields, false)
 	switch {
 	case props.Type == "object":
 		out := objectSchema(s, preserve, props.XEmbeddedResource)
@@ -101,7 +102,7 @@ func valueSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
 func objectSchema(s *structural.Schema, preserve, whole bool) *mergeschema.Schema {
 	out := &mergeschema.Schema{Kind: mergeschema.Map}
 	props := s.Props()
-	preserve = preserve || props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields
+	preserve = preserve || ptr.Deref(props.XPreserveUnknownFields, false)
 	if all := s.Properties(); len(all) > 0 {
 		out.Kind, out.Fields = mergeschema.Struct, make(map[string]*mergeschema.Schema, len(all))
 		for name, property := range all {
@@ -117,7 +118,7 @@ func objectSchema(s *structural.Schema, preserve, whole bool) *mergeschema.Schem
 	case out.Kind == mergeschema.Map:
 		out.Kind = mergeschema.Struct // of nothing
 	}
-	if props.XMapType != nil && *props.XMapType == "atomic" {
+	if ptr.Deref(props.XMapType, "") == "atomic" {
 		out.Kind = mergeschema.AtomicMap
 	}
 	return out
@@ -130,10 +131,7 @@ func listSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
 		out.Element = valueSchema(items, preserve)
 	}
 	props := s.Props()
-	if props.XListType == nil {
-		return out
-	}
-	switch *props.XListType {
+	switch ptr.Deref(props.XListType, "") {
 	case "set":
 		out.Kind = mergeschema.ListSet
 	case "map":

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/apiserver/internal/resources/customresourcedefinition"
 )
@@ -50,22 +51,19 @@ func hasValidCABundle(c *apiextensionsv1.CustomResourceConversion) bool {
 // acceptNames are the requested names that no other definition in the group
 // has; for a name that is taken, the earlier one stays.
 func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames) (apiextensionsv1.CustomResourceDefinitionNames, condition) {
-	taken, kinds := map[string]bool{}, map[string]bool{}
+	taken, kinds := sets.Set[string]{}, sets.Set[string]{}
 	for i := range others {
 		o := &others[i]
-		taken[o.Plural], taken[o.Singular] = true, true
-		for _, short := range o.ShortNames {
-			taken[short] = true
-		}
-		kinds[o.Kind], kinds[o.ListKind] = true, true
+		taken.Insert(o.Plural, o.Singular).Insert(o.ShortNames...)
+		kinds.Insert(o.Kind, o.ListKind)
 	}
-	delete(taken, "")
-	delete(kinds, "")
+	taken.Delete("")
+	kinds.Delete("")
 	wanted := &d.Spec.Names
 	accepted := d.Status.AcceptedNames
 	result := condition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found"}
-	try := func(name string, among map[string]bool, into *string, reason string) {
-		if among[name] {
+	try := func(name string, among sets.Set[string], into *string, reason string) {
+		if among.Has(name) {
 			result.Status, result.Reason, result.Message = apiextensionsv1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", name)
 			return
 		}
@@ -75,7 +73,7 @@ func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitio
 	try(wanted.Singular, taken, &accepted.Singular, "SingularConflict")
 	var short []string
 	for _, name := range wanted.ShortNames {
-		if taken[name] {
+		if taken.Has(name) {
 			short = append(short, fmt.Sprintf("%q is already in use", name))
 		}
 	}

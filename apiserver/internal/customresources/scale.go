@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"kctl/apiserver/internal/managedfields"
@@ -32,8 +33,8 @@ func newScalePaths(s *apiextensionsv1.CustomResourceSubresourceScale) *scalePath
 		specPath: s.SpecReplicasPath, spec: stepsOf(s.SpecReplicasPath),
 		statusPath: s.StatusReplicasPath, status: stepsOf(s.StatusReplicasPath),
 	}
-	if s.LabelSelectorPath != nil && *s.LabelSelectorPath != "" {
-		p.selectorPath, p.selector = *s.LabelSelectorPath, stepsOf(*s.LabelSelectorPath)
+	if path := ptr.Deref(s.LabelSelectorPath, ""); path != "" {
+		p.selectorPath, p.selector = path, stepsOf(path)
 	}
 	return p
 }

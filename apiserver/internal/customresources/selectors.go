@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
@@ -79,7 +80,7 @@ type selectedSet struct {
 func (v *convertedStore) newSelectedSet(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*selectedSet, registry.ListOptions, error) {
 	s := &selectedSet{view: v, own: own, seen: map[string][]byte{}}
 	unversioned := o.ResourceVersion == "" || o.ResourceVersion == "0"
-	if o.SendInitialEvents != nil && *o.SendInitialEvents || o.SendInitialEvents == nil && unversioned {
+	if ptr.Deref(o.SendInitialEvents, unversioned) {
 		return s, o, nil // everything comes as ADDED
 	}
 	at := registry.ListOptions{Labels: o.Labels, Fields: o.Fields, ResourceVersion: o.ResourceVersion}

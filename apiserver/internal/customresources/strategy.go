@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
@@ -60,7 +61,7 @@ func (f *compiledVersion) updateStrategy() registry.UpdateStrategy[*object] {
 	return registry.UpdateStrategy[*object]{
 		Prepare: func(_ context.Context, o, old *object) {
 			if f.hasStatus() {
-				restoreField(o, old, "status")
+				takeStatus(o, old)
 			}
 		},
 		Validate: func(_ context.Context, o, old *object) field.ErrorList { return f.validate(o, old) },
@@ -107,27 +108,22 @@ func (f *compiledVersion) desired(o *object) any {
 	return out
 }
 
-// restoreField restores a field of old.
-func restoreField(o, old *object, name string) {
-	if value, ok := old.Object[name]; ok {
-		o.Object[name] = value
+// takeStatus gives o the status of another, or none if that has none.
+func takeStatus(o, from *object) {
+	if status, ok := from.Object["status"]; ok {
+		o.Object["status"] = status
 		return
 	}
-	delete(o.Object, name)
+	delete(o.Object, "status")
 }
 
 // keepOnlyStatus reduces a change to the status.
 func keepOnlyStatus(o, old *object) {
-	status, has := o.Object["status"]
-	fields := o.GetManagedFields()
-	version := o.GetResourceVersion()
+	sent := *o
 	o.Object = old.DeepCopy().Object
-	delete(o.Object, "status")
-	if has {
-		o.Object["status"] = status
-	}
-	o.SetManagedFields(fields)
-	o.SetResourceVersion(version)
+	takeStatus(o, &sent)
+	o.SetManagedFields(sent.GetManagedFields())
+	o.SetResourceVersion(sent.GetResourceVersion())
 }
 
 func (f *compiledVersion) validate(o, old *object) (errs field.ErrorList) {
@@ -214,11 +210,11 @@ func (c *converter) selectable() []selectable {
 		return nil
 	}
 	var out []selectable
-	seen := map[string]bool{}
+	seen := sets.Set[string]{}
 	for _, f := range c.versions {
 		for _, s := range f.selectableFields {
-			if !seen[s.name] {
-				seen[s.name] = true
+			if !seen.Has(s.name) {
+				seen.Insert(s.name)
 				out = append(out, s)
 			}
 		}
