@@ -152,9 +152,8 @@ func (a *Aggregator) forEach(ctx context.Context, work func(ctx context.Context,
 	defer running.Wait()
 	started := map[*remote]context.CancelFunc{}
 	for {
-		now := map[*remote]bool{}
-		for _, r := range *a.remotes.Load() {
-			now[r] = true
+		remotes := *a.remotes.Load()
+		for _, r := range remotes {
 			if started[r] == nil {
 				working, cancel := context.WithCancel(ctx)
 				started[r] = cancel
@@ -162,7 +161,7 @@ func (a *Aggregator) forEach(ctx context.Context, work func(ctx context.Context,
 			}
 		}
 		for r, cancel := range started {
-			if !now[r] {
+			if remotes[r.GroupVersion] != r {
 				cancel()
 				delete(started, r)
 			}

@@ -2,11 +2,13 @@ package aggregation
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/version"
 
 	"kctl/apiserver/internal/registry"
@@ -18,21 +20,16 @@ import (
 // included as long as their APIService exists, even while its server does not
 // answer.
 func (a *Aggregator) Collectable() []registry.Objects {
-	remotes := make([]*remote, 0, len(*a.remotes.Load()))
-	for _, r := range *a.remotes.Load() {
-		remotes = append(remotes, r)
-	}
 	// The same objects may be served in several versions: take the newest.
-	slices.SortFunc(remotes, func(x, y *remote) int {
+	remotes := slices.SortedFunc(maps.Values(*a.remotes.Load()), func(x, y *remote) int {
 		return cmp.Or(strings.Compare(x.Group, y.Group), version.CompareKubeAwareVersionStrings(y.Version, x.Version))
 	})
 	var out []registry.Objects
-	taken := map[schema.GroupResource]bool{}
+	taken := sets.Set[schema.GroupResource]{}
 	for _, r := range remotes {
 		for _, o := range a.objectsOf(r) {
-			of := o.info.GVR().GroupResource()
-			if !taken[of] {
-				taken[of] = true
+			if of := o.info.GVR().GroupResource(); !taken.Has(of) {
+				taken.Insert(of)
 				out = append(out, o)
 			}
 		}
@@ -64,7 +61,7 @@ func (a *Aggregator) objectsOf(r *remote) []*objects {
 	var out []*objects
 	for i := range r.documents.discovery.Resources {
 		served := &r.documents.discovery.Resources[i]
-		if served.ResponseKind == nil || !canAll(served.Verbs, "list", "watch", "delete") {
+		if served.ResponseKind == nil || !sets.New(served.Verbs...).HasAll("list", "watch", "delete") {
 			continue
 		}
 		resource := core.Resource{
@@ -77,8 +74,4 @@ func (a *Aggregator) objectsOf(r *remote) []*objects {
 		out = append(out, r.objects[resource])
 	}
 	return out
-}
-
-func canAll(verbs []string, wanted ...string) bool {
-	return !slices.ContainsFunc(wanted, func(verb string) bool { return !slices.Contains(verbs, verb) })
 }

@@ -44,15 +44,7 @@ func (o *objects) Info() registry.Info { return o.info }
 func (o *objects) Decode(e registry.Encoded) (core.Object, error) { return e.Object, nil }
 
 func (o *objects) path(namespace, name string) string {
-	path := "/apis/" + o.remote.String()
-	if namespace != "" {
-		path += "/namespaces/" + url.PathEscape(namespace)
-	}
-	path += "/" + o.info.Name
-	if name != "" {
-		path += "/" + url.PathEscape(name)
-	}
-	return path
+	return o.info.Path(url.PathEscape(namespace), url.PathEscape(name))
 }
 
 // request sends a request, and turns a refusal into a status error.

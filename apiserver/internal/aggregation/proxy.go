@@ -61,27 +61,23 @@ func (a *Aggregator) serve(w http.ResponseWriter, r *http.Request, gv schema.Gro
 		return false
 	}
 	if !to.available.Load() {
-		refuse(w, "service unavailable", http.StatusServiceUnavailable)
+		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 		return true
 	}
 	a.forward(w, r, to)
 	return true
 }
 
-// refuse answers in plain text, as upstream does here.
-func refuse(w http.ResponseWriter, text string, code int) {
-	http.Error(w, text, code)
-}
-
+// forward forwards a request. Its own refusals are in plain text, as upstream's are.
 func (a *Aggregator) forward(w http.ResponseWriter, r *http.Request, to *remote) {
 	if to.configError != nil {
-		refuse(w, to.configError.Error(), http.StatusInternalServerError)
+		http.Error(w, to.configError.Error(), http.StatusInternalServerError)
 		return
 	}
 	host, err := a.resolve(r.Context(), to.service)
 	if err != nil {
 		a.logger.Warn("a service of the API can't be found", zap.String("apiservice", to.name), zap.Error(err))
-		refuse(w, "service unavailable", http.StatusServiceUnavailable)
+		http.Error(w, "service unavailable", http.StatusServiceUnavailable)
 		return
 	}
 	through := &httputil.ReverseProxy{
@@ -90,10 +86,10 @@ func (a *Aggregator) forward(w http.ResponseWriter, r *http.Request, to *remote)
 		ModifyResponse: refuseRedirect,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if errors.Is(err, errRedirect) {
-				refuse(w, err.Error(), http.StatusBadGateway)
+				http.Error(w, err.Error(), http.StatusBadGateway)
 				return
 			}
-			refuse(w, fmt.Sprintf("error trying to reach service: %v", err), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("error trying to reach service: %v", err), http.StatusServiceUnavailable)
 		},
 	}
 	if upgrade.IsRequested(r.Header) {

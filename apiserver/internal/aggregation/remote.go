@@ -14,6 +14,7 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/apiservice"
 	"kctl/proto/core"
@@ -64,11 +65,8 @@ type remoteDocuments struct {
 }
 
 func serviceOf(s *apiservice.APIService) serviceName {
-	out := serviceName{namespace: s.Spec.Service.Namespace, name: s.Spec.Service.Name, port: apiservice.DefaultPort}
-	if s.Spec.Service.Port != nil {
-		out.port = *s.Spec.Service.Port
-	}
-	return out
+	to := s.Spec.Service
+	return serviceName{namespace: to.Namespace, name: to.Name, port: ptr.Deref(to.Port, apiservice.DefaultPort)}
 }
 
 func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
@@ -86,9 +84,7 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 		}
 	}
 	if a.clientCertificate != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return a.clientCertificate.GetCertificate(nil)
-		}
+		config.GetClientCertificate = a.clientCertificate.GetClientCertificate
 	}
 	r.requestTransport = &http.Transport{
 		TLSClientConfig: config, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/apiserver/internal/registry"
@@ -47,18 +46,7 @@ func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error
 }
 
 func (a *Aggregator) service(ctx context.Context, to serviceName) (*corev1.Service, error) {
-	encoded, err := a.options.Services.Get(ctx, to.namespace, to.name, "0")
-	if apierrors.IsNotFound(err) { // it may be newer than the cache
-		encoded, err = a.options.Services.Get(ctx, to.namespace, to.name, "")
-	}
-	if err != nil {
-		return nil, err
-	}
-	obj, err := a.options.Services.Decode(encoded)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*corev1.Service), nil
+	return registry.Find[*corev1.Service](ctx, a.options.Services, to.namespace, to.name)
 }
 
 // endpoints are the addresses of a service's ready pods.
