@@ -98,12 +98,7 @@ func (c *Cache) retryLoad() {
 // isHeldBy reports whether events include a change of the object because of which the cache
 // is held back. The reflector's mu is held.
 func (c *Cache) isHeldBy(events []storage.Event) bool {
-	for _, e := range events {
-		if e.Object.Key == c.heldBy {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(events, func(e storage.Event) bool { return e.Object.Key == c.heldBy })
 }
 
 // HeldBack returns the prefixes of the caches that are held back, relative to the

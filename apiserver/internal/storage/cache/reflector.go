@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -210,15 +211,8 @@ func (f *Reflector) attach(c *Cache) {
 func (f *Reflector) detach(c *Cache) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var rest []*Cache
-	for _, other := range f.caches[c.options.Prefix] {
-		if other != c {
-			rest = append(rest, other)
-		}
-	}
-	if rest == nil {
+	rest := slices.DeleteFunc(f.caches[c.options.Prefix], func(other *Cache) bool { return other == c })
+	if f.caches[c.options.Prefix] = rest; len(rest) == 0 {
 		delete(f.caches, c.options.Prefix)
-		return
 	}
-	f.caches[c.options.Prefix] = rest
 }

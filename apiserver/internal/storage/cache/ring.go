@@ -1,6 +1,9 @@
 package cache
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
 // The ring holds at least ringMin changes. It grows, up to the other bounds,
 // while they are younger than ringFresh, which is how long a watcher may be
@@ -82,14 +85,6 @@ func (r *ring) since(revision int64) (number int64, ok bool) {
 	if revision < r.after {
 		return 0, false
 	}
-	low, high := r.first, r.next
-	for low < high {
-		middle := (low + high) / 2
-		if r.at(middle).revision > revision {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low, true
+	older := sort.Search(r.len(), func(i int) bool { return r.at(r.first+int64(i)).revision > revision })
+	return r.first + int64(older), true
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // watcherSet is the set of a cache's watchers. Those that ask for one value of a
@@ -12,12 +13,12 @@ import (
 // change costs nothing for the thousands it does not concern. It is not safe
 // for concurrent use.
 type watcherSet struct {
-	others  map[*Watcher]struct{}
-	byField map[string]map[string]map[*Watcher]struct{} // field, value
+	others  sets.Set[*Watcher]
+	byField map[string]map[string]sets.Set[*Watcher] // field, value
 }
 
 func newWatcherSet() watcherSet {
-	return watcherSet{others: map[*Watcher]struct{}{}, byField: map[string]map[string]map[*Watcher]struct{}{}}
+	return watcherSet{others: sets.Set[*Watcher]{}, byField: map[string]map[string]sets.Set[*Watcher]{}}
 }
 
 // mostSelectiveField returns the field of s, with its required value, that the fewest
@@ -38,27 +39,27 @@ func mostSelectiveField(s fields.Selector) (field, value string, ok bool) {
 }
 
 // setOf is the set that w is in, or belongs in.
-func (a *watcherSet) setOf(w *Watcher) map[*Watcher]struct{} {
+func (a *watcherSet) setOf(w *Watcher) sets.Set[*Watcher] {
 	field, value, ok := mostSelectiveField(w.options.Fields)
 	if !ok {
 		return a.others
 	}
 	values := a.byField[field]
 	if values == nil {
-		values = map[string]map[*Watcher]struct{}{}
+		values = map[string]sets.Set[*Watcher]{}
 		a.byField[field] = values
 	}
 	if values[value] == nil {
-		values[value] = map[*Watcher]struct{}{}
+		values[value] = sets.Set[*Watcher]{}
 	}
 	return values[value]
 }
 
-func (a *watcherSet) add(w *Watcher) { a.setOf(w)[w] = struct{}{} }
+func (a *watcherSet) add(w *Watcher) { a.setOf(w).Insert(w) }
 
 func (a *watcherSet) remove(w *Watcher) {
 	home := a.setOf(w)
-	delete(home, w)
+	home.Delete(w)
 	if field, value, ok := mostSelectiveField(w.options.Fields); ok && len(home) == 0 {
 		delete(a.byField[field], value)
 		if len(a.byField[field]) == 0 {
@@ -84,7 +85,7 @@ func (a *watcherSet) all() iter.Seq[*Watcher] {
 }
 
 // each yields the watchers of a set, and reports whether yield wanted all of them.
-func each(watchers map[*Watcher]struct{}, yield func(*Watcher) bool) bool {
+func each(watchers sets.Set[*Watcher], yield func(*Watcher) bool) bool {
 	for w := range watchers {
 		if !yield(w) {
 			return false
