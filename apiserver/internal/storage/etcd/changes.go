@@ -79,7 +79,7 @@ func (s *Store) acquirePastRead(ctx context.Context) (end func(), err error) {
 // there.
 func (s *Store) firstChanges(w *watch, after int64, cancel context.CancelFunc) (*pb.WatchResponse, error) {
 	defer time.AfterFunc(requestTimeout, cancel).Stop()
-	if _, err := s.client.Get(w.ctx, "\x00kctl", clientv3.WithKeysOnly(), clientv3.WithRev(after)); err != nil {
+	if _, err := s.client.Get(w.ctx, missingKey, clientv3.WithKeysOnly(), clientv3.WithRev(after)); err != nil {
 		return nil, wrapError("changes", w.prefix, err)
 	}
 	if err := w.begin(after); err != nil {

@@ -89,11 +89,14 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
+// missingKey never exists: reading it costs etcd the least.
+const missingKey = "\x00kctl"
+
 // askRevision is a linearizable read of a key that never exists.
 func (s *Store) askRevision(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	answer, err := s.client.Get(ctx, "\x00kctl", clientv3.WithKeysOnly())
+	answer, err := s.client.Get(ctx, missingKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
 	}
