@@ -2,26 +2,23 @@ package authn
 
 import (
 	"encoding/pem"
-	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Overlap reports whether two PEM files have a certificate in common.
 func Overlap(a, b []byte) bool {
-	in := map[string]bool{}
-	for _, der := range certificates(a) {
-		in[string(der)] = true
-	}
-	return slices.ContainsFunc(certificates(b), func(der []byte) bool { return in[string(der)] })
+	return sets.New(certificates(a)...).HasAny(certificates(b)...)
 }
 
-func certificates(data []byte) (ders [][]byte) {
+func certificates(data []byte) (ders []string) {
 	for {
 		var block *pem.Block
 		if block, data = pem.Decode(data); block == nil {
 			return ders
 		}
 		if block.Type == "CERTIFICATE" {
-			ders = append(ders, block.Bytes)
+			ders = append(ders, string(block.Bytes))
 		}
 	}
 }

@@ -82,20 +82,25 @@ var ErrInvalidToken = errors.New("invalid bearer token")
 // Bearer authenticates requests by the token in their Authorization header.
 type Bearer struct{ Tokens TokenAuthenticator }
 
-// Authenticate implements Authenticator. An unknown token is an error, so that
-// it never falls through to anonymous.
+// Authenticate implements Authenticator.
 func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	token, _, _ = strings.Cut(token, " ") // upstream looks no further, and finds nothing after two spaces
 	if token == "" || !strings.EqualFold(scheme, "Bearer") {
 		return nil, false, nil
 	}
-	user, _, ok, err := b.Tokens.AuthenticateToken(r.Context(), token, nil)
+	return userOf(r.Context(), b.Tokens, token)
+}
+
+// userOf returns the user of a token. An unknown one is an error, so that it never falls
+// through to anonymous.
+func userOf(ctx context.Context, tokens TokenAuthenticator, token string) (*request.User, bool, error) {
+	user, _, ok, err := tokens.AuthenticateToken(ctx, token, nil)
+	if err == nil && !ok {
+		err = ErrInvalidToken
+	}
 	if err != nil {
 		return nil, false, err
-	}
-	if !ok {
-		return nil, false, ErrInvalidToken
 	}
 	return user, true, nil
 }

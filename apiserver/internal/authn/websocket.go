@@ -59,14 +59,7 @@ func (w WebSocket) Authenticate(r *http.Request) (*request.User, bool, error) {
 	if err != nil || token == "" {
 		return nil, false, err
 	}
-	user, _, ok, err := w.Tokens.AuthenticateToken(r.Context(), token, nil)
-	if err != nil {
-		return nil, false, err
-	}
-	if !ok {
-		return nil, false, ErrInvalidToken
-	}
-	return user, true, nil
+	return userOf(r.Context(), w.Tokens, token)
 }
 
 // protocolToken is the token among the offered protocols; "" if there is none.

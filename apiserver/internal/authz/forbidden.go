@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Forbidden is the status error for a request that is not allowed, in
@@ -20,23 +20,17 @@ func Forbidden(a *Attributes, reason string) *apierrors.StatusError {
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Details: &metav1.StatusDetails{Group: a.APIGroup, Kind: a.ResourceName, Name: a.Name},
 	}
+	resource := schema.GroupResource{Group: a.APIGroup, Resource: a.ResourceName}
 	switch {
 	case !a.Resource || a.ResourceName == "":
 		status.Details = &metav1.StatusDetails{}
 		status.Message = "forbidden: " + what
 	case a.Name != "":
-		status.Message = fmt.Sprintf("%s %q is forbidden: %s", qualifiedResource(a), a.Name, what)
+		status.Message = fmt.Sprintf("%s %q is forbidden: %s", resource, a.Name, what)
 	default:
-		status.Message = fmt.Sprintf("%s is forbidden: %s", qualifiedResource(a), what)
+		status.Message = fmt.Sprintf("%s is forbidden: %s", resource, what)
 	}
 	return &apierrors.StatusError{ErrStatus: status}
-}
-
-func qualifiedResource(a *Attributes) string {
-	if a.APIGroup == "" {
-		return a.ResourceName
-	}
-	return a.ResourceName + "." + a.APIGroup
 }
 
 func describeRequest(a *Attributes) string {

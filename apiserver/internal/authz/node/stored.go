@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/informer"
@@ -44,10 +45,7 @@ func nodeOfRequest(obj core.Object) string {
 }
 
 func nodeOfSlice(obj core.Object) string {
-	if name := obj.(*resourcev1.ResourceSlice).Spec.NodeName; name != nil {
-		return *name
-	}
-	return ""
+	return ptr.Deref(obj.(*resourcev1.ResourceSlice).Spec.NodeName, "")
 }
 
 // boundVolume: a pod of the node uses the claim that the volume is bound to.
@@ -108,11 +106,7 @@ func secretsOfVolume(spec *corev1.PersistentVolumeSpec) []corev1.SecretReference
 	case spec.CSI != nil:
 		refs = append(refs, spec.CSI.NodeStageSecretRef, spec.CSI.NodePublishSecretRef, spec.CSI.NodeExpandSecretRef)
 	case spec.AzureFile != nil:
-		ref := &corev1.SecretReference{Name: spec.AzureFile.SecretName}
-		if spec.AzureFile.SecretNamespace != nil {
-			ref.Namespace = *spec.AzureFile.SecretNamespace
-		}
-		refs = append(refs, ref)
+		refs = append(refs, &corev1.SecretReference{Name: spec.AzureFile.SecretName, Namespace: ptr.Deref(spec.AzureFile.SecretNamespace, "")})
 	case spec.CephFS != nil:
 		refs = append(refs, spec.CephFS.SecretRef)
 	case spec.Cinder != nil:

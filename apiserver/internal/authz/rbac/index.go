@@ -1,6 +1,8 @@
 package rbac
 
 import (
+	"cmp"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"kctl/apiserver/internal/request"
@@ -70,10 +72,7 @@ func (x *index) bind(subjects []rbacv1.Subject, b binding) {
 		case rbacv1.GroupKind:
 			key = subject{group: true, name: s.Name}
 		case rbacv1.ServiceAccountKind:
-			namespace := s.Namespace
-			if namespace == "" {
-				namespace = b.namespace
-			}
+			namespace := cmp.Or(s.Namespace, b.namespace)
 			if namespace == "" {
 				continue // a cluster role binding has to name the account's namespace
 			}
