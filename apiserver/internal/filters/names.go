@@ -6,7 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"kctl/apiserver/internal/request"
 )
@@ -32,7 +32,7 @@ func Names() gin.HandlerFunc {
 }
 
 func checkName(what, name string) error {
-	if wrong := path.IsValidPathSegmentName(name); len(wrong) > 0 {
+	if wrong := content.IsPathSegmentName(name); len(wrong) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s parameter invalid: %q: %s", what, name, strings.Join(wrong, ";")))
 	}
 	return nil

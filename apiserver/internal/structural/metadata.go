@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +16,8 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"kctl/apiserver/internal/resources/check"
 )
 
 // Coerce brings the metadata of an object, and of the objects embedded in it, into
@@ -291,7 +292,7 @@ func validateObject(path *field.Path, object map[string]any) (errs field.ErrorLi
 	if meta.Name == "" { // it need not have one yet
 		meta.Name = "placeholder"
 	}
-	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", validation.ValidateNameFunc(segment), path.Child("metadata"))...)
+	return append(errs, validation.ValidateObjectMeta(&meta, meta.Namespace != "", check.NameIsSegment, path.Child("metadata"))...)
 }
 
 // typeField checks the version or kind of an object; problem says what is wrong with a text.
@@ -309,12 +310,4 @@ func typeField(path *field.Path, object map[string]any, name string, problem fun
 		return field.ErrorList{field.Invalid(at, text, problem(text))}
 	}
 	return nil
-}
-
-// segment refuses names that can't be part of a path.
-func segment(name string, prefix bool) []string {
-	if prefix {
-		return content.IsPathSegmentPrefix(name)
-	}
-	return content.IsPathSegmentName(name)
 }

@@ -2,7 +2,7 @@ package admissionregistration
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -36,7 +36,7 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, at *field.Path) fie
 	}
 	var errs field.ErrorList
 	if ref.Name != "" {
-		errs = append(errs, check.Messages(at.Child("name"), ref.Name, path.IsValidPathSegmentName(ref.Name))...)
+		errs = append(errs, check.Messages(at.Child("name"), ref.Name, content.IsPathSegmentName(ref.Name))...)
 	}
 	switch {
 	case ref.Name != "" && ref.Selector != nil:

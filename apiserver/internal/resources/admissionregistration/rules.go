@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -108,7 +108,7 @@ func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations,
 		names := map[string]bool{}
 		for j, name := range rules[i].ResourceNames {
 			at := at.Child("resourceNames").Index(j)
-			errs = append(errs, check.Messages(at, name, path.IsValidPathSegmentName(name))...)
+			errs = append(errs, check.Messages(at, name, content.IsPathSegmentName(name))...)
 			if names[name] {
 				errs = append(errs, field.Duplicate(at, name))
 			}
