@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,9 +19,4 @@ func toForbidden(a *Attributes, err error) error {
 
 // NameOrUnknown is the object's name in refusals: an object deleted with a
 // collection is not requested by name.
-func (a *Attributes) NameOrUnknown() string {
-	if a.Name == "" {
-		return "Unknown"
-	}
-	return a.Name
-}
+func (a *Attributes) NameOrUnknown() string { return cmp.Or(a.Name, "Unknown") }

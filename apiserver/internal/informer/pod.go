@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -45,8 +46,8 @@ func PodOf(obj core.Object) Pod {
 		Node: pod.Spec.NodeName, Phase: pod.Status.Phase, ServiceAccount: pod.Spec.ServiceAccountName,
 		Created: pod.CreationTimestamp.Time, Deleted: pod.DeletionTimestamp != nil,
 		Tolerations: pod.Spec.Tolerations, Idle: pod.DeletionTimestamp != nil && !mayRun(&pod.Status),
+		Mirror: core.IsMirror(pod),
 	}
-	_, p.Mirror = pod.Annotations[core.ConfigMirrorAnnotation]
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
 			p.Ready = condition.Status == corev1.ConditionTrue
@@ -85,14 +86,10 @@ func (p *Pod) addReferences(spec *core.PodSpec) {
 // addResourceClaims adds the claims that a pod names, and those generated for it.
 func (p *Pod) addResourceClaims(pod *core.Pod) {
 	for _, c := range pod.Spec.ResourceClaims {
-		if c.ResourceClaimName != nil {
-			addName(&p.ResourceClaims, *c.ResourceClaimName)
-		}
+		addName(&p.ResourceClaims, ptr.Deref(c.ResourceClaimName, ""))
 	}
 	for _, s := range pod.Status.ResourceClaimStatuses {
-		if s.ResourceClaimName != nil {
-			addName(&p.ResourceClaims, *s.ResourceClaimName)
-		}
+		addName(&p.ResourceClaims, ptr.Deref(s.ResourceClaimName, ""))
 	}
 	if extended := pod.Status.ExtendedResourceClaimStatus; extended != nil {
 		addName(&p.ResourceClaims, extended.ResourceClaimName)

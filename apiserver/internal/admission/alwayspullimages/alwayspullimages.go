@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/admission"
@@ -51,30 +52,23 @@ func podWithNewImages(a *admission.Attributes) *core.Pod {
 	if !ok || a.Subresource != "" && a.Subresource != "ephemeralcontainers" {
 		return nil
 	}
-	old, ok := a.OldObject.(*core.Pod)
-	if !ok {
-		return pod
+	if old, ok := a.OldObject.(*core.Pod); ok && images(old).IsSuperset(images(pod)) {
+		return nil
 	}
-	had := images(old)
-	for image := range images(pod) {
-		if !had[image] {
-			return pod
-		}
-	}
-	return nil
+	return pod
 }
 
-func images(pod *core.Pod) map[string]bool {
-	out := map[string]bool{}
+func images(pod *core.Pod) sets.Set[string] {
+	out := sets.Set[string]{}
 	for c := range core.Containers(&pod.Spec) {
-		out[c.Image] = true
+		out.Insert(c.Image)
 	}
 	for i := range pod.Spec.EphemeralContainers {
-		out[pod.Spec.EphemeralContainers[i].Image] = true
+		out.Insert(pod.Spec.EphemeralContainers[i].Image)
 	}
 	for i := range pod.Spec.Volumes {
 		if image := pod.Spec.Volumes[i].Image; image != nil {
-			out[image.Reference] = true
+			out.Insert(image.Reference)
 		}
 	}
 	return out

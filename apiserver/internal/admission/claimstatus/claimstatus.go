@@ -8,6 +8,7 @@
 package claimstatus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -116,9 +117,7 @@ func (w statusWriter) authorizeAny(verbs []string, namespace, driver string) err
 		if err == nil {
 			return nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	return first
 }

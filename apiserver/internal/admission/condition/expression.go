@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
@@ -62,4 +63,4 @@ func (e *Expression) evaluate(ctx context.Context, s *Subject, budget *expressio
 }
 
 // Text is the expression as messages show it.
-func (e *Expression) Text() string { return trim(e.text) }
+func (e *Expression) Text() string { return strings.TrimSpace(e.text) }

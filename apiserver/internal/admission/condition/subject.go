@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -154,5 +153,3 @@ func (s *Subject) WithVariables(ctx context.Context, variables []Variable, budge
 	}
 	return with
 }
-
-func trim(text string) string { return strings.TrimSpace(text) }

@@ -96,13 +96,11 @@ func (p *Plugin) driverWantsAudience(ctx context.Context, pod *core.Pod, v *core
 
 // driverOf is the CSI driver of a volume, "" if it has none.
 func (p *Plugin) driverOf(ctx context.Context, pod *core.Pod, v *corev1.Volume) (string, error) {
-	switch {
-	case v.CSI != nil:
+	if v.CSI != nil {
 		return v.CSI.Driver, nil
-	case v.PersistentVolumeClaim != nil:
-		return p.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
-	case v.Ephemeral != nil:
-		return p.driverOfClaim(ctx, pod.Namespace, pod.Name+"-"+v.Name)
+	}
+	if claim := core.ClaimName(pod, v); claim != "" {
+		return p.driverOfClaim(ctx, pod.Namespace, claim)
 	}
 	return driverInPod(&v.VolumeSource), nil
 }

@@ -60,13 +60,13 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return p.admitToken(ctx, node, a)
 	case core.Leases.GVR():
 		return admitLease(node, a)
-	case claims:
+	case core.PersistentVolumeClaims.GVR():
 		return admitClaim(node, a)
 	case csiNodes:
 		return admitDrivers(node, a)
 	case resourceSlices:
 		return admitSlice(node, a)
-	case signingRequests:
+	case core.CertificateSigningRequests.GVR():
 		return admitSigning(a)
 	case podCertificateRequests:
 		return p.admitPodSigning(ctx, node, a)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/request"
@@ -23,10 +24,8 @@ import (
 )
 
 var (
-	claims                 = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	csiNodes               = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csinodes"}
 	resourceSlices         = schema.GroupVersionResource{Group: resourcev1.GroupName, Version: "v1", Resource: "resourceslices"}
-	signingRequests        = schema.GroupVersionResource{Group: certificatesv1.GroupName, Version: "v1", Resource: "certificatesigningrequests"}
 	podCertificateRequests = schema.GroupVersionResource{Group: certificatesv1.GroupName, Version: "v1", Resource: "podcertificaterequests"}
 )
 
@@ -48,7 +47,7 @@ func admitSlice(node string, a *admission.Attributes) error {
 	if !ok {
 		return fmt.Errorf("unexpected type %T", obj)
 	}
-	if slice.Spec.NodeName == nil || *slice.Spec.NodeName != node {
+	if ptr.Deref(slice.Spec.NodeName, "") != node {
 		return fmt.Errorf("can only %s ResourceSlice with the same NodeName as the requesting node", doing)
 	}
 	return nil

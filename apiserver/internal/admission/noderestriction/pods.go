@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/informer"
@@ -85,7 +86,7 @@ func (p *Plugin) checkOwnedByNode(ctx context.Context, node string, owners []met
 		return fmt.Errorf("node %q can only create pods with an owner reference set to itself", node)
 	}
 	owner := owners[0]
-	if owner.Controller == nil || !*owner.Controller {
+	if !ptr.Deref(owner.Controller, false) {
 		return fmt.Errorf("node %q can only create pods with a controller owner reference set to itself", node)
 	}
 	if owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion {

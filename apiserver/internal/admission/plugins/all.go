@@ -5,6 +5,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/always"
 	"kctl/apiserver/internal/admission/alwayspullimages"

@@ -132,7 +132,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	if err := validateFiles(s.Files); err != nil {
 		return nil, err
 	}
-	d := &dependencies{Objects: o, Settings: s, namespaces: newNamespaces(o.Namespaces), nodes: lookup.New[*core.Node](o.Nodes)}
+	d := &dependencies{Objects: o, Settings: s, namespaces: lookup.New[*core.Namespace](o.Namespaces), nodes: lookup.New[*core.Node](o.Nodes)}
 	var on []admission.Plugin
 	for _, p := range allPlugins {
 		wanted := p.enabledByDefault && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
@@ -146,8 +146,4 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 		on = append(on, admission.Named{Plugin: plugin, Name: p.name})
 	}
 	return admission.NewChain(on...), nil
-}
-
-func newNamespaces(s lookup.Source) *lookup.Objects[*core.Namespace] {
-	return lookup.New[*core.Namespace](s)
 }

@@ -16,6 +16,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
+	"kctl/apiserver/internal/admission/lookup"
 	"kctl/proto/core"
 )
 
@@ -41,7 +42,7 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 	}
 	e, _ := find(name)
 	d := &dependencies{Objects: Objects{Namespaces: namespaces}, Settings: Settings{Metrics: prometheus.NewRegistry(), Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))}}
-	d.namespaces = newNamespaces(namespaces)
+	d.namespaces = lookup.New[*core.Namespace](namespaces)
 	p, err := e.make(d)
 	if err != nil {
 		t.Fatal(err)
