@@ -106,18 +106,15 @@ func IsAvailable(s *APIService) bool {
 // status changes.
 func SetCondition(s *APIService, c Condition, now time.Time) {
 	c.LastTransitionTime = metav1.NewTime(now).Rfc3339Copy()
-	for i := range s.Status.Conditions {
-		have := &s.Status.Conditions[i]
-		if have.Type != c.Type {
-			continue
-		}
-		if have.Status == c.Status {
-			c.LastTransitionTime = have.LastTransitionTime
-		}
-		*have = c
+	i := slices.IndexFunc(s.Status.Conditions, func(have Condition) bool { return have.Type == c.Type })
+	if i < 0 {
+		s.Status.Conditions = append(s.Status.Conditions, c)
 		return
 	}
-	s.Status.Conditions = append(s.Status.Conditions, c)
+	if have := s.Status.Conditions[i]; have.Status == c.Status {
+		c.LastTransitionTime = have.LastTransitionTime
+	}
+	s.Status.Conditions[i] = c
 }
 
 func host(s *APIService) string {
