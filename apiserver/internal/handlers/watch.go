@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/negotiation"
 	"kctl/apiserver/internal/registry"
@@ -78,7 +79,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 // timeInitialEvents wraps leave: if the watch stands for a list, it first records how long the
 // initial events took.
 func (c *call) timeInitialEvents(o *registry.ListOptions, leave func()) func() {
-	if c.Watches == nil || o.SendInitialEvents == nil || !*o.SendInitialEvents {
+	if c.Watches == nil || !ptr.Deref(o.SendInitialEvents, false) {
 		return leave
 	}
 	scope := "cluster"

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
@@ -163,7 +164,7 @@ func (b *volumeBinder) findVolume(ctx context.Context, c *corev1.PersistentVolum
 	}
 	className := volume.ClassOf(c)
 	class, known := b.classes.Get("", className)
-	waits := known && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	waits := known && ptr.Deref(class.VolumeBindingMode, "") == storagev1.VolumeBindingWaitForFirstConsumer
 	if v := matchVolume(c, b.volumes.List(), waits); v != nil {
 		return b.bind(ctx, v, c)
 	}

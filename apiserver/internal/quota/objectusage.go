@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 )
@@ -116,7 +117,7 @@ func addServiceUsage(list corev1.ResourceList, spec *corev1.ServiceSpec) {
 	case corev1.ServiceTypeNodePort:
 	case corev1.ServiceTypeLoadBalancer:
 		list[corev1.ResourceServicesLoadBalancers] = one
-		if spec.AllocateLoadBalancerNodePorts == nil || *spec.AllocateLoadBalancerNodePorts {
+		if ptr.Deref(spec.AllocateLoadBalancerNodePorts, true) {
 			break
 		}
 		ports = 0

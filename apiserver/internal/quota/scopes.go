@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	pod "kctl/apiserver/internal/resources/pod"
 	"kctl/proto/core"
@@ -41,7 +42,7 @@ func termMatches(term corev1.ScopedResourceSelectorRequirement, obj core.Object)
 }
 
 func podTermMatches(term corev1.ScopedResourceSelectorRequirement, p *core.Pod) bool {
-	limited := p.Spec.ActiveDeadlineSeconds != nil && *p.Spec.ActiveDeadlineSeconds >= 0
+	limited := ptr.Deref(p.Spec.ActiveDeadlineSeconds, -1) >= 0
 	switch term.ScopeName {
 	case corev1.ResourceQuotaScopeTerminating:
 		return limited

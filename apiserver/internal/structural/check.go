@@ -8,6 +8,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 // Check refuses what may not be the schema of a custom resource: it has to be
@@ -322,7 +323,7 @@ func (c *checker) setItems(path *field.Path, items *apiextensionsv1.JSONSchemaPr
 	if items.Nullable {
 		c.add(field.Forbidden(path.Child("nullable"), "cannot be nullable when x-kubernetes-list-type is set"))
 	}
-	if items.Type == "object" && (items.XMapType == nil || *items.XMapType != "atomic") {
+	if items.Type == "object" && ptr.Deref(items.XMapType, "") != "atomic" {
 		c.add(field.Invalid(path.Child("x-kubernetes-map-type"), items.XMapType, "must be atomic as item of a list with x-kubernetes-list-type=set"))
 	}
 	if items.Type == "array" && items.XListType != nil && *items.XListType != "atomic" {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/proto/core"
@@ -77,7 +78,7 @@ func Of(r *admissionregistrationv1.MatchResources) (*Criteria, error) {
 	}
 	c.rules, c.except = r.ResourceRules, r.ExcludeResourceRules
 	c.everything = len(c.rules) == 0
-	c.exact = r.MatchPolicy != nil && *r.MatchPolicy == admissionregistrationv1.Exact
+	c.exact = ptr.Deref(r.MatchPolicy, "") == admissionregistrationv1.Exact
 	var err error
 	if c.namespaces, err = selector(r.NamespaceSelector); err != nil {
 		return nil, fmt.Errorf("namespaceSelector: %w", err)

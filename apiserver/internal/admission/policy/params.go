@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/match"
@@ -72,7 +73,7 @@ func (p *parameters) forBinding(ctx context.Context, b *binding, in registry.Res
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 && (b.ref.ParameterNotFoundAction == nil || *b.ref.ParameterNotFoundAction != admissionregistrationv1.AllowAction) {
+	if len(found) == 0 && ptr.Deref(b.ref.ParameterNotFoundAction, "") != admissionregistrationv1.AllowAction {
 		return nil, errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 	}
 	return found, nil

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
@@ -118,7 +119,7 @@ func ofMutating(obj core.Object) *policy {
 }
 
 func newPolicy(name string, c commonSpec, mutations bool, compile func(*condition.Compiler, *programs)) *policy {
-	p := &policy{name: name, failOpen: c.failure != nil && *c.failure == admissionregistrationv1.Ignore}
+	p := &policy{name: name, failOpen: ptr.Deref(c.failure, "") == admissionregistrationv1.Ignore}
 	p.criteria, p.configError = match.Of(c.match)
 	if c.paramKind != nil {
 		version, err := schema.ParseGroupVersion(c.paramKind.APIVersion)

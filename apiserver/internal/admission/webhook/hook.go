@@ -7,6 +7,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
@@ -70,7 +71,7 @@ func ofMutating(obj core.Object, services webhookclient.Services) []*hook {
 				NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects,
 				TimeoutSeconds: w.TimeoutSeconds, AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
 			},
-			reinvoke: w.ReinvocationPolicy != nil && *w.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy,
+			reinvoke: ptr.Deref(w.ReinvocationPolicy, "") == admissionregistrationv1.IfNeededReinvocationPolicy,
 		})
 	}
 	return newHooks(obj, hooks, services)
@@ -88,7 +89,7 @@ func newHook(configuration string, index int, w *commonWebhook, services webhook
 	h := &hook{
 		configuration: configuration, name: w.Name, key: fmt.Sprintf("%s/%d/%s", configuration, index, w.Name),
 		timeout: defaultTimeout, reinvoke: w.reinvoke,
-		failOpen: w.FailurePolicy != nil && *w.FailurePolicy == admissionregistrationv1.Ignore,
+		failOpen: ptr.Deref(w.FailurePolicy, "") == admissionregistrationv1.Ignore,
 		sideEffects: w.SideEffects == nil || *w.SideEffects != admissionregistrationv1.SideEffectClassNone &&
 			*w.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun,
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/match"
@@ -94,7 +95,7 @@ func (h *hook) checkResponse(uid types.UID, review *admissionv1.AdmissionReview)
 		}
 		return nil
 	}
-	switch hasType := response.PatchType != nil && *response.PatchType != ""; {
+	switch hasType := ptr.Deref(response.PatchType, "") != ""; {
 	case len(response.Patch) > 0 && !hasType:
 		return errors.New("received invalid webhook response: webhook returned response.patch but not response.patchType")
 	case len(response.Patch) == 0 && hasType:

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	"k8s.io/utils/ptr"
 )
 
 func validateAnonymous(a *apiserverv1.AnonymousAuthConfig, at *field.Path) field.ErrorList {
@@ -22,12 +23,12 @@ func validateIssuer(i *apiserverv1.Issuer, own []string, at *field.Path) field.E
 	if slices.Contains(own, i.URL) {
 		errs = append(errs, field.Invalid(at.Child("url"), i.URL, fmt.Sprintf("URL must not overlap with disallowed issuers: %s", own)))
 	}
-	if d := i.DiscoveryURL; d != nil && *d != "" {
+	if address := ptr.Deref(i.DiscoveryURL, ""); address != "" {
 		discovery := at.Child("discoveryURL")
-		if *d == i.URL || *d == i.URL+"/" {
-			errs = append(errs, field.Invalid(discovery, *d, "discoveryURL must be different from URL"))
+		if address == i.URL || address == i.URL+"/" {
+			errs = append(errs, field.Invalid(discovery, address, "discoveryURL must be different from URL"))
 		}
-		errs = append(errs, validateURL(*d, discovery)...)
+		errs = append(errs, validateURL(address, discovery)...)
 	}
 	errs = append(errs, validateAudiences(i, at)...)
 	if i.CertificateAuthority != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(i.CertificateAuthority)) {

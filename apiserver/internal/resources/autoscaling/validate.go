@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -21,7 +22,7 @@ const (
 func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
-	if s.MinReplicas != nil && *s.MinReplicas == 0 && !canScaleFromZero(s.Metrics) {
+	if ptr.Deref(s.MinReplicas, 1) == 0 && !canScaleFromZero(s.Metrics) {
 		errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 )
@@ -92,7 +93,7 @@ func AzureDisk(s *corev1.AzureDiskVolumeSource, at *field.Path) field.ErrorList 
 		errs = append(errs, Supported(*s.CachingMode, at.Child("cachingMode"),
 			corev1.AzureDataDiskCachingNone, corev1.AzureDataDiskCachingReadOnly, corev1.AzureDataDiskCachingReadWrite)...)
 	}
-	managed := s.Kind != nil && *s.Kind == corev1.AzureManagedDisk
+	managed := ptr.Deref(s.Kind, "") == corev1.AzureManagedDisk
 	if s.Kind != nil {
 		errs = append(errs, Supported(*s.Kind, at.Child("kind"), corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk, corev1.AzureSharedBlobDisk)...)
 	}

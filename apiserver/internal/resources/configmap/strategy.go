@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -61,7 +62,7 @@ func validateUpdate(_ context.Context, cm, old *core.ConfigMap) field.ErrorList 
 	var errs field.ErrorList
 	if old.Immutable != nil && *old.Immutable {
 		const immutable = "field is immutable when `immutable` is set"
-		if cm.Immutable == nil || !*cm.Immutable {
+		if !ptr.Deref(cm.Immutable, false) {
 			errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutable))
 		}
 		if !equality.Semantic.DeepEqual(cm.Data, old.Data) {

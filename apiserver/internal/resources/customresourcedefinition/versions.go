@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/rules"
@@ -249,7 +250,7 @@ func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *f
 	}
 	check("specReplicasPath", s.Scale.SpecReplicasPath, ".spec.")
 	check("statusReplicasPath", s.Scale.StatusReplicasPath, ".status.")
-	if s.Scale.LabelSelectorPath != nil && *s.Scale.LabelSelectorPath != "" {
+	if ptr.Deref(s.Scale.LabelSelectorPath, "") != "" {
 		check("labelSelectorPath", *s.Scale.LabelSelectorPath, "")
 		if p := *s.Scale.LabelSelectorPath; simplePath(p) && !strings.HasPrefix(p, ".spec.") && !strings.HasPrefix(p, ".status.") {
 			errs = append(errs, field.Invalid(path.Child("labelSelectorPath"), p, "should be a json path under either .spec or .status"))

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -65,7 +66,7 @@ func canIgnoreBudget(pod *core.Pod) bool {
 // allowsUnhealthyEviction reports whether a pod that is not ready may be evicted
 // without charging the budget: by default, only if enough others are ready.
 func allowsUnhealthyEviction(b *policyv1.PodDisruptionBudget) bool {
-	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
+	if ptr.Deref(b.Spec.UnhealthyPodEvictionPolicy, "") == policyv1.AlwaysAllow {
 		return true
 	}
 	return b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0

@@ -8,6 +8,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -57,7 +58,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 
 	volumes, errs := validateVolumes(spec.Volumes, at.Child("volumes"))
-	scope := &containerScope{spec: spec, volumes: volumes, grace: grace, hostUsers: spec.HostUsers == nil || *spec.HostUsers}
+	scope := &containerScope{spec: spec, volumes: volumes, grace: grace, hostUsers: ptr.Deref(spec.HostUsers, true)}
 	errs = append(errs, validateContainers(scope, at)...)
 	errs = append(errs, validateInitContainers(scope, at)...)
 	errs = append(errs, validateEphemeralContainers(scope, at)...)

@@ -3,6 +3,7 @@ package pod
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -89,7 +90,7 @@ func validateReadOnly(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 	if !m.ReadOnly {
 		errs = append(errs, field.Forbidden(at, "may only be specified when readOnly is true"))
 	}
-	if m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone {
+	if ptr.Deref(m.MountPropagation, corev1.MountPropagationNone) != corev1.MountPropagationNone {
 		errs = append(errs, field.Forbidden(at, "may only be specified when mountPropagation is None or not specified"))
 	}
 	return errs

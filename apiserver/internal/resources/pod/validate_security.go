@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/resources/check"
@@ -60,7 +61,7 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 // validateHostNamespaces validates which namespaces a pod shares with its host.
 func validateHostNamespaces(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if spec.ShareProcessNamespace != nil && *spec.ShareProcessNamespace && spec.HostPID {
+	if ptr.Deref(spec.ShareProcessNamespace, false) && spec.HostPID {
 		errs = append(errs, field.Invalid(at.Child("securityContext", "shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	if spec.HostNetwork {
@@ -73,7 +74,7 @@ func validateHostNamespaces(spec *core.PodSpec, at *field.Path) field.ErrorList 
 			}
 		}
 	}
-	if spec.HostUsers == nil || *spec.HostUsers {
+	if ptr.Deref(spec.HostUsers, true) {
 		return errs
 	}
 	const text = "when `hostUsers` is false"
@@ -194,7 +195,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, hostUsers bool, at *f
 	errs = append(errs, validateWindowsOptions(sc.WindowsOptions, at.Child("windowsOptions"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
-	if sc.AllowPrivilegeEscalation == nil || *sc.AllowPrivilegeEscalation {
+	if ptr.Deref(sc.AllowPrivilegeEscalation, true) {
 		return errs
 	}
 	if sc.Privileged != nil && *sc.Privileged {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
@@ -145,7 +146,7 @@ func validateUpdate(_ context.Context, s, old *core.Secret) field.ErrorList {
 	errs := check.Unchanged(s.Type, old.Type, field.NewPath("type"))
 	if old.Immutable != nil && *old.Immutable {
 		const immutable = "field is immutable when `immutable` is set"
-		if s.Immutable == nil || !*s.Immutable {
+		if !ptr.Deref(s.Immutable, false) {
 			errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutable))
 		}
 		if !equality.Semantic.DeepEqual(s.Data, old.Data) {

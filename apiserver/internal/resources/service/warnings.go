@@ -3,6 +3,7 @@ package service
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
 )
@@ -43,7 +44,7 @@ func warnings(s *corev1.Service) []string {
 	case !nameOnly && spec.ExternalName != "":
 		out = append(out, `spec.externalName is ignored when spec.type is not "ExternalName"`)
 	}
-	if near := spec.TrafficDistribution; near != nil && *near == corev1.ServiceTrafficDistributionPreferClose {
+	if ptr.Deref(spec.TrafficDistribution, "") == corev1.ServiceTrafficDistributionPreferClose {
 		out = append(out, `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`)
 	}
 	return out

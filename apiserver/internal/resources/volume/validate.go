@@ -75,7 +75,7 @@ func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorL
 	refuse(s.NodeAffinity != nil, "nodeAffinity", never)
 	errs = append(errs, validateSource(s, at)...)
 	refuse(s.StorageClassName != "", "storageClassName", never)
-	refuse(s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "volumeMode", "may not specify volumeMode other than Filesystem")
+	refuse(ptr.Deref(s.VolumeMode, corev1.PersistentVolumeFilesystem) != corev1.PersistentVolumeFilesystem, "volumeMode", "may not specify volumeMode other than Filesystem")
 	return errs
 }
 
