@@ -175,7 +175,7 @@ func (d *decision) newSandbox() {
 	if d.actions.Attempt != 0 && slices.ContainsFunc(d.status.Containers, ran) && !anyRestarts(d.pod, d.status) {
 		return // the pod ran, and shall not run again
 	}
-	if len(start) == 0 && EverInitialized(&d.pod.Spec, d.status) {
+	if len(start) == 0 && everInitialized(&d.pod.Spec, d.status) {
 		return // all of it is done
 	}
 	d.actions.CreateSandbox = true
@@ -310,9 +310,9 @@ func (d *decision) restart(kind Kind, index int, name string, changed bool) {
 	d.actions.Start = append(d.actions.Start, s)
 }
 
-// EverInitialized tells whether a regular container was ever made, so that all
+// everInitialized tells whether a regular container was ever made, so that all
 // init containers must have ended well once; their own records may be gone.
-func EverInitialized(spec *core.PodSpec, status *runtimestate.PodStatus) bool {
+func everInitialized(spec *core.PodSpec, status *runtimestate.PodStatus) bool {
 	return anyMade(spec, status, func(*runtimestate.ContainerStatus) bool { return true })
 }
 
