@@ -4,67 +4,36 @@ import (
 	"github.com/spf13/cobra"
 
 	"kctl/kubectl/internal/command/frame"
-	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/generate"
 	"kctl/proto/core"
 )
 
 func newCreateNamespace(c *frame.CLI) *cobra.Command {
-	s := &send.Sender{CLI: c}
-	cmd := &cobra.Command{
-		Use: "namespace NAME", Aliases: []string{"ns"}, Short: "Create a namespace with the specified name",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
-			if err != nil {
-				return err
-			}
-			return s.CreateGenerated(cmd.Context(), core.Namespaces, generate.Namespace(name))
-		},
-	}
-	s.AddCreate(cmd)
+	cmd := generator(c, "namespace NAME", "Create a namespace with the specified name", core.Namespaces,
+		func(name string, _ []string) (core.Object, error) { return generate.Namespace(name), nil })
+	cmd.Aliases = []string{"ns"}
 	return cmd
 }
 
 func newCreateServiceAccount(c *frame.CLI) *cobra.Command {
-	s := &send.Sender{CLI: c}
-	cmd := &cobra.Command{
-		Use: "serviceaccount NAME", Aliases: []string{"sa"}, Short: "Create a service account with the specified name",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
-			if err != nil {
-				return err
-			}
-			return s.CreateGenerated(cmd.Context(), core.ServiceAccounts, generate.ServiceAccount(name))
-		},
-	}
-	s.AddCreate(cmd)
+	cmd := generator(c, "serviceaccount NAME", "Create a service account with the specified name", core.ServiceAccounts,
+		func(name string, _ []string) (core.Object, error) { return generate.ServiceAccount(name), nil })
+	cmd.Aliases = []string{"sa"}
 	return cmd
 }
 
 func newCreateConfigMap(c *frame.CLI) *cobra.Command {
-	s := &send.Sender{CLI: c}
 	var data generate.Data
 	var hash appendHash
-	cmd := &cobra.Command{
-		Use: "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1]", Aliases: []string{"cm"},
-		Short: "Create a config map from a local file, directory or literal value",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
-			if err != nil {
-				return err
-			}
+	cmd := generator(c, "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1]", "Create a config map from a local file, directory or literal value", core.ConfigMaps,
+		func(name string, _ []string) (core.Object, error) {
 			made, err := generate.ConfigMap(name, data)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			object, err := hash.apply(made)
-			if err != nil {
-				return err
-			}
-			return s.CreateGenerated(cmd.Context(), core.ConfigMaps, object)
-		},
-	}
-	s.AddCreate(cmd)
+			return hash.apply(made)
+		})
+	cmd.Aliases = []string{"cm"}
 	addData(cmd, &data)
 	hash.add(cmd.Flags(), "configmap")
 	return cmd
@@ -72,29 +41,17 @@ func newCreateConfigMap(c *frame.CLI) *cobra.Command {
 
 func newCreateSecret(c *frame.CLI) *cobra.Command {
 	parent := frame.Group("secret", "Create a secret using a specified subcommand")
-	s := &send.Sender{CLI: c}
 	var data generate.Data
 	var kind string
 	var hash appendHash
-	cmd := &cobra.Command{
-		Use: "generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1]", Short: "Create a secret from a local file, directory, or literal value",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
-			if err != nil {
-				return err
-			}
+	cmd := generator(c, "generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1]", "Create a secret from a local file, directory, or literal value", core.Secrets,
+		func(name string, _ []string) (core.Object, error) {
 			made, err := generate.Secret(name, kind, data)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			object, err := hash.apply(made)
-			if err != nil {
-				return err
-			}
-			return s.CreateGenerated(cmd.Context(), core.Secrets, object)
-		},
-	}
-	s.AddCreate(cmd)
+			return hash.apply(made)
+		})
 	addData(cmd, &data)
 	hash.add(cmd.Flags(), "secret")
 	cmd.Flags().StringVar(&kind, "type", "", "The type of secret to create")

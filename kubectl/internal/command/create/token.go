@@ -80,8 +80,7 @@ func (k *tokenOptions) run(ctx context.Context, account string) error {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: k.audiences}}
 	request.APIVersion, request.Kind, request.Name = "authentication.k8s.io/v1", "TokenRequest", account
 	if k.duration > 0 {
-		seconds := int64(k.duration / time.Second)
-		request.Spec.ExpirationSeconds = &seconds
+		request.Spec.ExpirationSeconds = new(int64(k.duration / time.Second))
 	}
 	if k.kind != "" {
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: k.kind, Name: k.name, UID: types.UID(k.uid)}

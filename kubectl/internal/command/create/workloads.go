@@ -3,7 +3,6 @@ package create
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -82,7 +81,7 @@ func newCreateJob(c *frame.CLI) *cobra.Command {
 				return nil, err
 			}
 			if cron.GetKind() != cronJobs.Kind {
-				return nil, fmt.Errorf("from must be an existing cronjob")
+				return nil, errors.New("from must be an existing cronjob")
 			}
 			return generate.JobFrom(name, cron)
 		})
