@@ -17,7 +17,6 @@ import (
 
 // The form of tokens and of their secrets.
 const (
-	SecretType     = "bootstrap.kubernetes.io/token"
 	secretPrefix   = "bootstrap-token-"
 	usagePrefix    = "usage-bootstrap-"
 	keyID          = "token-id"
@@ -116,7 +115,7 @@ func (t *Token) Object() *core.Secret {
 	s := &core.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: SecretName(t.ID), Namespace: core.NamespaceSystem},
-		Type:       corev1.SecretType(SecretType),
+		Type:       corev1.SecretTypeBootstrapToken,
 		Data:       map[string][]byte{keyID: []byte(t.ID), keySecret: []byte(t.Secret)},
 	}
 	for _, usage := range t.Usages {

@@ -18,9 +18,6 @@ import (
 	"kctl/proto/rest"
 )
 
-// tokenType is the type of the secrets that hold bootstrap tokens.
-const tokenType = "bootstrap.kubernetes.io/token"
-
 // deploymentsResource is not among those that the programs share.
 var deploymentsResource = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
 
@@ -50,7 +47,7 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	if list(core.CertificateSigningRequests, "", &requests) {
 		checks = append(checks, judgeRequests(requests.Items, s.serverNow()))
 	}
-	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+tokenType)) {
+	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+string(corev1.SecretTypeBootstrapToken))) {
 		checks = append(checks, judgeTokens(tokens.Items, s.serverNow()))
 	}
 	if list(deploymentsResource, "", &deployments) {

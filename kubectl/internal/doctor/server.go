@@ -172,7 +172,7 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 }
 
 // checkTrusted verifies the server's certificate as clients with this kubeconfig do.
-// Times are not looked at: lasts has.
+// Times are not looked at: checkExpiry has.
 func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	const name = "server-authority"
 	if s.Config.Insecure {

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,9 +34,7 @@ those that "kctl up --without" left out.`,
 			}
 			switch output {
 			case "json":
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				err = encoder.Encode(status)
+				err = printJSON(cmd.OutOrStdout(), status)
 			case "":
 				err = printStatus(cmd.OutOrStdout(), status)
 			default:

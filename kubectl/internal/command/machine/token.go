@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,7 +195,7 @@ func bootstrapTokens(ctx context.Context, c *frame.CLI) ([]core.Secret, error) {
 		return nil, err
 	}
 	var list corev1.SecretList
-	err = client.Resource(core.Secrets, core.NamespaceSystem).List(ctx, &list, rest.FieldSelector("type="+bootstrap.SecretType))
+	err = client.Resource(core.Secrets, core.NamespaceSystem).List(ctx, &list, rest.FieldSelector("type="+string(corev1.SecretTypeBootstrapToken)))
 	return list.Items, err
 }
 
@@ -203,12 +204,7 @@ func printTokens(c *frame.CLI, tokens []*bootstrap.Token) error {
 	if len(tokens) > 0 {
 		fmt.Fprintln(w, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS")
 	}
-	orNone := func(text string) string {
-		if text == "" {
-			return "<none>"
-		}
-		return text
-	}
+	orNone := func(text string) string { return cmp.Or(text, "<none>") }
 	for _, t := range tokens {
 		ttl, expires := "<forever>", "<never>"
 		if !t.Expires.IsZero() {
