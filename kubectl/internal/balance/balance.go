@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -181,10 +182,8 @@ func pipe(client, server net.Conn) {
 
 // Healthy returns an error if no server answers.
 func (b *Balancer) Healthy(context.Context) error {
-	for _, one := range b.backends {
-		if one.isHealthy() {
-			return nil
-		}
+	if slices.ContainsFunc(b.backends, (*backend).isHealthy) {
+		return nil
 	}
 	return errors.New("no server answers")
 }

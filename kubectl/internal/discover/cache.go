@@ -65,10 +65,3 @@ func (c Cache) write(resources []Resource) {
 		_ = os.Remove(file.Name())
 	}
 }
-
-// Forget removes the file.
-func (c Cache) Forget() {
-	if c.Dir != "" {
-		_ = os.Remove(filepath.Join(c.Dir, cacheFile))
-	}
-}

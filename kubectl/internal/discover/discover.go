@@ -225,11 +225,7 @@ func (d *Discovery) InCategory(ctx context.Context, category string) ([]Resource
 	if err != nil {
 		return nil, err
 	}
-	var found []Resource
-	for _, r := range resources {
-		if r.Preferred && slices.Contains(r.Categories, category) {
-			found = append(found, r)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool {
+		return !r.Preferred || !slices.Contains(r.Categories, category)
+	}), nil
 }

@@ -147,7 +147,9 @@ func TestCache(t *testing.T) {
 	asked("broken", "pods", 2)
 	clock.SetTime(clock.Now().Add(-time.Hour))
 	asked("from the future", "pods", 2)
-	cache.Forget()
+	if err := os.Remove(filepath.Join(cache.Dir, cacheFile)); err != nil {
+		t.Fatal(err)
+	}
 	asked("forgotten", "pods", 2)
 	files, err := os.ReadDir(cache.Dir)
 	if err != nil || len(files) != 1 {

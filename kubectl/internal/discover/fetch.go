@@ -1,8 +1,10 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -39,7 +41,7 @@ func fetch(ctx context.Context, client *rest.Client) ([]Resource, error) {
 		all = append(all, resources...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("the server serves no resources: is it a Kubernetes API server?")
+		return nil, errors.New("the server serves no resources: is it a Kubernetes API server?")
 	}
 	return all, nil
 }
@@ -94,14 +96,11 @@ func fromAggregated(list discoveryv2.APIGroupDiscoveryList) []Resource {
 						Group: group.Name, Version: version.Version, Name: r.Resource,
 						Kind: r.ResponseKind.Kind, Namespaced: r.Scope == discoveryv2.ScopeNamespace,
 					},
-					Singular: r.SingularResource, ShortNames: r.ShortNames,
+					Singular: cmp.Or(r.SingularResource, strings.ToLower(r.ResponseKind.Kind)), ShortNames: r.ShortNames,
 					Verbs: r.Verbs, Categories: r.Categories, Preferred: !seen[r.Resource],
 				}
 				for _, sub := range r.Subresources {
 					resource.Subresources = append(resource.Subresources, sub.Subresource)
-				}
-				if resource.Singular == "" {
-					resource.Singular = strings.ToLower(resource.Kind)
 				}
 				seen[r.Resource] = true
 				all = append(all, resource)
@@ -160,14 +159,10 @@ func fromLegacy(list metav1.APIResourceList, gv schema.GroupVersion) []Resource 
 			continue
 		}
 		position[r.Name] = len(resources)
-		resource := Resource{
+		resources = append(resources, Resource{
 			Resource: core.Resource{Group: gv.Group, Version: gv.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced},
-			Singular: r.SingularName, ShortNames: r.ShortNames, Verbs: r.Verbs, Categories: r.Categories,
-		}
-		if resource.Singular == "" {
-			resource.Singular = strings.ToLower(resource.Kind)
-		}
-		resources = append(resources, resource)
+			Singular: cmp.Or(r.SingularName, strings.ToLower(r.Kind)), ShortNames: r.ShortNames, Verbs: r.Verbs, Categories: r.Categories,
+		})
 	}
 	return resources
 }

@@ -142,10 +142,7 @@ func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	if err != nil {
 		return fmt.Errorf("%w (%s)", ErrNone, ToHave())
 	}
-	name := raw.CurrentContext
-	if f.overrides.CurrentContext != "" {
-		name = f.overrides.CurrentContext
-	}
+	name := cmp.Or(f.overrides.CurrentContext, raw.CurrentContext)
 	if chosen, ok := raw.Contexts[name]; ok && chosen.Cluster != "" && raw.Clusters[chosen.Cluster] == nil {
 		return fmt.Errorf("the kubeconfig's context %q is of cluster %q, which the kubeconfig does not have", name, chosen.Cluster)
 	}

@@ -106,7 +106,7 @@ func newPrinter(format, template string, o Options) (Printer, error) {
 	language, inFile := strings.CutSuffix(format, "-file")
 	two := strings.Contains(o.Output, "=") && o.Template != "" // of one format, two templates
 	switch {
-	case two || !slices.Contains(Names, format) || slices.Contains([]string{"json", "yaml", "kyaml", "name", "wide"}, format):
+	case two || !slices.Contains(Names, format) || format == "wide" || slices.Contains(plainNames, format):
 		// "wide" is a table's, which are not made here.
 		return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
 			o.Output, strings.Join(Names, ","))

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
@@ -57,15 +57,7 @@ func (t *Table) Add(table *metav1.Table, event string) error {
 func (t *Table) Flush(w io.Writer) error { return t.out.Flush(w) }
 
 func sameColumns(a, b []metav1.TableColumnDefinition) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Name != b[i].Name || a[i].Priority != b[i].Priority {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(x, y metav1.TableColumnDefinition) bool { return x.Name == y.Name && x.Priority == y.Priority })
 }
 
 // PlainTable is a table of names and ages, for objects whose server makes no
@@ -144,7 +136,7 @@ func (t *Table) rowCells(row *metav1.TableRow, event string) ([]string, error) {
 		cells = append(cells, meta.Labels[label])
 	}
 	if t.ShowLabels {
-		cells = append(cells, labelText(meta.Labels))
+		cells = append(cells, labels.FormatLabels(meta.Labels))
 	}
 	return cells, nil
 }
@@ -178,27 +170,7 @@ func cell(value any) string {
 	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
 		text = text[:end] + "..."
 	}
-	return strings.Map(func(r rune) rune {
-		if r == '\t' {
-			return ' '
-		}
-		if unicode.IsControl(r) {
-			return '^'
-		}
-		return r
-	}, text)
-}
-
-func labelText(labels map[string]string) string {
-	if len(labels) == 0 {
-		return "<none>"
-	}
-	pairs := make([]string, 0, len(labels))
-	for key, value := range labels {
-		pairs = append(pairs, key+"="+value)
-	}
-	slices.Sort(pairs)
-	return strings.Join(pairs, ",")
+	return Visible(strings.ReplaceAll(text, "\t", " "))
 }
 
 // SortTable sorts the rows of a table by a field of the objects behind them,

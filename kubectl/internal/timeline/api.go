@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ func Merge(stamps, api []Moment) Timeline {
 	for _, m := range stamps {
 		exact[m.Hop] = true
 	}
-	merged := append([]Moment(nil), stamps...)
+	merged := slices.Clone(stamps)
 	for _, m := range api {
 		if !exact[m.Hop] && !(len(stamps) > 0 && m.Approximate && isCoarse(m.Hop, exact)) {
 			merged = append(merged, m)
@@ -144,9 +145,9 @@ func inOrder(moments []Moment) []Moment {
 
 func latestBefore(m *Moment, at map[relay.Hop]time.Time) time.Time {
 	var floor time.Time
-	order := rankOf(newRow(*m))
+	own := rankOf(newRow(*m))
 	for hop, t := range at {
-		if hop != m.Hop && rankOf(newRow(Moment{Hop: hop})) < order && t.After(floor) && t.Sub(m.At) < time.Second {
+		if hop != m.Hop && rankOf(newRow(Moment{Hop: hop})) < own && t.After(floor) && t.Sub(m.At) < time.Second {
 			floor = t
 		}
 	}

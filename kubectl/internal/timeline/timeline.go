@@ -1,8 +1,8 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -83,23 +83,16 @@ var hops = map[relay.Hop]hop{
 	relay.ServerStatusRunning: {11, "apiserver", "status Running stored", []relay.Hop{relay.KubeletRunning}},
 }
 
-// rank keeps moments of the same time in the relay's order.
-var rank = map[relay.Hop]int{}
-
-func init() {
-	order := []relay.Hop{
-		relay.ClientStarted, relay.ClientGenerated, relay.ClientSent,
-		relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted,
-		relay.ServerStored, relay.ServerWatched,
-		relay.SchedulerQueued, relay.SchedulerPopped, relay.SchedulerFiltered, relay.SchedulerScored,
-		relay.SchedulerAssumed, relay.SchedulerBinding, relay.ServerBound,
-		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady,
-		relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletCreated, relay.KubeletStarted,
-		relay.KubeletRunning, relay.KubeletReady, relay.ServerStatusRunning,
-	}
-	for i, h := range order {
-		rank[h] = i
-	}
+// order keeps moments of the same time in the relay's order.
+var order = []relay.Hop{
+	relay.ClientStarted, relay.ClientGenerated, relay.ClientSent,
+	relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted,
+	relay.ServerStored, relay.ServerWatched,
+	relay.SchedulerQueued, relay.SchedulerPopped, relay.SchedulerFiltered, relay.SchedulerScored,
+	relay.SchedulerAssumed, relay.SchedulerBinding, relay.ServerBound,
+	relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady,
+	relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletCreated, relay.KubeletStarted,
+	relay.KubeletRunning, relay.KubeletReady, relay.ServerStatusRunning,
 }
 
 // Layout puts moments in order and finds how long each took. If several moments
@@ -118,12 +111,7 @@ func Layout(moments []Moment) Timeline {
 	if len(rows) == 0 {
 		return Timeline{}
 	}
-	sort.SliceStable(rows, func(i, j int) bool {
-		if !rows[i].At.Equal(rows[j].At) {
-			return rows[i].At.Before(rows[j].At)
-		}
-		return rankOf(rows[i]) < rankOf(rows[j])
-	})
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(rankOf(a), rankOf(b))) })
 	zero := rows[0].At
 	for i := range rows {
 		rows[i].Offset = rows[i].At.Sub(zero)
@@ -149,10 +137,10 @@ func newRow(m Moment) Row {
 
 func rankOf(r Row) int {
 	base, _, _ := strings.Cut(string(r.Hop), "/")
-	if n, ok := rank[relay.Hop(base)]; ok {
+	if n := slices.Index(order, relay.Hop(base)); n >= 0 {
 		return n
 	}
-	return len(rank)
+	return len(order)
 }
 
 // waitedFor is the latest row that row i waited for: of the hops that lead to

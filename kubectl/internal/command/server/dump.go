@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -132,10 +133,7 @@ func (d *dumpOptions) list(ctx context.Context, from rest.Resource, file string)
 		return nil, err
 	}
 	form, _, _ := strings.Cut(d.Output, "=")
-	suffix := map[string]string{"json": ".json", "yaml": ".yaml"}[form]
-	if suffix == "" {
-		suffix = ".txt"
-	}
+	suffix := cmp.Or(map[string]string{"json": ".json", "yaml": ".yaml"}[form], ".txt")
 	return found, d.write(file+suffix, func(w io.Writer) error { return d.shown.Print(w, found) })
 }
 

@@ -1,10 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
+
 	"strconv"
 	"strings"
 
@@ -81,16 +82,14 @@ func hasAll(r discover.Resource, verbs, categories []string) bool {
 }
 
 func printResources(c *frame.CLI, resources []discover.Resource, output, sortBy string, noHeaders bool) error {
-	sort.SliceStable(resources, func(i, j int) bool {
-		switch {
-		case sortBy == "name":
-			return resources[i].Name < resources[j].Name
-		case sortBy == "kind":
-			return resources[i].Kind < resources[j].Kind
-		case resources[i].Group != resources[j].Group:
-			return resources[i].Group < resources[j].Group
+	slices.SortStableFunc(resources, func(a, b discover.Resource) int {
+		switch sortBy {
+		case "name":
+			return cmp.Compare(a.Name, b.Name)
+		case "kind":
+			return cmp.Compare(a.Kind, b.Kind)
 		}
-		return resources[i].Name < resources[j].Name
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
 	})
 	if output != "" && output != "name" && output != "wide" {
 		return printResourceList(c, resources, output)
@@ -148,15 +147,12 @@ func newAPIVersions(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			seen := map[string]bool{}
 			var versions []string
 			for _, r := range resources {
-				if version := r.GroupVersion(); !seen[version] {
-					seen[version] = true
-					versions = append(versions, version)
-				}
+				versions = append(versions, r.GroupVersion())
 			}
-			sort.Strings(versions)
+			slices.Sort(versions)
+			versions = slices.Compact(versions)
 			_, err = fmt.Fprintln(c.Out, printer.Visible(strings.Join(versions, "\n")))
 			return err
 		},
