@@ -51,6 +51,8 @@ func (t *Ticket) Enter(ctx context.Context, seats int, patience time.Duration) b
 		m.unfit.Add(float64(t.unfit))
 		waited = s.level.clock.Since(t.arrived)
 		request.Spent(ctx, request.Queue, waited)
+	} else if t.place.queue != nil {
+		m.queueSize.Observe(1) // as with upstream, it was in the queue for no time
 	}
 	if why != admitted {
 		m.gaveUp.Observe(waited.Seconds())
