@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 
@@ -44,5 +45,23 @@ func TestApplyOfWhatIsBeingDeleted(t *testing.T) {
 		if got := strings.Contains(c.err.String(), warning); c.code != 0 || got != warns {
 			t.Errorf("%s: code %d, warned %t: %s", args, c.code, got, c.err.String())
 		}
+	}
+}
+
+// What was applied last is recorded with all objects or with none.
+func TestSetLastAppliedOfSome(t *testing.T) {
+	const pods = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n"
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		annotations := ""
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+		} else if strings.HasSuffix(r.URL.Path, "/a") {
+			annotations = `,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}"}`
+		}
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s"%s}}`, path.Base(r.URL.Path), annotations)
+	})
+	c := kctl(t, host, pods, "apply", "set-last-applied", "-f", "-")
+	if c.want(t, 1, "no last-applied-configuration annotation found on resource: b"); c.out.String() != "" {
+		t.Errorf("said %s", c.out.String())
 	}
 }

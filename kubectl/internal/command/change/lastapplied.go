@@ -1,8 +1,8 @@
 package change
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -84,11 +84,26 @@ func newSetLastApplied(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var failed []error
-			for _, t := range targets {
-				failed = append(failed, setLastApplied(s, cmd, t, create))
+			var changes []lastAppliedChange
+			for _, t := range targets { // as kubectl: none is changed if one can't be
+				change, err := lastAppliedOf(cmd.Context(), c, t, create)
+				if err != nil {
+					return err
+				}
+				if change.object == nil {
+					if _, err := fmt.Fprintf(s.Out, "set-last-applied %s: no changes required.\n", t.ObjectName); err != nil {
+						return err
+					}
+					continue
+				}
+				changes = append(changes, change)
 			}
-			return errors.Join(failed...)
+			for _, change := range changes {
+				if err := change.send(cmd.Context(), s); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	selected.AddFilenames(cmd.Flags(), "that contains the last-applied-configuration annotations")
@@ -99,32 +114,44 @@ func newSetLastApplied(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func setLastApplied(s *send.Sender, cmd *cobra.Command, t lookup.Target, create bool) error {
-	found, err := lookup.Fetch(cmd.Context(), s.CLI, t, &lookup.Selection{})
+// lastAppliedChange is what is to be recorded with an object as it is on the server.
+type lastAppliedChange struct {
+	target lookup.Target
+	object *unstructured.Unstructured
+	want   string
+}
+
+// lastAppliedOf compares an object's record with its file; without an object, they are the
+// same.
+func lastAppliedOf(ctx context.Context, c *frame.CLI, t lookup.Target, create bool) (change lastAppliedChange, err error) {
+	found, err := lookup.Fetch(ctx, c, t, &lookup.Selection{})
 	if err != nil {
-		return err
+		return change, err
 	}
 	have, ok := found[0].GetAnnotations()[threeway.LastApplied]
 	if !ok && !create {
-		return fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the command with --create-annotation", t.ObjectName)
+		return change, fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the command with --create-annotation", t.ObjectName)
 	}
 	// The file as it is: unlike apply, without the annotations it does not have.
 	configuration, err := json.Marshal(t.Object.Object)
 	if err != nil {
-		return fmt.Errorf("encoding the configuration: %w", err)
+		return change, fmt.Errorf("encoding the configuration: %w", err)
 	}
 	want := string(configuration) + "\n"
 	if have == want {
-		_, err := fmt.Fprintf(s.Out, "set-last-applied %s: no changes required.\n", t.ObjectName)
-		return err
+		return change, nil
 	}
-	object := &found[0]
+	return lastAppliedChange{t, &found[0], want}, nil
+}
+
+func (l lastAppliedChange) send(ctx context.Context, s *send.Sender) error {
+	object := l.object
 	if s.DryRun != frame.DryRunClient {
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: want}}})
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: l.want}}})
 		if err != nil {
 			return fmt.Errorf("encoding the patch: %w", err)
 		}
-		if object, err = s.Patch(cmd.Context(), t, types.MergePatchType, body); err != nil {
+		if object, err = s.Patch(ctx, l.target, types.MergePatchType, body); err != nil {
 			return err
 		}
 	}
