@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/apis/asn1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
@@ -19,9 +20,10 @@ import (
 )
 
 // Certificates authenticates requests by the client certificate of their
-// connection: the common name is the user, organizations are groups. The TLS
-// layer asks for certificates without verifying them, so that a bad one is
-// answered with a 401 and a reason rather than a broken handshake.
+// connection: the common name is the user, organizations are groups, and an
+// attribute of Kubernetes' own is the uid. The TLS layer asks for certificates
+// without verifying them, so that a bad one is answered with a 401 and a reason
+// rather than a broken handshake.
 type Certificates struct {
 	verifier
 	remaining prometheus.Histogram
@@ -52,8 +54,13 @@ func userOfCertificate(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.
 	if leaf.Subject.CommonName == "" {
 		return nil, errors.New("client certificate: no common name, which would be the user's name")
 	}
+	uid, err := uidOfCertificate(leaf)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate of %q: %w", leaf.Subject.CommonName, err)
+	}
 	return &request.User{
 		Username: leaf.Subject.CommonName,
+		UID:      uid,
 		Groups:   leaf.Subject.Organization,
 		Extra:    map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/credential-id": {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}, nil
@@ -148,4 +155,27 @@ func (v *verifier) remember(roots *x509.CertPool, sum [sha256.Size]byte, e certi
 		v.roots, v.cache = roots, map[[sha256.Size]byte]certified{}
 	}
 	v.cache[sum] = e
+}
+
+// uidOfCertificate is empty if the subject has none (gate
+// AllowParsingUserUIDFromCertAuth). More than one is nobody's.
+func uidOfCertificate(leaf *x509.Certificate) (string, error) {
+	var uids []string
+	for _, attribute := range leaf.Subject.Names {
+		if !attribute.Type.Equal(asn1.X509UID()) {
+			continue
+		}
+		uid, _ := attribute.Value.(string) // Go's parser lets nothing else pass
+		if uid == "" {
+			return "", errors.New("its uid must not be empty")
+		}
+		uids = append(uids, uid)
+	}
+	switch len(uids) {
+	case 0:
+		return "", nil
+	case 1:
+		return uids[0], nil
+	}
+	return "", fmt.Errorf("it has %d uids, at most one is allowed", len(uids))
 }
