@@ -66,6 +66,7 @@ type nodeLifecycle struct {
 	pods    *informer.Informer[informer.Pod]
 	store   registry.Resource
 	podAPI  registry.Resource
+	renewed registry.Resource // the leases as they are stored, and not as they were watched
 	clock   clock.Clock
 	logger  *zap.Logger
 	grace   time.Duration
@@ -91,7 +92,7 @@ func newNodeLifecycle(d *Dependencies) (Loop, error) {
 		}
 		return t
 	}
-	if n.leases, _, err = newInformer(d, core.Leases, renewed, informer.Options[metav1.MicroTime]{}); err != nil {
+	if n.leases, n.renewed, err = newInformer(d, core.Leases, renewed, informer.Options[metav1.MicroTime]{}); err != nil {
 		return nil, err
 	}
 	if n.podAPI, err = d.Of(core.Pods); err != nil {
@@ -179,6 +180,17 @@ func (n *nodeLifecycle) syncHealth(ctx context.Context, key informer.Key) (time.
 	if !reported && again > 0 {
 		return again, nil // admission has tainted it; it has not reported yet
 	}
+	if again <= 0 && ready != corev1.ConditionUnknown {
+		behind, err := n.watchIsBehind(ctx, key.Name)
+		if err != nil {
+			return 0, err
+		}
+		if behind {
+			n.logger.Info("a node that seemed silent has renewed its lease: the watch of leases is behind", zap.String("node", key.Name))
+			n.recordHeartbeat(key.Name)
+			again = n.grace
+		}
+	}
 	if again <= 0 {
 		again = n.grace
 		if err := n.markUnknown(ctx, node); err != nil {
@@ -203,6 +215,26 @@ func (n *nodeLifecycle) syncHealth(ctx context.Context, key informer.Key) (time.
 		}
 	}
 	return again, nil
+}
+
+// watchIsBehind reports whether a node's stored lease is another than the one that was last
+// seen. Events that come late, of a busy server for example, must not make nodes lost (gate
+// NodeControllerLeaseCircuitBreaker).
+func (n *nodeLifecycle) watchIsBehind(ctx context.Context, node string) (bool, error) {
+	stored, err := n.renewed.Get(ctx, core.NamespaceNodeLease, node, "")
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the lease of a silent node: %w", err)
+	}
+	obj, err := n.renewed.Decode(stored)
+	if err != nil {
+		return false, fmt.Errorf("read the lease of a silent node: %w", err)
+	}
+	seen, _ := n.leases.Get(core.NamespaceNodeLease, node)
+	renewed := obj.(*core.Lease).Spec.RenewTime
+	return renewed != nil && !renewed.Equal(&seen), nil
 }
 
 // shouldEvict reports whether the pods of a node that is not ready are to be evicted, and if

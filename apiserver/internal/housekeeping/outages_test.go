@@ -1,7 +1,9 @@
 package housekeeping
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/proto/core"
 )
 
@@ -107,6 +111,41 @@ func TestOneAfterTheOther(t *testing.T) {
 		h.tell(names[0], corev1.ConditionTrue)
 		if got := h.givenUp(t, names...); !slices.Equal(got, names[1:2]) {
 			t.Errorf("given up after one is back: %v", got)
+		}
+	})
+}
+
+// unwatched are leases whose events never come.
+type unwatched struct{ registry.Resource }
+
+func (u unwatched) Watch(ctx context.Context, _ string, _ registry.ListOptions) (registry.Watcher, error) {
+	return nothing{ctx}, nil
+}
+
+type nothing struct{ ctx context.Context }
+
+func (n nothing) Events() iter.Seq2[registry.WatchEvent, bool] {
+	return func(func(registry.WatchEvent, bool) bool) { <-n.ctx.Done() }
+}
+
+// TestAWatchThatIsBehind: a node whose renewals are stored but not yet seen is
+// not lost; it is when the renewals end.
+func TestAWatchThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods), events: registrytest.New(core.Events)}
+		for _, name := range []string{"renews", "silent"} {
+			h.nodes.Put(node(name, corev1.ConditionTrue))
+			h.leases.Put(lease(name, time.Now()))
+		}
+		start(t, newNodeLifecycle, h.pods, h.nodes, unwatched{h.leases}, h.events)
+		pass(nodeGrace - time.Second)
+		h.leases.Put(lease("renews", time.Now()))
+		pass(2 * time.Second)
+		if ready, _ := h.ready(t, "renews"); ready.Status != corev1.ConditionTrue {
+			t.Errorf("a node that renews its lease: %+v", ready)
+		}
+		if ready, _ := h.ready(t, "silent"); ready.Status != corev1.ConditionUnknown {
+			t.Errorf("a node that does not: %+v", ready)
 		}
 	})
 }
