@@ -37,6 +37,8 @@ for module in "$@"; do
 done
 
 cd "$root"
+# A histogram made without proto/daemon has no native one for Prometheus.
+! git grep -n 'prometheus\.NewHistogram' -- '*.go' ':!*_test.go' ':!proto/daemon/histogram.go' || fail "make histograms with proto/daemon"
 for folder in $(git ls-files '*.go' | grep -v _test.go | xargs -n1 dirname | sort -u); do
 	grep -lq '^// \(Package\|Command\) ' "$folder"/*.go || fail "$folder has no package comment"
 	case $folder in test/*) continue ;; esac

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/daemon"
 )
 
 // Named is a plugin with the name by which it is measured.
@@ -27,11 +29,11 @@ func NewMeter(registry prometheus.Registerer, clock clock.PassiveClock) *Meter {
 	buckets := []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5}
 	m := &Meter{
 		clock: clock,
-		plugins: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		plugins: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_admission_controller_admission_duration_seconds", Buckets: buckets,
 			Help: "How long admission plugins took, by name, type (admit or validate), operation, and whether they refused.",
 		}, []string{"name", "type", "operation", "rejected"}),
-		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		phases: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_admission_step_admission_duration_seconds", Buckets: buckets,
 			Help: "How long all mutating (admit) or validating (validate) plugins together took, by operation, and whether one refused.",
 		}, []string{"type", "operation", "rejected"}),

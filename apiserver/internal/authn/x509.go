@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -32,7 +33,7 @@ type Certificates struct {
 // NewCertificates trusts the authorities, whichever they are at the time of a request.
 func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock, registry prometheus.Registerer) *Certificates {
 	const hour, day = 3600, 24 * 3600
-	left := prometheus.NewHistogram(prometheus.HistogramOpts{
+	left := daemon.NewHistogram(prometheus.HistogramOpts{
 		Name:    "apiserver_client_certificate_expiration_seconds",
 		Help:    "How long the client certificates that requests were authenticated by will still hold.",
 		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 360 * day},

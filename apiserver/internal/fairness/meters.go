@@ -2,6 +2,8 @@ package fairness
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/proto/daemon"
 )
 
 // metrics are upstream's, under upstream's names, so that dashboards carry
@@ -44,7 +46,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		return v
 	}
 	histogram := func(name, help string, buckets []float64, more ...string) *prometheus.HistogramVec {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + name, Help: help, Buckets: buckets}, append(labels[:2:2], more...))
+		v := daemon.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + name, Help: help, Buckets: buckets}, append(labels[:2:2], more...))
 		registry.MustRegister(v)
 		return v
 	}

@@ -3,7 +3,6 @@ package filters
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
+	"kctl/proto/daemon"
 )
 
 // Observe writes one log line and counts each request, under upstream's metric
@@ -91,22 +91,18 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total", Help: "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
 		}, append(names, "code")),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_request_duration_seconds", Help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
-			// Protobuf scrapes also get a native histogram (NativeHistograms, on in
-			// kube-apiserver since 1.37): each bucket is a tenth larger than the one
-			// before, and their number is bounded.
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 		}, names),
-		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		own: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_request_sli_duration_seconds", Help: "Response latency distribution in seconds, without the time that webhooks and queues took, for each verb, group, version, resource, subresource, scope and component.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, append(names[:6:6], "component")),
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests", Help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource and scope.",
 		}, append(names[:6:6], "component")),
-		sizes: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		sizes: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_response_sizes", Help: "Sizes of the answers to reading requests in bytes for each verb, group, version, resource, subresource, scope and component.",
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
 		}, append(names[:6:6], "component")),

@@ -6,6 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/daemon"
 )
 
 // Queues measures the queues of the loops, under the names of kube-controller-manager's
@@ -36,7 +38,7 @@ func NewQueues(registry prometheus.Registerer, clock clock.PassiveClock) *Queues
 		return prometheus.NewDesc("workqueue_"+name, help, []string{"name"}, nil)
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		return daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "workqueue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-8, 10, 10),
 		}, []string{"name"})
 	}

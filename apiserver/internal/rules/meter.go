@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/proto/daemon"
 )
 
 // The metrics are process-wide, since rules are compiled wherever a schema is.
@@ -13,7 +15,7 @@ var (
 )
 
 func newHistogram(of, help string) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: "apiserver_cel_" + of + "_duration_seconds", Help: help, Buckets: prometheus.DefBuckets})
+	return daemon.NewHistogram(prometheus.HistogramOpts{Name: "apiserver_cel_" + of + "_duration_seconds", Help: help, Buckets: prometheus.DefBuckets})
 }
 
 // Metrics are the times that rules take, under upstream's names.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -27,7 +28,7 @@ func (r *Rotator) Register(registry *prometheus.Registry) {
 	whose := "client"
 	if r.Purpose == Serving {
 		ttl, failures, whose = "certificate_manager_server_ttl_seconds", "server_expiration_renew_errors", "serving"
-		r.measures.lived = prometheus.NewHistogram(prometheus.HistogramOpts{
+		r.measures.lived = daemon.NewHistogram(prometheus.HistogramOpts{
 			Subsystem: "kubelet", Name: "certificate_manager_server_rotation_seconds", Buckets: ages,
 			Help: "Histogram of the number of seconds the previous certificate lived before being rotated.",
 		})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // NodeCredentials holds the node's own credentials for registries, independent of the pod.
@@ -42,7 +43,7 @@ func New(o Options) *NodeCredentials {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: subsystem, Name: "errors_total", Help: "Number of errors from credential provider plugin",
 		}, []string{"plugin_name"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		durations: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Subsystem: subsystem, Name: "duration", Help: "Duration of execution in seconds for credential provider plugin", Buckets: prometheus.DefBuckets,
 		}, []string{"plugin_name"}),
 	}

@@ -13,6 +13,7 @@ import (
 	"kctl/kubelet/internal/pullrecords"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // startBuckets are upstream's buckets for the start durations of pods.
@@ -21,7 +22,7 @@ var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 
 // measureStarts makes the metrics of starts of pods and containers.
 func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	start := func(name, help string) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: startBuckets})
+		return daemon.NewHistogram(prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: startBuckets})
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help}, labels)
@@ -40,7 +41,7 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	for _, static := range []string{"", "true"} {
 		m.restarts.WithLabelValues(static) // which is exported before the first restart, too
 	}
-	m.pulls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.pulls = daemon.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
@@ -49,20 +50,20 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 
 // measureNode makes the metrics of what pods need from the node.
 func (m *Metrics) measureNode(registry *prometheus.Registry) {
-	m.groups = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.groups = daemon.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds", Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
 	}, []string{"operation_type"})
-	m.storage = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.storage = daemon.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "storage_operation_duration_seconds", Help: "Storage operation duration", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
-	m.StatusSent = prometheus.NewHistogram(prometheus.HistogramOpts{
+	m.StatusSent = daemon.NewHistogram(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "pod_status_sync_duration_seconds", Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
 		Help: "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
 	})
-	m.ContainersPerPod = prometheus.NewHistogram(prometheus.HistogramOpts{
+	m.ContainersPerPod = daemon.NewHistogram(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "containers_per_pod_count", Help: "The number of containers per pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 5),
 	})
-	m.sandboxStart = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.sandboxStart = daemon.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "run_podsandbox_duration_seconds", Help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", Buckets: prometheus.DefBuckets,
 	}, []string{"runtime_handler"})
 	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{

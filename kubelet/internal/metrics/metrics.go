@@ -8,6 +8,7 @@ import (
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
+	"kctl/proto/daemon"
 )
 
 // Metrics have upstream's names and labels, so that dashboards carry over.
@@ -60,12 +61,12 @@ func New(registry *prometheus.Registry) *Metrics {
 	operationTime := histogram("runtime_operations_duration_seconds", "Duration in seconds of runtime operations. Broken down by operation type.")
 	operationTime.Buckets = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	m := &Metrics{
-		WorkerStart:    prometheus.NewHistogram(histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.")),
-		work:           prometheus.NewHistogramVec(histogram("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated."), []string{"operation_type"}),
-		relist:         prometheus.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
-		relistInterval: prometheus.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
+		WorkerStart:    daemon.NewHistogram(histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.")),
+		work:           daemon.NewHistogramVec(histogram("pod_worker_duration_seconds", "Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated."), []string{"operation_type"}),
+		relist:         daemon.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
+		relistInterval: daemon.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
 		operations:     prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_total", Help: "Cumulative number of runtime operations by operation type."}, []string{"operation_type"}),
-		operationTime:  prometheus.NewHistogramVec(operationTime, []string{"operation_type"}),
+		operationTime:  daemon.NewHistogramVec(operationTime, []string{"operation_type"}),
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
 	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
@@ -75,7 +76,7 @@ func New(registry *prometheus.Registry) *Metrics {
 	}
 	m.Streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
 	m.StreamErrors = counter("evented_pleg_connection_error_count", "The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
-	m.StreamLatency = prometheus.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
+	m.StreamLatency = daemon.NewHistogram(histogram("evented_pleg_connection_latency_seconds", "The latency of streaming connection with the CRI runtime, measured in seconds."))
 	m.ShutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds"})
 	m.ShutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_end_time_seconds", Help: "Last graceful shutdown end time since unix epoch in seconds"})
 	m.Orphans = counter("orphaned_runtime_pods_total", "Number of pods that have been detected in the container runtime without being already known to the pod worker. This typically indicates the kubelet was restarted while a pod was force deleted in the API or in the local configuration, which is unusual.")

@@ -24,7 +24,7 @@ func newProbeMetrics() *ProbeMetrics {
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prober_probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
 		}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "prober_probe_duration_seconds", Help: "Duration in seconds for a probe response.", Buckets: prometheus.DefBuckets,
 		}, []string{"probe_type", "container", "pod", "namespace"}),
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"kctl/proto/daemon"
 )
 
 // withMetrics returns what counts and times the requests of one type of server
@@ -22,7 +24,7 @@ func withMetrics(registry *prometheus.Registry) func(serverType string) gin.Hand
 	total := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kubelet_http_requests_total", Help: "Number of the http requests received since the server started",
 	}, labels)
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	duration := daemon.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "kubelet_http_requests_duration_seconds", Help: "Duration in seconds to serve http requests", Buckets: prometheus.DefBuckets,
 	}, labels)
 	inflight := prometheus.NewGaugeVec(prometheus.GaugeOpts{

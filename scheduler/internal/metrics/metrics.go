@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"kctl/proto/daemon"
 	"kctl/scheduler/framework"
 )
 
@@ -47,7 +48,7 @@ type Metrics struct {
 func New() *Metrics {
 	return &Metrics{
 		work: newWork(),
-		AlgorithmDuration: prometheus.NewHistogram(histogram("scheduling_algorithm_duration_seconds",
+		AlgorithmDuration: daemon.NewHistogram(histogram("scheduling_algorithm_duration_seconds",
 			"Scheduling algorithm latency in seconds", attemptBuckets)),
 		attempts: counters("schedule_attempts_total",
 			"Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
@@ -57,11 +58,11 @@ func New() *Metrics {
 		sliDuration: histograms("pod_scheduling_sli_duration_seconds",
 			"E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue",
 			append([]float64{0.001, 0.0025, 0.005}, prometheus.ExponentialBuckets(0.01, 2, 20)...), "attempts"),
-		podAttempts: prometheus.NewHistogram(histogram("pod_scheduling_attempts",
+		podAttempts: daemon.NewHistogram(histogram("pod_scheduling_attempts",
 			"Number of attempts to successfully schedule a pod.", prometheus.ExponentialBuckets(1, 2, 5))),
 		incoming:    counters("queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.", "queue", "event"),
 		preemptions: prometheus.NewCounter(counter("preemption_attempts_total", "Total preemption attempts in the cluster till now")),
-		victims: prometheus.NewHistogram(histogram("preemption_victims",
+		victims: daemon.NewHistogram(histogram("preemption_victims",
 			"Number of selected preemption victims", prometheus.ExponentialBuckets(1, 2, 7))),
 		permitWait: histograms("permit_wait_duration_seconds", "Duration of waiting on permit.", prometheus.ExponentialBuckets(0.001, 2, 15), "result"),
 		points: histograms("framework_extension_point_duration_seconds", "Latency for running all plugins of a specific extension point.",
@@ -86,7 +87,7 @@ func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 }
 
 func histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(histogram(name, help, buckets), labels)
+	return daemon.NewHistogramVec(histogram(name, help, buckets), labels)
 }
 
 func (m *Metrics) all() []prometheus.Collector {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/proto/daemon"
 )
 
 // failure is a kind of error, in upstream's words.
@@ -37,7 +39,7 @@ func newMetrics(registry prometheus.Registerer, subsystem, what string, labels .
 			Namespace: "apiserver", Subsystem: subsystem, Name: "check_total",
 			Help: what + " by admission policies, by policy, binding and what came of them.",
 		}, labels),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "apiserver", Subsystem: subsystem, Name: "check_duration_seconds",
 			Help:    what + " by admission policies: how long they took, by policy, binding and what came of them.",
 			Buckets: []float64{0.0000005, 0.001, 0.01, 0.1, 1},

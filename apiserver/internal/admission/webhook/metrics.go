@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"kctl/proto/daemon"
 )
 
 // metrics are upstream's names.
@@ -23,7 +25,7 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) *metrics {
 	const namespace, subsystem = "apiserver", "admission"
 	return &metrics{
-		duration: register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: register(registry, daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_admission_duration_seconds",
 			Help:    "Admission webhook latency, by name and type (admit or validating) and operation.",
 			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 25},

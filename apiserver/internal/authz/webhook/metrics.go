@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"kctl/proto/daemon"
 )
 
 // Metrics are upstream's metrics of authorization webhooks, for all of them.
@@ -24,7 +26,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		failOpen:            counter("webhook_evaluations_fail_open_total", "Questions that were passed on to the next authorizer because they got no answer, by name and result: timeout or error.", "name", "result"),
 		conditionExclusions: counter("match_condition_exclusions_total", "Requests that match conditions kept from authorization webhooks, by type and name.", "type", "name"),
 		conditionErrors:     counter("match_condition_evaluation_errors_total", "Requests for which match conditions of authorization webhooks could not be told, by type and name.", "type", "name"),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "apiserver", Subsystem: "authorization", Name: "webhook_duration_seconds", Help: "How long authorization webhooks took, by name and result.",
 		}, []string{"name", "result"}),
 	}

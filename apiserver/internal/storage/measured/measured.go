@@ -13,6 +13,7 @@ import (
 
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/storage"
+	"kctl/proto/daemon"
 	"kctl/proto/tracing"
 )
 
@@ -27,7 +28,7 @@ type Metrics struct {
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	labels := []string{"operation", "group", "resource"}
 	m := &Metrics{
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "etcd_request_duration_seconds", Help: "Etcd request latency in seconds for each operation and resource.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, labels),
