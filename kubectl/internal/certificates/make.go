@@ -141,9 +141,12 @@ func (s *signer) issue(d *Directory, e Entry, key []byte) (*pki.Pair, error) {
 	if len(authority.Key) == 0 {
 		return nil, fmt.Errorf("%s is not here, so that nothing can be signed; run this where it is kept and copy what it makes", d.Path(e.Authority+".key"))
 	}
-	issued, err := authority.Issue(e.Subject, s.now, lasts)
+	var issued *pki.Pair
+	var err error
 	if len(key) > 0 {
 		issued, err = authority.IssueWithKey(e.Subject, key, s.now, lasts)
+	} else {
+		issued, err = authority.Issue(e.Subject, s.now, lasts)
 	}
 	if err == nil && e.Chain {
 		issued.Cert = append(issued.Cert, authority.Cert...)

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -173,7 +172,7 @@ func (l Layout) mounts() ([]string, error) {
 			out = append(out, point)
 		}
 	}
-	sort.Sort(sort.Reverse(sort.StringSlice(out)))
+	slices.SortFunc(out, func(a, b string) int { return strings.Compare(b, a) })
 	return out, scanner.Err()
 }
 

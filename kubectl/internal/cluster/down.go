@@ -51,10 +51,7 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 	}
 	stopProgram := func(name string) {
 		if l.pid(name) != 0 {
-			step(name, func() (string, error) {
-				_, err := l.stop(ctx, name, stopGrace)
-				return "stopped", err
-			})
+			step(name, func() (string, error) { return "stopped", l.stop(ctx, name, stopGrace) })
 		}
 	}
 	stopProgram(Kubelet) // first, or it would start the pods again

@@ -227,17 +227,16 @@ func (l Layout) logTail(name string) string {
 
 // stop ends a program: SIGTERM, and SIGKILL after grace. It waits until the
 // process is gone.
-func (l Layout) stop(ctx context.Context, name string, grace time.Duration) (stopped bool, err error) {
-	pid := l.pid(name)
-	if pid != 0 {
+func (l Layout) stop(ctx context.Context, name string, grace time.Duration) error {
+	if pid := l.pid(name); pid != 0 {
 		if err := terminate(ctx, pid, grace); err != nil {
-			return false, fmt.Errorf("stop %s: %w", name, err)
+			return fmt.Errorf("stop %s: %w", name, err)
 		}
 	}
 	if err := os.Remove(l.PIDFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
+		return err
 	}
-	return pid != 0, nil
+	return nil
 }
 
 // terminate ends a process through a pidfd, which can never refer to another process.

@@ -50,8 +50,8 @@ func TestPIDOfAnotherProcessIsNotOurs(t *testing.T) {
 	if pid := l.pid("kubelet"); pid != cmd.Process.Pid {
 		t.Fatalf("our process is %d, want %d", pid, cmd.Process.Pid)
 	}
-	if stopped, err := l.stop(t.Context(), "kubelet", 5*time.Second); !stopped || err != nil {
-		t.Errorf("stop: %t, %v", stopped, err)
+	if err := l.stop(t.Context(), "kubelet", 5*time.Second); err != nil || l.ownsProcess(cmd.Process.Pid) {
+		t.Errorf("after the stop it runs: %t, %v", l.ownsProcess(cmd.Process.Pid), err)
 	}
 	if _, err := os.Stat(l.PIDFile("kubelet")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file is still there: %v", err)
@@ -264,6 +264,12 @@ func TestWhereProgramsServe(t *testing.T) {
 	if err := os.WriteFile(l.PIDFile(Scheduler), []byte(strconv.Itoa(running.Process.Pid)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	for range 1000 { // what has just been started may have no command line yet
+		if l.commandLine(Scheduler) != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	if got := addresses("--secure-port=8", ""); got[0] != "127.0.0.1:7" {
 		t.Errorf("of a scheduler that runs: %q", got[0])
 	}
@@ -286,4 +292,13 @@ func TestAnEtcdThatIsGone(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// What is missing is named in the same order each time.
+func TestMissingTools(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	const want = "missing on this machine: containerd, containerd-shim-runc-v2, ip, iptables, runc"
+	if _, err := checkTools(); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s…", err, want)
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -35,9 +37,9 @@ var tools = map[string]string{
 func checkTools() (cniBin string, err error) {
 	packages := map[string]bool{}
 	var missing []string
-	for tool, pkg := range tools {
+	for _, tool := range slices.Sorted(maps.Keys(tools)) {
 		if _, err := exec.LookPath(tool); err != nil {
-			missing, packages[pkg] = append(missing, tool), true
+			missing, packages[tools[tool]] = append(missing, tool), true
 		}
 	}
 	for _, dir := range cniFolders {
@@ -52,11 +54,8 @@ func checkTools() (cniBin string, err error) {
 	if len(missing) == 0 {
 		return cniBin, nil
 	}
-	var names []string
-	for p := range packages {
-		names = append(names, p)
-	}
-	return "", fmt.Errorf("missing on this machine: %s; on Debian: apt-get install %s", strings.Join(missing, ", "), strings.Join(names, " "))
+	return "", fmt.Errorf("missing on this machine: %s; on Debian: apt-get install %s",
+		strings.Join(missing, ", "), strings.Join(slices.Sorted(maps.Keys(packages)), " "))
 }
 
 // writeRuntimeConfig writes containerd's configuration, that of its registry

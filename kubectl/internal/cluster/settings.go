@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -187,10 +188,8 @@ func loopbackUp() error {
 	if err != nil {
 		return fmt.Errorf("list this machine's interfaces: %w", err)
 	}
-	for _, link := range links {
-		if link.Flags&net.FlagLoopback != 0 && link.Flags&net.FlagUp != 0 {
-			return nil
-		}
+	if slices.ContainsFunc(links, func(link net.Interface) bool { return link.Flags&net.FlagLoopback != 0 && link.Flags&net.FlagUp != 0 }) {
+		return nil
 	}
 	return errors.New("this machine's loopback interface is down, over which the programs reach each other: `ip link set lo up`")
 }
@@ -210,10 +209,7 @@ func (s *settings) checkAgrees(o UpOptions) error {
 
 // address is how nodes and pods reach the programs on this machine.
 func (s *settings) address() string {
-	if s.Address == "" {
-		return loopback
-	}
-	return s.Address
+	return cmp.Or(s.Address, loopback)
 }
 
 // listenOn is where the API server listens: always on loopback, which the
@@ -282,10 +278,8 @@ func freeSubnet(id string) (string, error) {
 }
 
 func overlaps(subnet netip.Prefix, addresses []net.Addr) bool {
-	for _, a := range addresses {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Overlaps(subnet) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Overlaps(subnet)
+	})
 }

@@ -185,12 +185,9 @@ func (l Layout) prepare() (unlock func(), err error) {
 
 // onlyOurs recognises an up that was cut short before it chose its settings.
 func onlyOurs(entries []os.DirEntry) bool {
-	for _, e := range entries {
-		if !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name())
+	})
 }
 
 func (l Layout) lock() (unlock func(), err error) {
