@@ -202,20 +202,16 @@ func newSetImage(c *frame.CLI) *cobra.Command {
 		Short:   "Update the image of a pod template",
 		Example: "  kctl set image deployment/web web=nginx:1.27\n  kctl set image pod/web '*=nginx:1.27'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			objects, pairs, _, err := splitPairs(args)
+			objects, changes, err := splitChanges(args)
 			if err != nil {
 				return err
 			}
-			if len(pairs) == 0 {
-				return errors.New("at least one image update is required")
-			}
-			for _, p := range pairs {
-				if err := generate.CheckImage(p.value); err != nil {
-					return err
-				}
+			images, err := parseImages(changes)
+			if err != nil {
+				return err
 			}
 			return s.updatePodSpecs(cmd, objects, "image updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
-				return setImages(spec, pairs)
+				return setImages(spec, images)
 			})
 		},
 	}
@@ -227,23 +223,41 @@ func newSetImage(c *frame.CLI) *cobra.Command {
 // pair is a KEY=VALUE of the command line.
 type pair struct{ key, value string }
 
-// splitPairs splits KEY=VALUE and KEY- arguments from the objects before them.
-func splitPairs(args []string) (objects []string, set []pair, remove []string, err error) {
-	for _, arg := range args {
-		key, value, isSet := strings.Cut(arg, "=")
-		removed, isRemove := strings.CutSuffix(arg, "-")
-		switch {
-		case isSet && key != "":
-			set = append(set, pair{key, value})
-		case isRemove && removed != "" && !isSet:
-			remove = append(remove, removed)
-		case len(set)+len(remove) > 0:
-			return nil, nil, nil, fmt.Errorf("all resources must be specified before changes: %s", arg)
-		default:
-			objects = append(objects, arg)
+// splitChanges splits KEY=VALUE and KEY- arguments, and "-", from the objects before them.
+func splitChanges(args []string) (objects, changes []string, err error) {
+	first := slices.IndexFunc(args, isChange)
+	if first < 0 {
+		return args, nil, nil
+	}
+	for _, change := range args[first:] {
+		if !isChange(change) {
+			return nil, nil, fmt.Errorf("all resources must be specified before changes: %s", change)
 		}
 	}
-	return objects, set, remove, nil
+	return args[:first], args[first:], nil
+}
+
+func isChange(arg string) bool {
+	key, _, isSet := strings.Cut(arg, "=")
+	return isSet && key != "" || strings.HasSuffix(arg, "-")
+}
+
+// parseImages reads CONTAINER=IMAGE arguments.
+func parseImages(args []string) (images []pair, err error) {
+	for _, arg := range args {
+		name, image, isSet := strings.Cut(arg, "=")
+		if !isSet {
+			return nil, fmt.Errorf("invalid image format: %s", arg)
+		}
+		if err := generate.CheckImage(image); err != nil {
+			return nil, err
+		}
+		images = append(images, pair{name, image})
+	}
+	if len(images) == 0 {
+		return nil, errors.New("at least one image update is required")
+	}
+	return images, nil
 }
 
 func setImages(spec *corev1.PodSpec, images []pair) error {

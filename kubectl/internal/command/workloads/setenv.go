@@ -81,15 +81,10 @@ func (e *setEnvOptions) run(cmd *cobra.Command, args []string) error {
 
 // parseVariables takes what is to be changed from -e and the arguments, in the order that
 // containers get it, and returns the arguments before it, which name objects.
-func (e *setEnvOptions) parseVariables(args []string) (objects []string, err error) {
-	objects, changes := args, []string(nil)
-	if first := slices.IndexFunc(args, isVariable); first >= 0 {
-		objects, changes = args[:first], args[first:]
-	}
-	for _, change := range changes {
-		if !isVariable(change) {
-			return nil, fmt.Errorf("all resources must be specified before changes: %s", change)
-		}
+func (e *setEnvOptions) parseVariables(args []string) ([]string, error) {
+	objects, changes, err := splitChanges(args)
+	if err != nil {
+		return nil, err
 	}
 	for _, change := range append(slices.Clone(e.settings), changes...) {
 		if err := e.parseVariable(change); err != nil {
@@ -104,18 +99,12 @@ func (e *setEnvOptions) parseVariables(args []string) (objects []string, err err
 	return objects, nil
 }
 
-// isVariable tells what sets or removes a variable, and "-", from the name of an object.
-func isVariable(arg string) bool {
-	key, _, isSet := strings.Cut(arg, "=")
-	return isSet && key != "" || strings.HasSuffix(arg, "-")
-}
-
 func (e *setEnvOptions) parseVariable(change string) error {
 	key, value, isSet := strings.Cut(change, "=")
 	switch {
 	case change == "-":
 		return e.readVariables()
-	case !isVariable(change):
+	case !isChange(change):
 		return fmt.Errorf("environment variables must be of the form key=value: %s", change)
 	case !isSet:
 		e.dropped = append(e.dropped, strings.TrimSuffix(change, "-"))
