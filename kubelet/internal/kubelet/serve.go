@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/certificate"
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server"
 	"kctl/kubelet/internal/server/auth"
@@ -60,6 +62,9 @@ func (k *Kubelet) newServer() (*server.Server, error) {
 	config.Pages.Started, config.Pages.Flags = k.clock.Now(), k.config.Flags
 	if k.config.EnableSystemLogHandler {
 		config.NodeLogs, config.NodeLogQueries = nodeLogs, k.config.EnableSystemLogQuery
+	}
+	if k.config.CPUCFSQuota {
+		config.CPUPeriod = cmp.Or(k.config.CPUCFSQuotaPeriod.Microseconds(), cgroup.Period)
 	}
 	if k.config.EnableDebugFlagsHandler {
 		config.Log = &k.config.Log

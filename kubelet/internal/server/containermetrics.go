@@ -107,7 +107,7 @@ func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats, pods ma
 		f.addStart(at.Time, r.of())
 		f.addMeasured(one, r)
 		if owner, ok := s.Pods.ByName(r.namespace, r.pod); ok && owner.UID == uid && !ended(one) {
-			addLimits(f, owner, r.container, r.of())
+			addLimits(f, owner, r.container, r.of(), s.CPUPeriod)
 		}
 	}
 	if layer := one.GetWritableLayer(); layer != nil {
@@ -172,8 +172,9 @@ func (f samples) tell(metric, labels string, v *runtimeapi.UInt64Value, nanoseco
 }
 
 // addLimits adds what the container may use, as its spec has it and the runtime was told: without
-// a limit of its own it has the pod's (KEP-2837).
-func addLimits(f samples, pod *core.Pod, name, of string) {
+// a limit of its own it has the pod's (KEP-2837). Limits of cpu are kept over period, or not at all
+// if that is zero.
+func addLimits(f samples, pod *core.Pod, name, of string, period int64) {
 	for c := range core.Containers(&pod.Spec) {
 		if c.Name != name {
 			continue
@@ -186,9 +187,9 @@ func addLimits(f samples, pod *core.Pod, name, of string) {
 		if memory := limits.Memory(); !memory.IsZero() {
 			f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(memory.Value()))
 		}
-		if quota := cgroup.Quota(limits.Cpu().MilliValue(), cgroup.Period); quota > 0 {
+		if quota := cgroup.Quota(limits.Cpu().MilliValue(), period); quota > 0 && period > 0 {
 			f.plain("container_spec_cpu_quota", of, fmt.Sprint(quota))
-			f.plain("container_spec_cpu_period", of, fmt.Sprint(cgroup.Period))
+			f.plain("container_spec_cpu_period", of, fmt.Sprint(period))
 		}
 	}
 }

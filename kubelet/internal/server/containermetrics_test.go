@@ -121,15 +121,23 @@ func TestLimitsOfPodsAsAWhole(t *testing.T) {
 		}}
 	}
 	pod := &core.Pod{Spec: core.PodSpec{Resources: limits("500m", "64Mi"), Containers: []core.Container{{Name: "none"}, {Name: "own", Resources: *limits("250m", "8Mi")}}}}
-	for name, want := range map[string]string{"none": "50000 67108864 512", "own": "25000 8388608 256"} {
+	for _, c := range []struct {
+		name   string
+		period int64
+		want   string
+	}{
+		{"none", 100_000, "50000 100000 67108864 512"}, {"own", 100_000, "25000 100000 8388608 256"},
+		{"own", 10_000, "2500 10000 8388608 256"}, // cpuCFSQuotaPeriod: 10ms
+		{"own", 0, "  8388608 256"},               // cpuCFSQuota: false
+	} {
 		f := samples{}
-		addLimits(f, pod, name, "")
+		addLimits(f, pod, c.name, "", c.period)
 		var got []string
-		for _, metric := range []string{"container_spec_cpu_quota", "container_spec_memory_limit_bytes", "container_spec_cpu_shares"} {
+		for _, metric := range []string{"container_spec_cpu_quota", "container_spec_cpu_period", "container_spec_memory_limit_bytes", "container_spec_cpu_shares"} {
 			got = append(got, f[metric][""])
 		}
-		if text := strings.Join(got, " "); text != want {
-			t.Errorf("%s is told to have %q, want %q", name, text, want)
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s is told to have %q over %d, want %q", c.name, text, c.period, c.want)
 		}
 	}
 }

@@ -243,7 +243,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	flags.String("node-name", "node-1", "")
 	s, err := New(Config{
 		Pages: daemon.Pages{Flags: flags}, NodeLogs: filepath.Dir(n.logPath), Checkpoints: n.checkpoints(),
-		ProbeMetrics: ofProbes, NodeName: "node-1",
+		ProbeMetrics: ofProbes, NodeName: "node-1", CPUPeriod: cgroup.Period,
 		Machine: func() corev1.NodeStatus {
 			return corev1.NodeStatus{
 				Capacity: corev1.ResourceList{"memory": resource.MustParse("1Ki")},

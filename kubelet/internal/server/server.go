@@ -87,6 +87,8 @@ type Config struct {
 	Debugging bool
 	// Profiling serves the Go runtime's profiles.
 	Profiling bool
+	// CPUPeriod is the time, in microseconds, over which limits of cpu are kept; zero if they are not.
+	CPUPeriod int64
 	// Usage is what the machine uses; may be nil.
 	Usage func() (node.Usage, error)
 	// PodUsage is the last measurement of pods' disk usage and numbers of
