@@ -100,7 +100,7 @@ func TestRank(t *testing.T) {
 		NodeFSInodesFree: "above far-above within-more within important",
 	} {
 		var names []string
-		for _, pod := range rank(signal, false, pods, usages) {
+		for _, pod := range rank(signal, Apart{}, pods, usages) {
 			names = append(names, pod.Name)
 		}
 		if got := strings.Join(names, " "); got != want {
@@ -277,20 +277,29 @@ func TestShortOfDisk(t *testing.T) {
 // On a node with two disks, that pod goes which fills the one that is full, and images are removed
 // only where that helps.
 func TestShortOfOneOfTwoDisks(t *testing.T) {
-	for signal, want := range map[string]string{
-		"nodefs.available": "volumes", "nodefs.inodesFree": "volumes", "imagefs.available": "layers", "imagefs.inodesFree": "layers",
+	both, onlyImages := Apart{Images: true, Layers: true}, Apart{Images: true}
+	for _, c := range []struct {
+		disk   string
+		apart  Apart
+		want   string
+		images bool
+	}{
+		{"nodefs", Apart{}, "most", true},
+		{"nodefs", both, "volumes", false},
+		{"nodefs", onlyImages, "most", false},
+		{"imagefs", Apart{}, "most", true},
+		{"imagefs", both, "layers", true},
+		{"imagefs", onlyImages, "first", true}, // all of them have as little there
 	} {
-		for _, apart := range []bool{true, false} {
-			n := newNode(t, Settings{Hard: map[string]string{signal: "10%"}})
+		for _, of := range []string{".available", ".inodesFree"} {
+			n := newNode(t, Settings{Hard: map[string]string{c.disk + of: "10%"}})
+			n.add(newPod("first", 0, "", ""), &Usage{Disk: 1, Inodes: 1})
 			n.add(newPod("layers", 0, "", ""), &Usage{Disk: 50, Inodes: 50, Layer: Layer{40, 40}})
-			n.add(newPod("volumes", 0, "", ""), &Usage{Disk: 60, Inodes: 60, Layer: Layer{30, 30}})
-			n.seen[Signal(signal)] = Observation{Available: 9, Capacity: 100, Apart: apart}
-			who := want
-			if !apart {
-				who = "volumes"
-			}
-			if got := n.step(t, 0); got != who || n.images != (!apart || want == "layers") || n.reclaimed != 1 {
-				t.Errorf("%s, apart %v: %q was evicted, want %q; images were removed: %v", signal, apart, got, who, n.images)
+			n.add(newPod("volumes", 0, "", ""), &Usage{Disk: 60, Inodes: 60, Layer: Layer{20, 20}})
+			n.add(newPod("most", 0, "", ""), &Usage{Disk: 65, Inodes: 65, Layer: Layer{30, 30}})
+			n.seen[Signal(c.disk+of)] = Observation{Available: 9, Capacity: 100, Apart: c.apart}
+			if got := n.step(t, 0); got != c.want || n.images != c.images || n.reclaimed != 1 {
+				t.Errorf("%s%s, %+v: %q was evicted, want %q; images were removed: %v", c.disk, of, c.apart, got, c.want, n.images)
 			}
 		}
 	}
@@ -515,7 +524,7 @@ func TestMachine(t *testing.T) {
 		t.Errorf("processes: %+v", o)
 	}
 	for signal, o := range seen {
-		if o.Apart {
+		if o.Apart != (Apart{}) {
 			t.Errorf("%s: one disk is taken for two", signal)
 		}
 	}
@@ -524,7 +533,7 @@ func TestMachine(t *testing.T) {
 		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: images}}}}, nil
 	}
 	two, err := machine.Observe(t.Context())
-	if err != nil || !two[NodeFSAvailable].Apart || !two[ImageFSAvailable].Apart || two[MemoryAvailable].Apart {
+	if err != nil || two[NodeFSAvailable].Apart != (Apart{true, true}) || two[ImageFSAvailable].Apart != (Apart{true, true}) || two[MemoryAvailable].Apart != (Apart{}) {
 		t.Errorf("two disks: %+v, %v", two, err)
 	}
 	machine.ImageFS = func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
@@ -533,7 +542,7 @@ func TestMachine(t *testing.T) {
 		}
 		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: of("/proc/self"), ContainerFilesystems: of(dir)}, nil
 	}
-	if images, err := machine.Observe(t.Context()); err != nil || images[NodeFSAvailable].Apart || images[ImageFSAvailable].Apart {
+	if images, err := machine.Observe(t.Context()); err != nil || images[NodeFSAvailable].Apart != (Apart{Images: true}) || images[ImageFSAvailable].Apart != (Apart{Images: true}) {
 		t.Errorf("only images are on another disk: %+v, %v", images, err)
 	}
 	images = t.TempDir()

@@ -130,7 +130,7 @@ func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
 	m.Logger.Warn("node is short", zap.String("signal", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
 	m.Warn("EvictionThresholdMet", "Attempting to reclaim "+string(resources[due.Signal]))
 	if conditions[due.Signal] == corev1.NodeDiskPressure {
-		if err := m.Reclaim(ctx, !seen[due.Signal].Apart || ofImages(due.Signal)); err != nil {
+		if err := m.Reclaim(ctx, !seen[due.Signal].Apart.Images || ofImages(due.Signal)); err != nil {
 			m.Logger.Warn("not everything that nobody needs could be removed", zap.Error(err))
 		}
 		seen, unknown = m.Observe(ctx)

@@ -20,7 +20,7 @@ import (
 // low priority, and among these the ones that exceed their request most. Inodes
 // and process ids can't be requested, so there priority decides, and then usage.
 // On a node with two disks only what is on the one counts that is full.
-func rank(signal Signal, apart bool, pods []*core.Pod, usages map[types.UID]*Usage) []*core.Pod {
+func rank(signal Signal, apart Apart, pods []*core.Pod, usages map[types.UID]*Usage) []*core.Pod {
 	type candidate struct {
 		pod      *core.Pod
 		above    int64
@@ -60,8 +60,8 @@ var requestable = map[Signal]corev1.ResourceName{
 	NodeFSAvailable: corev1.ResourceEphemeralStorage, ImageFSAvailable: corev1.ResourceEphemeralStorage,
 }
 
-// of is what counts for a signal; apart says that images and volumes are on two disks.
-func (u *Usage) of(signal Signal, apart bool) int64 {
+// of is what counts for a signal. Nothing of a pod is on a disk that has only images.
+func (u *Usage) of(signal Signal, apart Apart) int64 {
 	all, layer := u.Disk, u.Layer.Bytes
 	switch signal {
 	case MemoryAvailable, PodsMemoryAvailable:
@@ -71,13 +71,15 @@ func (u *Usage) of(signal Signal, apart bool) int64 {
 	case NodeFSInodesFree, ImageFSInodesFree:
 		all, layer = u.Inodes, u.Layer.Inodes
 	}
-	switch {
-	case !apart:
-		return all
-	case ofImages(signal):
+	switch images := apart.Images && ofImages(signal); {
+	case images && apart.Layers:
 		return layer
+	case images:
+		return 0
+	case apart.Layers:
+		return all - layer
 	}
-	return all - layer
+	return all
 }
 
 func ofImages(signal Signal) bool { return signal == ImageFSAvailable || signal == ImageFSInodesFree }

@@ -16,10 +16,12 @@ import (
 // Observation is how much there is of a resource, and how much of it is left.
 type Observation struct {
 	Available, Capacity int64
-	// Apart says of a disk that the node has two: one for what containers write, and for images,
-	// the other for volumes and logs.
-	Apart bool
+	Apart               Apart // of a disk
 }
+
+// Apart says what is on another disk than volumes and logs: mostly both or neither, but CRI-O
+// can keep images apart and what containers write on the node's (KEP-4191).
+type Apart struct{ Images, Layers bool }
 
 // Machine looks at the machine that the kubelet runs on.
 type Machine struct {
@@ -55,10 +57,13 @@ func (m Machine) Observe(ctx context.Context) (map[Signal]Observation, error) {
 	if info, err := m.ImageFS(asking); err == nil && len(info.GetImageFilesystems()) > 0 {
 		path := info.GetImageFilesystems()[0].GetFsId().GetMountpoint()
 		err := observeDisk(seen, path, ImageFSAvailable, ImageFSInodesFree)
-		if err == nil && apart(m.RootDir, layersPath(info)) {
+		if err == nil {
+			of := Apart{Images: apart(m.RootDir, path), Layers: apart(m.RootDir, layersPath(info))}
 			for signal, o := range seen {
-				o.Apart = conditions[signal] == corev1.NodeDiskPressure
-				seen[signal] = o
+				if conditions[signal] == corev1.NodeDiskPressure {
+					o.Apart = of
+					seen[signal] = o
+				}
 			}
 		}
 		unknown = append(unknown, err)
@@ -78,7 +83,7 @@ func observe(seen map[Signal]Observation, signal Signal, read func() (available,
 }
 
 // layersPath is where the runtime keeps what containers write: with the images, unless it says
-// otherwise (KEP-4191).
+// otherwise.
 func layersPath(info *runtimeapi.ImageFsInfoResponse) string {
 	return slices.Concat(info.GetContainerFilesystems(), info.GetImageFilesystems())[0].GetFsId().GetMountpoint()
 }
