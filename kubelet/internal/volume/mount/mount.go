@@ -46,7 +46,7 @@ func HugePages(dir string, pageSize int64) error {
 		return err
 	}
 	if !mounted {
-		if err := unix.Mount("hugetlbfs", dir, "hugetlbfs", 0, fmt.Sprintf("mode=0777,pagesize=%d", pageSize)); err != nil {
+		if err := unix.Mount("hugetlbfs", dir, "hugetlbfs", unix.MS_NODEV, fmt.Sprintf("mode=0777,pagesize=%d", pageSize)); err != nil {
 			return fmt.Errorf("mounting huge pages of %d bytes on %s: %w", pageSize, dir, err)
 		}
 		return nil

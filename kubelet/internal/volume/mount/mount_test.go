@@ -175,6 +175,10 @@ func TestHugePagesAreMountedOnce(t *testing.T) {
 	if points, err := Below(dir); err != nil || !slices.Equal(points, []string{dir}) {
 		t.Errorf("mounted below: %q, %v; want only the directory", points, err)
 	}
+	var file unix.Statfs_t
+	if err := unix.Statfs(dir, &file); err != nil || file.Flags&unix.ST_NODEV == 0 {
+		t.Errorf("flags %x, %v: devices can be made here", file.Flags, err)
+	}
 	if err := HugePages(dir, kib<<11); err == nil {
 		t.Error("pages of another size are taken for those of the volume")
 	}
