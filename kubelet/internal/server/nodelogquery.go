@@ -53,23 +53,28 @@ func logQueryOf(values url.Values) (*logQuery, field.ErrorList) {
 	if values.Has("query") && len(q.files)+len(q.services) == 0 {
 		errs = append(errs, field.Invalid(field.NewPath("query"), values["query"], "may not be empty"))
 	}
-	for name, at := range map[string]*time.Time{"sinceTime": &q.since, "untilTime": &q.until} {
+	at := func(name string) (at time.Time) {
 		if text := values.Get(name); text != "" {
 			var err error
-			if *at, err = time.Parse(time.RFC3339, text); err != nil {
+			if at, err = time.Parse(time.RFC3339, text); err != nil {
 				errs = append(errs, field.Invalid(field.NewPath(name), text, "invalid time format"))
 			}
 		}
+		return at
 	}
-	for name, number := range map[string]**int{"tailLines": &q.tail, "boot": &q.boot} {
-		if text := values.Get(name); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				errs = append(errs, field.Invalid(field.NewPath(name), text, err.Error()))
-			}
-			*number = &n
+	number := func(name string) *int {
+		text := values.Get(name)
+		if text == "" {
+			return nil
 		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(name), text, err.Error()))
+		}
+		return &n
 	}
+	q.since, q.until = at("sinceTime"), at("untilTime")
+	q.boot, q.tail = number("boot"), number("tailLines")
 	if len(errs) == 0 && len(q.files)+len(q.services) == 0 && !q.hasOptions() {
 		return nil, nil
 	}
@@ -158,7 +163,7 @@ func (s *Server) queryNodeLogs(c *gin.Context) (answered bool) {
 		return true
 	}
 	if len(q.files) > 0 {
-		c.Request.URL.Path = path.Join("/logs", path.Clean("/"+q.files[0]))
+		c.Request.URL.Path = "/logs" + q.filePath(logFiles(s.NodeLogs))
 		return false
 	}
 	c.Header("Content-Type", "text/plain;charset=UTF-8")
@@ -166,6 +171,16 @@ func (s *Server) queryNodeLogs(c *gin.Context) (answered bool) {
 	defer cancel()
 	q.copyTo(ctx, c.Writer, logFiles(s.NodeLogs))
 	return true
+}
+
+// filePath is the path of the file that is asked for. That of a directory ends with a slash: from
+// any other, clients are sent there, with the query, which is for no path.
+func (q *logQuery) filePath(files fs.FS) string {
+	name := path.Clean("/" + q.files[0])
+	if info, err := fs.Stat(files, strings.TrimPrefix(name, "/")); err == nil && info.IsDir() {
+		return name + "/"
+	}
+	return name
 }
 
 // copyTo writes the logs of services: those that the journal has from there, the others from files.
