@@ -73,6 +73,7 @@ type Collector struct {
 // record is what is remembered about an image.
 type record struct {
 	seen, used time.Time
+	wanted     time.Time // by a container that was yet to be created
 }
 
 // NewCollector returns a Collector that does nothing before Run.
@@ -117,11 +118,12 @@ func (c *Collector) Use(id string) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	now := c.Clock.Now()
-	if r := c.records[id]; r != nil {
-		r.used = now
-		return
+	r := c.records[id]
+	if r == nil {
+		r = &record{seen: now}
+		c.records[id] = r
 	}
-	c.records[id] = &record{seen: now, used: now}
+	r.used, r.wanted = now, now
 }
 
 // Collect removes images that are too old, and then, above the high threshold,
@@ -195,15 +197,17 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 type candidate struct {
 	*runtimeapi.Image
 	record
+	asked time.Time // when the runtime was asked what it has
 }
 
-// usedSince tells whether a container is to be made from an image that nobody used when it became a
-// candidate: removing those before it may have taken a while.
+// usedSince tells whether somebody uses an image that nobody used when the runtime was asked, or a
+// container is to be made from it: the runtime's answers, and removing those before it, may have
+// taken a while.
 func (c *Collector) usedSince(image candidate) bool {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	now := c.records[image.GetId()]
-	return now != nil && now.used.After(image.used)
+	return now != nil && (now.used.After(image.used) || !now.wanted.Before(image.asked))
 }
 
 // volumes are what the runtime may call the images that pods mount as volumes.
@@ -241,7 +245,7 @@ func (c *Collector) unused(ctx context.Context) ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	unused := c.record(images, used, sandbox)
+	unused := c.record(images, used, sandbox, asked)
 	slices.SortStableFunc(unused, func(a, b candidate) int {
 		return cmp.Or(a.used.Compare(b.used), a.seen.Compare(b.seen))
 	})
@@ -266,8 +270,8 @@ func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
 }
 
 // record notes which images there are and which of them are in use, and returns
-// those that may be removed.
-func (c *Collector) record(images []*runtimeapi.Image, used map[string]bool, sandbox string) (unused []candidate) {
+// those that may be removed. asked is when the runtime was asked.
+func (c *Collector) record(images []*runtimeapi.Image, used map[string]bool, sandbox string, asked time.Time) (unused []candidate) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	now := c.Clock.Now()
@@ -284,7 +288,7 @@ func (c *Collector) record(images []*runtimeapi.Image, used map[string]bool, san
 			r.used = now
 		case image.GetPinned() || slices.Contains(names, sandbox):
 		default:
-			unused = append(unused, candidate{Image: image, record: *r})
+			unused = append(unused, candidate{Image: image, record: *r, asked: asked})
 		}
 	}
 	c.records = records

@@ -24,6 +24,7 @@ type store struct {
 	volumes    []string // images mounted as volumes
 	complaints []string
 	removing   func() // is called before an image is removed; may be nil
+	listing    func() // is called when the containers have been listed; may be nil
 }
 
 func (s *store) ListImages(context.Context) ([]*runtimeapi.Image, error) { return s.images, nil }
@@ -32,6 +33,9 @@ func (s *store) ListContainers(context.Context, *runtimeapi.ContainerFilter) ([]
 	var out []*runtimeapi.Container
 	for _, ref := range s.containers {
 		out = append(out, &runtimeapi.Container{ImageRef: ref})
+	}
+	if s.listing != nil {
+		s.listing()
 	}
 	return out, nil
 }
@@ -185,25 +189,31 @@ func TestANodeShortOfDisk(t *testing.T) {
 	}
 }
 
-// While some images are removed, a pod may get one of the next: its container would find it gone.
+// While some images are removed, or the runtime says what they are used for, a pod may get one of the
+// next: its container would find it gone.
 func TestAnImageThatIsUsedMeanwhile(t *testing.T) {
 	for name, thresholds := range map[string]Thresholds{
 		"full": {High: 50, Low: 0}, "old": {High: 100, MaxAge: time.Minute}, "short of disk": {High: 100},
 	} {
-		c, s, clock := collector(thresholds, "a", "b")
-		if _, err := c.unused(t.Context()); err != nil { // they are seen
-			t.Fatal(err)
-		}
-		clock.Step(time.Hour)
-		s.removing = func() { c.Use("b") }
-		s.other = 50
-		if name == "short of disk" {
-			_ = c.FreeAll(t.Context())
-		} else {
-			_ = c.Collect(t.Context())
-		}
-		if got := s.names(); slices.Contains(got, "a") || !slices.Contains(got, "b") {
-			t.Errorf("%s: images %v", name, got)
+		for _, whileListing := range []bool{false, true} {
+			c, s, clock := collector(thresholds, "a", "b")
+			if _, err := c.unused(t.Context()); err != nil { // they are seen
+				t.Fatal(err)
+			}
+			clock.Step(time.Hour)
+			s.removing = func() { c.Use("b") }
+			if whileListing {
+				s.listing, s.removing = s.removing, nil
+			}
+			s.other = 50
+			if name == "short of disk" {
+				_ = c.FreeAll(t.Context())
+			} else {
+				_ = c.Collect(t.Context())
+			}
+			if got := s.names(); slices.Contains(got, "a") || !slices.Contains(got, "b") {
+				t.Errorf("%s, while containers are listed %v: images %v", name, whileListing, got)
+			}
 		}
 	}
 }
