@@ -297,11 +297,29 @@ func TestShortOfOneOfTwoDisks(t *testing.T) {
 			n.add(newPod("layers", 0, "", ""), &Usage{Disk: 50, Inodes: 50, Layer: Layer{40, 40}})
 			n.add(newPod("volumes", 0, "", ""), &Usage{Disk: 60, Inodes: 60, Layer: Layer{20, 20}})
 			n.add(newPod("most", 0, "", ""), &Usage{Disk: 65, Inodes: 65, Layer: Layer{30, 30}})
+			n.seen[ImageFSAvailable] = Observation{Available: 90, Capacity: 100, Apart: c.apart}
 			n.seen[Signal(c.disk+of)] = Observation{Available: 9, Capacity: 100, Apart: c.apart}
 			if got := n.step(t, 0); got != c.want || n.images != c.images || n.reclaimed != 1 {
 				t.Errorf("%s%s, %+v: %q was evicted, want %q; images were removed: %v", c.disk, of, c.apart, got, c.want, n.images)
 			}
 		}
+	}
+}
+
+// A runtime that is too slow, for once, to say where its images are has them where they were.
+func TestDisksThatWereKnownAsTwo(t *testing.T) {
+	n := newNode(t, Settings{Hard: map[string]string{"nodefs.available": "10%"}})
+	n.seen[NodeFSAvailable] = Observation{Available: 90, Capacity: 100}
+	n.seen[ImageFSAvailable] = Observation{Available: 90, Capacity: 100, Apart: Apart{Images: true, Layers: true}}
+	n.add(newPod("layers", 0, "", ""), &Usage{Disk: 60, Layer: Layer{Bytes: 50}})
+	n.add(newPod("volumes", 0, "", ""), &Usage{Disk: 40})
+	if got := n.step(t, 0); got != "" {
+		t.Errorf("%q was evicted from a node with room", got)
+	}
+	delete(n.seen, ImageFSAvailable)
+	n.seen[NodeFSAvailable] = Observation{Available: 9, Capacity: 100}
+	if got := n.step(t, 0); got != "volumes" || n.images || n.reclaimed != 1 {
+		t.Errorf("%q was evicted; images were removed: %v", got, n.images)
 	}
 }
 

@@ -74,6 +74,7 @@ type Manager struct {
 	metSince      []time.Time                            // by threshold: since when it is met; zero if it is not
 	lastMet       map[corev1.NodeConditionType]time.Time // when a threshold of the condition was last met
 	underPressure map[corev1.NodeConditionType]bool
+	apart         Apart // as it was when it was known last
 }
 
 // New returns a Manager that does nothing before Run.
@@ -144,6 +145,7 @@ func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
 // updateConditions notes which thresholds are met, and what the node's conditions are.
 func (m *Manager) updateConditions(seen map[Signal]Observation) {
 	m.lock.Lock()
+	m.rememberDisks(seen)
 	now := m.Clock.Now()
 	for i, t := range m.Thresholds {
 		o, ok := seen[t.Signal]
@@ -172,6 +174,21 @@ func (m *Manager) updateConditions(seen map[Signal]Observation) {
 	m.lock.Unlock()
 	if changed {
 		m.Changed()
+	}
+}
+
+// rememberDisks sees to it that a runtime that does not answer for once is not taken for one that has
+// everything on the node's disk.
+func (m *Manager) rememberDisks(seen map[Signal]Observation) {
+	if o, known := seen[ImageFSAvailable]; known {
+		m.apart = o.Apart
+		return
+	}
+	for signal, o := range seen {
+		if conditions[signal] == corev1.NodeDiskPressure {
+			o.Apart = m.apart
+			seen[signal] = o
+		}
 	}
 }
 
