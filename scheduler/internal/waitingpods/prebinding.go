@@ -7,15 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// prebinding is a pod whose PreBind plugins run.
+// prebinding is a pod whose PreBind plugins run, or that waits for a slot to be bound.
 type prebinding struct {
 	cancel    context.CancelCauseFunc
 	preempted error // why they are stopped, under Map.mu
 }
 
-// PreBind notes that a pod's PreBind plugins run with the context that it returns, until
-// end is called. It returns why they have been stopped, if they have; from then on the pod
-// is about to be bound, and can't be preempted here any more.
+// PreBind notes that a pod's PreBind plugins run, or that it waits for a slot, with the context
+// that it returns, until end is called. end returns why that has been stopped, if it has; from
+// then on the pod is about to be bound, and can't be preempted here any more.
 func (m *Map) PreBind(ctx context.Context, uid types.UID) (during context.Context, end func() error) {
 	during, cancel := context.WithCancelCause(ctx)
 	p := &prebinding{cancel: cancel}
