@@ -100,3 +100,16 @@ func TestInitContainersThatRunOnceMore(t *testing.T) {
 		}
 	}
 }
+
+// An ephemeral container runs once, by the API's rule, but a runtime may have lost what it knew.
+func TestEphemeralContainersThatRunOnceMore(t *testing.T) {
+	pod := testPod(corev1.RestartPolicyAlways, "", "a")
+	pod.Status.EphemeralContainerStatuses = []core.ContainerStatus{
+		{Name: "runs"}, {Name: "ended", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}},
+	}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	got := acceptable(core.PodStatus{EphemeralContainerStatuses: []core.ContainerStatus{{Name: "runs", State: running}, {Name: "ended", State: running}}}, pod)
+	if of := got.EphemeralContainerStatuses; of[0].State.Running == nil || of[1].State.Terminated == nil || of[1].State.Running != nil {
+		t.Errorf("%+v", of)
+	}
+}
