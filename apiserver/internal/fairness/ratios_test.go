@@ -23,8 +23,8 @@ func TestUtilization(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second) // with two
 		whole, entered := w.ticket("jane"), make(chan bool, 1)
-		go func() { entered <- whole.Enter(request.With(t.Context(), &request.Arrival{}), 10, time.Minute) }()
 		whole.schema.most = 10
+		go func() { entered <- whole.Enter(request.With(t.Context(), &request.Arrival{}), 10, time.Minute) }()
 		synctest.Wait()
 		time.Sleep(4 * time.Second) // with two, and one that needs all seats
 		first.Leave()
