@@ -16,8 +16,12 @@ func NewHistogramVec(opts prometheus.HistogramOpts, labels []string) *prometheus
 }
 
 // native has upstream's resolution, so that histograms of its programs and ours
-// add up without a loss: each bucket is a tenth wider than the one before.
+// add up without a loss: each bucket is a tenth wider than the one before. Beside
+// it, there would be no buckets by default.
 func native(opts prometheus.HistogramOpts) prometheus.HistogramOpts {
+	if len(opts.Buckets) == 0 {
+		opts.Buckets = prometheus.DefBuckets
+	}
 	opts.NativeHistogramBucketFactor, opts.NativeHistogramMaxBucketNumber = 1.1, 160
 	return opts
 }
