@@ -126,7 +126,7 @@ func (s *stream) followCompressed(events iter.Seq2[registry.WatchEvent, bool]) e
 	header.Set("Content-Encoding", "gzip")
 	header.Add("Vary", "Accept-Encoding")
 	to := &gzipStream{to: plainStream{s.gin.Writer}, initialSent: &s.initialEventsSent}
-	defer to.release()
+	defer func() { _ = to.Flush() }() // the watch may have ended between two events of a member
 	return s.follow(events, to)
 }
 

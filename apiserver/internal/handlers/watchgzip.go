@@ -68,20 +68,11 @@ func (g *gzipStream) Flush() error {
 	if err == nil {
 		err = g.member.Close()
 	}
-	g.release()
+	g.member.Reset(nil)
+	g.pool.Put(g.member)
+	g.member = nil
 	if err != nil {
 		return fmt.Errorf("compress: %w", err)
 	}
 	return g.to.Flush()
-}
-
-// release gives the compressor back, with which the client has gone if it is in
-// a member.
-func (g *gzipStream) release() {
-	if g.member == nil {
-		return
-	}
-	g.member.Reset(nil)
-	g.pool.Put(g.member)
-	g.member = nil
 }
