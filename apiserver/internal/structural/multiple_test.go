@@ -3,7 +3,8 @@ package structural
 import "testing"
 
 // TestMultiples: what kube-apiserver v1.37.2 takes for multiples, but for whole
-// numbers of a fraction, of which it takes none.
+// numbers of a fraction: it cuts the fraction to a whole number, and takes 4, but
+// not 5, for a multiple of 2.5.
 func TestMultiples(t *testing.T) {
 	for _, c := range []struct {
 		value any
