@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
@@ -97,21 +98,21 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// neverMatched are reviews of users' identity and rights, which no webhook or policy
+// NeverMatched are reviews of users' identity and rights, which no webhook or policy
 // may see or delay, whatever the rules: its own backend may need one before it
 // can answer (kube-apiserver v1.37.0 sends none of them to a webhook).
-var neverMatched = map[schema.GroupResource]bool{
-	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}:       true,
-	{Group: "authentication.k8s.io", Resource: "tokenreviews"}:             true,
-	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"}: true,
-	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"}:  true,
-	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"}:   true,
-	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"}:      true,
-}
+var NeverMatched = sets.New(
+	schema.GroupResource{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
+	schema.GroupResource{Group: "authentication.k8s.io", Resource: "tokenreviews"},
+	schema.GroupResource{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"},
+	schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+	schema.GroupResource{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
+	schema.GroupResource{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+)
 
 // Match reports whether a is selected, and as which target.
 func (c *Criteria) Match(ctx context.Context, a *admission.Attributes, in Cluster) (Target, bool, error) {
-	if neverMatched[a.Resource.GVR().GroupResource()] {
+	if NeverMatched.Has(a.Resource.GVR().GroupResource()) {
 		return Target{}, false, nil
 	}
 	target, ok := c.target(a, in.Versions)

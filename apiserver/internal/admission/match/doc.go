@@ -3,6 +3,7 @@
 // objects and of their namespace (Kubernetes docs, "Dynamic Admission Control",
 // "Matching requests").
 //
-// Packages webhook and policy call it. It uses only what it is given, and reads
+// Packages webhook and policy call it, and the resources of admissionregistration
+// warn of rules that it never matches. It uses only what it is given, and reads
 // a namespace only if a selector needs its labels.
 package match

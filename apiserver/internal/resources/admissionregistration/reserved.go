@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/admission/match"
 	"kctl/apiserver/internal/field"
 )
 
@@ -34,17 +33,6 @@ func warnOfReserved(name string) []string {
 	return []string{"metadata.name: " + reservedName}
 }
 
-// unasked are the resources about which webhooks are never asked, because the
-// cluster could lock itself out.
-var unasked = []schema.GroupResource{
-	{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"},
-	{Group: authenticationv1.GroupName, Resource: "tokenreviews"},
-	{Group: authorizationv1.GroupName, Resource: "localsubjectaccessreviews"},
-	{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"},
-	{Group: authorizationv1.GroupName, Resource: "selfsubjectrulesreviews"},
-	{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"},
-}
-
 // warnOfRules names the resources in webhooks' rules for which these have no
 // effect.
 func warnOfRules(webhooks []webhook) []string {
@@ -60,8 +48,9 @@ func warnOfRules(webhooks []webhook) []string {
 	return out
 }
 
-// unaskedIn are the unasked resources that a rule names, in its order and once
-// each. A rule for all groups or resources is meant for others.
+// unaskedIn are the resources that a rule names and about which webhooks are never
+// asked, in its order and once each. A rule for all groups or resources is meant
+// for others.
 func unaskedIn(rule *admissionregistrationv1.Rule) []schema.GroupResource {
 	if slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.Resources, "*") {
 		return nil
@@ -70,7 +59,7 @@ func unaskedIn(rule *admissionregistrationv1.Rule) []schema.GroupResource {
 	for _, group := range rule.APIGroups {
 		for _, resource := range rule.Resources {
 			named := schema.GroupResource{Group: group, Resource: resource}
-			if slices.Contains(unasked, named) && !slices.Contains(out, named) {
+			if match.NeverMatched.Has(named) && !slices.Contains(out, named) {
 				out = append(out, named)
 			}
 		}
