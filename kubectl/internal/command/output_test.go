@@ -32,6 +32,10 @@ func TestLocalIsLocal(t *testing.T) {
 		"annotate pod/a -f - b=c --local":                                  "",
 		"patch pod/a -f - -p {} --local":                                   "",
 		"set env -f - B=1 -e C=2 -e A- --local -o jsonpath={..env}":        `[{"name":"C","value":"2"},{"name":"B","value":"1"}]`,
+		"set env -f - B=1 -e B=2 A=3 A=4 --local -o jsonpath={..env}":      `[{"name":"A","value":"3"},{"name":"B","value":"2"}]`,
+		"set env -f - A=b B=1 --overwrite=false --local -o name":           "pod/a\n",
+		"set env -f - A=c --overwrite=false --local -o name":               "",
+		"set image -f - *=j c=k --local -o name":                           "",
 		"label -f - b=c --local --dry-run=client -o jsonpath={..labels.b}": "c",
 	} {
 		c := kctl(t, server.URL, pod, strings.Fields(args)...)
@@ -51,6 +55,10 @@ func TestVariablesFromStandardInput(t *testing.T) {
 	c := kctl(t, "", variables, "set", "env", "-f", file, "D=4", "-", "E=5", "--local", "--list")
 	if want := "# Pod a, container c\nD=4\nA=1\nB=x=y\n1C=\nE=5\n"; c.code != 0 || c.out.String() != want {
 		t.Errorf("code %d, printed %q, want %q; complained %s", c.code, c.out.String(), want, c.err.String())
+	}
+	c = kctl(t, "", variables, "set", "env", "-f", file, "-", "B-", "1C-", "--local", "--list")
+	if want := "# Pod a, container c\nA=1\n"; c.code != 0 || c.out.String() != want {
+		t.Errorf("without some of them: code %d, printed %q, want %q; complained %s", c.code, c.out.String(), want, c.err.String())
 	}
 	c = kctl(t, "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}", "set", "env", "-f", "-", "--local", "--list")
 	if c.code != 0 || c.out.String() != "" {

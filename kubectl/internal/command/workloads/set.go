@@ -257,6 +257,9 @@ func parseImages(args []string) (images []pair, err error) {
 	if len(images) == 0 {
 		return nil, errors.New("at least one image update is required")
 	}
+	if len(images) > 1 && slices.ContainsFunc(images, func(p pair) bool { return p.key == "*" }) {
+		return nil, errors.New("all containers are already specified by *, but saw more than one container_name=container_image pairs")
+	}
 	return images, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/kubectl/internal/command/frame"
@@ -86,13 +87,14 @@ func (e *setEnvOptions) parseVariables(args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, change := range append(slices.Clone(e.settings), changes...) {
+	changes = slices.Concat(e.settings, changes)
+	for _, change := range changes {
 		if err := e.parseVariable(change); err != nil {
 			return nil, err
 		}
 	}
-	for _, removed := range e.dropped {
-		if slices.ContainsFunc(e.variables, func(v pair) bool { return v.key == removed }) {
+	for _, removed := range e.dropped { // of what a file sets, some may be left out
+		if slices.ContainsFunc(changes, func(change string) bool { return strings.HasPrefix(change, removed+"=") }) {
 			return nil, errors.New("can not both modify and remove the same environment variable in the same command")
 		}
 	}
@@ -145,16 +147,10 @@ func (e *setEnvOptions) edit(object *unstructured.Unstructured, spec *corev1.Pod
 	wanted = append(wanted, e.fromVariables...)
 	var refused error // the first one says it all
 	found, err := e.forEachMatching(spec, func(container *corev1.Container) {
-		for _, variable := range wanted {
-			if refused == nil {
-				refused = e.setVariable(container, variable)
-			}
+		if refused == nil {
+			refused = e.checkOverwrite(container.Env, wanted)
 		}
-		for _, name := range e.dropped {
-			if at := slices.IndexFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == name }); at >= 0 {
-				container.Env = slices.Delete(container.Env, at, at+1)
-			}
-		}
+		container.Env = e.changed(container.Env, wanted)
 	})
 	if err == nil && !found {
 		e.Warn("%s/%s does not have any containers matching %q", object.GetKind(), object.GetName(), e.containers)
@@ -162,19 +158,36 @@ func (e *setEnvOptions) edit(object *unstructured.Unstructured, spec *corev1.Pod
 	return errors.Join(err, refused)
 }
 
-func (e *setEnvOptions) setVariable(container *corev1.Container, variable corev1.EnvVar) error {
-	for i := range container.Env {
-		if container.Env[i].Name != variable.Name {
+// checkOverwrite refuses other values of variables that there are, with --overwrite=false.
+func (e *setEnvOptions) checkOverwrite(have, wanted []corev1.EnvVar) error {
+	for _, v := range wanted {
+		at := indexOf(have, v.Name)
+		if !e.overwrite && at >= 0 && have[at].Value != v.Value {
+			return fmt.Errorf("'%s' already has a value (%s), and --overwrite is false", v.Name, have[at].Value)
+		}
+	}
+	return nil
+}
+
+// changed returns a container's variables with those that are wanted and without those that
+// are dropped. Of several values of a variable the first counts, as with kubectl.
+func (e *setEnvOptions) changed(have, wanted []corev1.EnvVar) (all []corev1.EnvVar) {
+	done := sets.New(e.dropped...)
+	for _, v := range slices.Concat(have, wanted) {
+		if done.Has(v.Name) {
 			continue
 		}
-		if !e.overwrite {
-			return fmt.Errorf("'%s' already has a value (%s), and --overwrite is false", variable.Name, container.Env[i].Value)
+		if at := indexOf(wanted, v.Name); at >= 0 {
+			v = wanted[at]
+			done.Insert(v.Name)
 		}
-		container.Env[i] = variable
-		return nil
+		all = append(all, v)
 	}
-	container.Env = append(container.Env, variable)
-	return nil
+	return all
+}
+
+func indexOf(variables []corev1.EnvVar, name string) int {
+	return slices.IndexFunc(variables, func(v corev1.EnvVar) bool { return v.Name == name })
 }
 
 // variablesFrom makes a variable of each key of the config map or secret that
