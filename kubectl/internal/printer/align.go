@@ -68,7 +68,13 @@ func (c *Columns) Flush(w io.Writer) error {
 		}
 	}
 	c.rows = nil
-	for column := 0; c.align(lines, column); column++ {
+	stretches := [][][]string{lines}
+	for column := 0; len(stretches) > 0; column++ {
+		var within [][][]string
+		for _, stretch := range stretches {
+			within = append(within, c.align(stretch, column)...)
+		}
+		stretches = within
 	}
 	var b strings.Builder
 	for _, line := range lines {
@@ -81,19 +87,18 @@ func (c *Columns) Flush(w io.Writer) error {
 	return err
 }
 
-// align pads a column's cells, and reports whether there are any. The last cell of a line
-// belongs to no column. Lines that have no such cell end a stretch of others: those below
-// know the widths above, and not the other way round.
-func (c *Columns) align(lines [][]string, column int) (found bool) {
+// align pads a column's cells, and returns the stretches of lines that have it. The last cell
+// of a line belongs to no column. Lines that have no such cell end a stretch of others: those
+// below know the widths above, and not the other way round.
+func (c *Columns) align(lines [][]string, column int) (stretches [][][]string) {
 	has := func(line []string) bool { return len(line) > column+1 }
 	for from := 0; from < len(lines); from++ {
 		if !has(lines[from]) {
 			continue
 		}
-		if !found && column == len(c.widths) {
+		if column == len(c.widths) {
 			c.widths = append(c.widths, minWidth)
 		}
-		found = true
 		until := from
 		for ; until < len(lines) && has(lines[until]); until++ {
 			c.widths[column] = max(c.widths[column], utf8.RuneCountInString(lines[until][column])+cmp.Or(c.Padding, padding))
@@ -101,7 +106,8 @@ func (c *Columns) align(lines [][]string, column int) (found bool) {
 		for _, line := range lines[from:until] {
 			line[column] += strings.Repeat(" ", c.widths[column]-utf8.RuneCountInString(line[column]))
 		}
+		stretches = append(stretches, lines[from:until])
 		from = until
 	}
-	return found
+	return stretches
 }
