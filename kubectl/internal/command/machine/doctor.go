@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,9 +114,10 @@ func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.D
 // fileChecks looks at the certificates in a directory, if there are any.
 func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check {
 	const name = "certificates"
-	if _, err := os.ReadDir(filepath.Join(dir, "pki")); errors.Is(err, fs.ErrPermission) {
+	if err := denied(dir); err != nil {
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: "run it as root (sudo)"}}
-	} else if err != nil {
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pki")); err != nil {
 		return nil
 	}
 	d := existingDirectory(dir)

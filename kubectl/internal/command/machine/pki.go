@@ -44,12 +44,37 @@ type pkiOptions struct {
 	expires, authorityExpires                   time.Duration
 }
 
-// asOwner says what helps somebody who may not use a directory's files.
-func asOwner(err error) error {
+// asOwner says, for all that failed in a directory, what helps somebody who may not use its
+// files.
+func asOwner(dir string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if keys := denied(dir); keys != nil {
+		err = keys // once, and not for each of the files
+	}
 	if errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("%w (run it as root, or name a directory of your own by --dir)", err)
 	}
 	return err
+}
+
+// denied is why this user can read none of a directory's keys, if that is so.
+func denied(dir string) (first error) {
+	_ = filepath.WalkDir(dir+"/pki/", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".key" {
+			var key *os.File
+			if key, err = os.Open(path); err == nil {
+				_, first = key.Close(), nil
+				return fs.SkipAll
+			}
+		}
+		if first == nil && errors.Is(err, syscall.EACCES) {
+			first = err
+		}
+		return nil
+	})
+	return first
 }
 
 func newPKIInit(c *frame.CLI) *cobra.Command {
@@ -78,7 +103,7 @@ and pki/sa.{key,pub} to it, and run this there.`,
 			changes, err := d.Make(c.Clock.Now())
 			printChanges(c.Out, changes)
 			if err != nil {
-				return asOwner(err)
+				return asOwner(o.dir, err)
 			}
 			ca, err := os.ReadFile(d.Path(certificates.Authority + ".crt"))
 			if err != nil {
@@ -189,7 +214,7 @@ have. Authorities stay. Programs that run take the new files up by themselves.`,
 			d.Lasts = expires
 			changes, err := d.Renew(args, c.Clock.Now())
 			printChanges(c.Out, changes)
-			return asOwner(err)
+			return asOwner(dir, err)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", configDir, "where the files are")
@@ -211,8 +236,8 @@ if anything is wrong or expires within --warn.`,
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
 			}
-			if _, err := os.ReadDir(filepath.Join(dir, "pki")); errors.Is(err, syscall.EACCES) {
-				return asOwner(err) // once, and not for each of the files
+			if err := denied(dir); err != nil {
+				return asOwner(dir, err)
 			}
 			d := existingDirectory(dir)
 			d.RenewBefore = warn
@@ -304,7 +329,7 @@ certificate: give it no longer life than is needed, and no group that need not b
 				return fmt.Errorf("%w (--dir says where the authority is; that of `kctl up` is in %s)", err, defaultDir)
 			}
 			if err != nil {
-				return asOwner(err)
+				return asOwner(dir, err)
 			}
 			if file != "" {
 				return pki.WriteFile(file, data)
