@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -91,9 +92,9 @@ func patience(ctx context.Context, wait time.Duration) time.Duration {
 }
 
 // seats is what a request costs; for lists it depends on the number of objects and
-// on their size, as for watches that stand for a list (KEP-3157).
+// on their size, as for watches that begin with what is there (KEP-3157).
 func (o *FairnessOptions) seats(c *gin.Context, info *request.Info) int {
-	lists := info.Verb == "list" || info.Verb == "watch" && request.Flag(c.Request.URL.Query(), "sendInitialEvents")
+	lists := info.Verb == "list" || info.Verb == "watch" && beginsWithAll(c.Request.URL.Query())
 	if !lists || info.Name != "" {
 		return 1
 	}
@@ -102,4 +103,14 @@ func (o *FairnessOptions) seats(c *gin.Context, info *request.Info) int {
 		most = limit
 	}
 	return fairness.Seats(o.Measure(info, min(most, fairness.MostCounted), fairness.MostBytes))
+}
+
+// beginsWithAll reports whether a watch first sends what is there: it asks for that, or
+// names no version since when it wants changes.
+func beginsWithAll(query url.Values) bool {
+	if query.Has("sendInitialEvents") {
+		return request.Flag(query, "sendInitialEvents")
+	}
+	version := query.Get("resourceVersion")
+	return version == "" || version == "0"
 }

@@ -199,7 +199,7 @@ func TestPriorityAndFairness(t *testing.T) {
 		// The new limit of the level is in force once a list costs more than one seat.
 		c.Until("a list costs three seats", func(context.Context) bool { return c.cost("size", path) == 3 })
 		for query, want := range map[string]int{
-			"?limit=1": 3, "?fieldSelector=metadata.name%3Da": 1, "?watch=1&timeoutSeconds=1": 1,
+			"?limit=1": 3, "?fieldSelector=metadata.name%3Da": 1, "?watch=1&timeoutSeconds=1": 3, "?watch=1&timeoutSeconds=1&resourceVersion=1": 1,
 			"?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1": 3,
 		} {
 			if got := c.cost("size", path+query); got != want {
