@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
@@ -120,7 +121,14 @@ func TestContainerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid, err := c.ContainerProcess(ctx, container)
-	if command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err != nil || string(command) != "/bin/sleep\x001000\x00" {
+	if err != nil {
+		t.Fatal(err)
+	}
+	var command []byte
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		command, err = os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return string(command) != "runc\x00init\x00", err // which becomes the container's process
+	}); err != nil || string(command) != "/bin/sleep\x001000\x00" {
 		t.Errorf("its process is %d, %q, %v", pid, command, err)
 	}
 	ran, err := c.ExecSync(ctx, container, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, time.Minute)
