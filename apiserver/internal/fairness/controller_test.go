@@ -193,23 +193,11 @@ func (w *world) gauges(when string, running, runningSeats, waiting, waitingSeats
 func (w *world) histogram(name string) (count uint64, sum float64) {
 	w.t.Helper()
 	name, label, _ := strings.Cut(name, "{")
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != metricPrefix+name {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			pairs := map[string]string{}
-			for _, pair := range metric.GetLabel() {
-				pairs[pair.GetName()] = pair.GetValue()
-			}
-			key, value, _ := strings.Cut(strings.TrimSuffix(label, "}"), "=")
-			if pairs["flow_schema"] == "own" && strconv.Quote(pairs[key]) == cmp.Or(value, `""`) {
-				return metric.GetHistogram().GetSampleCount(), metric.GetHistogram().GetSampleSum()
-			}
+	key, value, _ := strings.Cut(strings.TrimSuffix(label, "}"), "=")
+	for _, metric := range w.metricsOf(name) {
+		labels := labelsOf(metric)
+		if labels["flow_schema"] == "own" && strconv.Quote(labels[key]) == cmp.Or(value, `""`) {
+			return metric.GetHistogram().GetSampleCount(), metric.GetHistogram().GetSampleSum()
 		}
 	}
 	w.t.Fatalf("there is no %s", name)

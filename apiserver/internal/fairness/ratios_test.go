@@ -71,33 +71,39 @@ func TestUtilization(t *testing.T) {
 // the level "l".
 func (w *world) spent(name, phase string, upTo float64) time.Duration {
 	w.t.Helper()
-	families, err := w.registry.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != metricPrefix+name {
+	for _, metric := range w.metricsOf(name) {
+		labels := labelsOf(metric)
+		if labels["priority_level"] != "l" || labels["phase"] != phase {
 			continue
 		}
-		for _, metric := range family.GetMetric() {
-			if labelOf(metric, "priority_level") != "l" || labelOf(metric, "phase") != phase {
-				continue
-			}
-			for _, bucket := range metric.GetHistogram().GetBucket() {
-				if bucket.GetUpperBound() == upTo {
-					return time.Duration(bucket.GetCumulativeCount())
-				}
+		for _, bucket := range metric.GetHistogram().GetBucket() {
+			if bucket.GetUpperBound() == upTo {
+				return time.Duration(bucket.GetCumulativeCount())
 			}
 		}
 	}
 	return 0
 }
 
-func labelOf(metric *dto.Metric, name string) string {
-	for _, pair := range metric.GetLabel() {
-		if pair.GetName() == name {
-			return pair.GetValue()
+// metricsOf are the metrics with a name, whatever their labels.
+func (w *world) metricsOf(name string) []*dto.Metric {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == metricPrefix+name {
+			return family.GetMetric()
 		}
 	}
-	return ""
+	return nil
+}
+
+func labelsOf(metric *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range metric.GetLabel() {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
 }
