@@ -138,6 +138,9 @@ func newManager(t *testing.T, o Options) *Manager {
 	if err != nil {
 		t.Skipf("control groups can not be made here: %v", err)
 	}
+	if err := m.BoundPods(); err != nil {
+		t.Fatal(err)
+	}
 	return m
 }
 
@@ -253,6 +256,9 @@ func TestPeriodOfLimits(t *testing.T) {
 func TestPodsMayBeUnbounded(t *testing.T) {
 	m := newManager(t, Options{Processes: 7777, Allocatable: list("1", "1Gi")})
 	m, err := New(Options{Root: m.Root, PerQOS: true, Processes: 7777, Allocatable: list("1", "1Gi"), PodsUnlimited: true, NoCPUQuota: true})
+	if err == nil {
+		err = m.BoundPods()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,6 +281,39 @@ func TestPodsMayBeUnbounded(t *testing.T) {
 	}
 	if err := m.Destroy("g", corev1.PodQOSGuaranteed); err != nil {
 		t.Error(err)
+	}
+}
+
+// useMemory has a process in the pod's group use 32 MiB, until the group is destroyed.
+func useMemory(t *testing.T, m *Manager, pod *core.Pod) {
+	t.Helper()
+	user := exec.Command("sh", "-c", "read go; head -c 33554432 /dev/zero | tail -n 1 | sleep 1000")
+	user.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := user.StdinPipe()
+	if err == nil {
+		err = user.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = m.Destroy(pod.UID, QOSClass(pod))
+		_ = user.Wait()
+	})
+	g, err := m.group(podGroup(pod), nil)
+	if err == nil {
+		err = g.Apply(user.Process.Pid)
+	}
+	if err == nil {
+		_, err = in.Write([]byte("go\n"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for used := (Usage{}); used.WorkingSet < 32<<20 && t.Context().Err() == nil; { // tail keeps a line in memory until it has seen its end
+		if used, err = m.Usage(pod); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -316,39 +355,14 @@ func TestGroupsAreResized(t *testing.T) {
 		has(step.when, step.want)
 	}
 
-	user := exec.Command("sh", "-c", "read go; head -c 33554432 /dev/zero | tail -n 1 | sleep 1000")
-	user.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := user.StdinPipe()
-	if err == nil {
-		err = user.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = user.Wait() }()
-	defer func() { _ = m.Destroy("resized", corev1.PodQOSBurstable) }()
-	g, err := m.group(podGroup(large), nil)
-	if err == nil {
-		err = g.Apply(user.Process.Pid)
-	}
-	if err == nil {
-		_, err = in.Write([]byte("go\n"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for used := (Usage{}); used.WorkingSet < 32<<20 && t.Context().Err() == nil; { // tail keeps a line in memory until it has seen its end
-		if used, err = m.Usage(large); err != nil {
-			t.Fatal(err)
-		}
-	}
+	useMemory(t, m, large)
 	if all, err := m.UsageOfPods(); err != nil || all.WorkingSet < 32<<20 || all.Memory < all.WorkingSet || all.RSS == 0 || all.CPU == 0 {
 		t.Errorf("all pods use %+v, %v", all, err)
 	}
 	if one, err := m.Usage(large); err != nil || one.Limit != 64<<20 {
 		t.Errorf("the pod's limit is %d, %v", one.Limit, err)
 	}
-	err = m.SetFinalLimits(small, large)
+	err := m.SetFinalLimits(small, large)
 	if err == nil || !strings.Contains(err.Error(), "memory limit (16777216) below current usage (") {
 		t.Errorf("of what is used, it says %v", err)
 	}

@@ -8,5 +8,6 @@
 //
 // It works on cgroup v1 and v2, with the drivers cgroupfs (groups are
 // directories that it makes) and systemd (groups are slices that systemd makes,
-// asked over D-Bus), and never touches a group outside its root.
+// asked over D-Bus), and never touches a group outside its root but those of
+// daemons that it is told to bound.
 package cgroup

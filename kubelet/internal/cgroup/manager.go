@@ -37,7 +37,7 @@ type Options struct {
 	// PerQOS makes groups for classes and pods; without it, all pods are put
 	// into Root and the Manager does nothing.
 	PerQOS bool
-	// Allocatable bounds all pods together, by the cpu and memory in it.
+	// Allocatable bounds all pods together, by the cpu and memory in it: see BoundPods.
 	Allocatable corev1.ResourceList
 	// PodsUnlimited ignores that bound, and the one of Processes.
 	PodsUnlimited bool
@@ -82,7 +82,7 @@ func (p *incompleteGroups) note(uid types.UID, class corev1.PodQOSClass, err err
 	}
 }
 
-// New makes the groups above the pods.
+// New makes the groups above the pods. BoundPods gives them their bounds.
 func New(o Options) (*Manager, error) {
 	names, err := newNaming(o.Driver, o.Root)
 	if err != nil {
@@ -95,25 +95,13 @@ func New(o Options) (*Manager, error) {
 	if m.mounts, err = findMounts(names); err != nil {
 		return nil, fmt.Errorf("control groups can not be kept on this machine: %w", err)
 	}
-	all := &cgroups.Resources{}
-	if cpu, ok := o.Allocatable[corev1.ResourceCPU]; ok {
-		setShares(all, Shares(cpu.MilliValue()))
-	}
-	if memory, ok := o.Allocatable[corev1.ResourceMemory]; ok && !o.PodsUnlimited {
-		all.Memory = memory.Value()
-	}
-	if o.PodsUnlimited {
-		all.Memory, all.PidsLimit = -1, new(int64(-1)) // and none that was before
-	} else if o.Processes > 0 {
-		all.PidsLimit = &o.Processes
-	}
 	least := &cgroups.Resources{}
 	setShares(least, minShares)
 	for _, group := range []struct {
 		name      string
 		resources *cgroups.Resources
 	}{
-		{podsGroup, all},
+		{podsGroup, &cgroups.Resources{}},
 		{path.Join(podsGroup, burstableGroup), &cgroups.Resources{}},
 		{path.Join(podsGroup, bestEffortGroup), least},
 	} {

@@ -114,8 +114,12 @@ type Config struct {
 	CgroupRoot    string
 	CgroupsPerQOS bool
 	FailCgroupV1  bool
-	// EnforceNodeAllocatable says what limits are enforced on: all pods together, or nothing.
+	// EnforceNodeAllocatable says what limits are enforced on: all pods together, the daemons in
+	// the groups below, or nothing.
 	EnforceNodeAllocatable []string
+	// SystemReservedCgroup and KubeReservedCgroup are the control groups of the machine's and
+	// of Kubernetes' daemons, which others have made.
+	SystemReservedCgroup, KubeReservedCgroup string
 	CPUCFSQuota            bool // limits of cpu are enforced
 	CPUCFSQuotaPeriod      time.Duration
 	// SingleProcessOOMKill makes the kernel kill one process of a container that is out of
@@ -159,12 +163,6 @@ type Config struct {
 
 	Log daemon.LogOptions
 }
-
-// What limits of the node are enforced on.
-const (
-	enforcePods = "pods"
-	enforceNone = "none"
-)
 
 // CloudExternal is the only CloudProvider.
 const CloudExternal = "external"
@@ -326,11 +324,7 @@ func (c *Config) validatePods(add func(format string, args ...any)) {
 	if c.PodsPerCore < 0 || c.NodeStatusMaxImages < -1 {
 		add("--pods-per-core=%d can't be negative, and --node-status-max-images=%d not below -1", c.PodsPerCore, c.NodeStatusMaxImages)
 	}
-	for _, whom := range c.EnforceNodeAllocatable {
-		if whom != enforcePods && (whom != enforceNone || len(c.EnforceNodeAllocatable) > 1) {
-			add("--enforce-node-allocatable=%q: not supported, there are %s and %s: the groups of daemons are not bounded", c.EnforceNodeAllocatable, enforcePods, enforceNone)
-		}
-	}
+	c.validateEnforcement(add)
 	if _, err := c.Reserved(); err != nil {
 		add("%w", err)
 	}

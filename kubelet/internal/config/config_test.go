@@ -99,7 +99,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "needs its grace period"},
 		{header + "containerLogMaxSize: large", []string{kubeconfig}, "containerLogMaxSize"},
 		{header + "memorySwap: {swapBehavior: LimitedSwap}", []string{kubeconfig}, `memorySwap: swapBehavior="LimitedSwap": not supported`},
-		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, `--enforce-node-allocatable=["pods" "system-reserved"]: not supported`},
+		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, `--enforce-node-allocatable=system-reserved: --system-reserved-cgroup must say`},
 		{header + "featureGates: {X: true}", []string{kubeconfig}, "unknown feature gate"},
 		{header + "tracing: {samplingRatePerMillion: -1}", []string{kubeconfig}, "tracing: samplingRatePerMillion"},
 		{header + "kubeReserved: {pods: \"3\"}", []string{kubeconfig}, "only cpu, memory, ephemeral-storage and pid"},

@@ -87,9 +87,6 @@ func SumOf(lists ...corev1.ResourceList) corev1.ResourceList {
 	return sum
 }
 
-// EnforcesPods says that all pods together are limited to what is not reserved.
-func (c *Config) EnforcesPods() bool { return slices.Contains(c.EnforceNodeAllocatable, enforcePods) }
-
 // MaxPodsFor is the maximum number of pods on a machine with the given number of cores.
 func (c *Config) MaxPodsFor(cores int64) int64 {
 	if c.PodsPerCore > 0 {

@@ -32,13 +32,12 @@ var unused = []daemon.Unused{
 	{Flag: "minimum-container-ttl-duration", Values: []string{"0", "0s"}},
 	{Flag: "runtime-cgroups", Why: "the summary tells of the group that the runtime is in"},
 
-	// What others do: this kubelet has no iptables rules and no bridge, runs no
-	// volume plugins, and does not enforce the groups of daemons.
+	// What others do: this kubelet has no iptables rules and no bridge, and runs no
+	// volume plugins.
 	{Flag: "make-iptables-util-chains", Switch: true, Field: "makeIPTablesUtilChains", Why: noRules},
 	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
 	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "hairpin-veth", "none"}, Why: "the CNI configuration says so"},
 	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not run"},
-	{Flag: "kube-reserved-cgroup", Field: "kubeReservedCgroup", Why: podsOnly}, {Flag: "system-reserved-cgroup", Field: "systemReservedCgroup", Why: podsOnly},
 
 	// What it does not have.
 	{Flag: "cpu-manager-policy", Field: "cpuManagerPolicy", Values: daemon.Off}, {Flag: "cpu-manager-policy-options", Field: "cpuManagerPolicyOptions", Values: daemon.Off},
@@ -55,7 +54,6 @@ var unused = []daemon.Unused{
 const (
 	notHeldBack = "requests are not held back here"
 	noRules     = "no iptables rules are made here"
-	podsOnly    = "bounds are enforced on pods only"
 )
 
 // checkField refuses unsupported values of a field of the file.

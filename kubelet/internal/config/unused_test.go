@@ -183,7 +183,6 @@ featureGates: {RotateKubeletServerCertificate: true}
 hairpinMode: hairpin-veth
 imageGCHighThresholdPercent: 100
 kubeReserved: {cpu: 70m, ephemeral-storage: 1Gi, memory: 442Mi}
-kubeReservedCgroup: /runtime
 kubeletCgroups: /system.slice/kubelet.service
 memorySwap: {swapBehavior: NoSwap}
 memoryThrottlingFactor: 0.8
@@ -193,7 +192,6 @@ qosReserved: {}
 reservedMemory: []
 reservedSystemCPUs: 0-1
 streamingConnectionIdleTimeout: 5m
-systemReservedCgroup: /system
 tlsCipherSuites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
   TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_RSA_WITH_AES_256_GCM_SHA384, TLS_RSA_WITH_AES_128_GCM_SHA256]
 tlsCurvePreferences: [29, 23]
@@ -251,8 +249,6 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--read-only-port=-1":                                      "is not a port",
 		"--maximum-dead-containers=10":                             "only -1 is",
 		"--image-service-endpoint=unix:///other":                   "images are the runtime's",
-		"--enforce-node-allocatable=pods,system-reserved":          "groups of daemons are not bounded",
-		"--enforce-node-allocatable=pods,none":                     "there are pods and none",
 		"--reserved-cpus=one":                                      "strconv",
 		"--oom-score-adj=2000":                                     "between -1000 and 1000",
 		"--node-status-max-images=-2":                              "not below -1",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,34 @@ func (k *Kubelet) setUpCgroups(ctx context.Context) error {
 		PodsUnlimited: !k.config.EnforcesPods(), NoCPUQuota: !k.config.CPUCFSQuota, CPUPeriod: k.config.CPUCFSQuotaPeriod.Microseconds(),
 		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.ObserveGroup,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	for _, daemons := range k.config.BoundDaemons() {
+		if err := k.cgroups.BoundDaemons(daemons.Group, daemons.Reserved, daemons.Compressible); err != nil {
+			return fmt.Errorf("holding the %s reserved control group %s to its bounds: %w", daemons.Whose, daemons.Group, err)
+		}
+	}
+	return nil
+}
+
+// boundPods holds all pods together to what is not reserved. Where they use more now,
+// as after more was reserved, it tries again until some have been evicted.
+func (k *Kubelet) boundPods(ctx context.Context) error {
+	for {
+		err := k.cgroups.BoundPods()
+		if err == nil {
+			k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+			return nil
+		}
+		k.logger.Warn("pods are not held to their bound yet", zap.Error(err))
+		k.nodeWarning("FailedNodeAllocatableEnforcement", fmt.Sprintf("Failed to update Node Allocatable Limits: %v", err))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.clock.After(time.Minute):
+		}
+	}
 }
 
 // boundOfPods is the limit of all pods together: everything that is not reserved. It

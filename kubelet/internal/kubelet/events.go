@@ -121,13 +121,13 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// recordStart writes the node's events that its kubelet has started, and that all pods
-// together are limited to what is for pods.
+// recordStart writes the node's events that its kubelet has started, and holds the
+// machine's daemons to what is reserved for them.
 func (k *Kubelet) recordStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
-	if k.config.CgroupsPerQOS {
-		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+	for _, daemons := range k.config.BoundDaemons() {
+		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s", daemons.Whose, daemons.Group)
 	}
 }
 

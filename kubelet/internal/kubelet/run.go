@@ -78,6 +78,9 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	if k.shutdown != nil {
 		run("shutdown", k.shutdown.Run)
 	}
+	if k.config.CgroupsPerQOS {
+		run("bounds of pods", k.boundPods)
+	}
 	if k.client != nil {
 		run("events", k.events.recorder.Run)
 		k.recordStart()

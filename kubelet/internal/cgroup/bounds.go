@@ -1,0 +1,73 @@
+package cgroup
+
+import (
+	"fmt"
+
+	"github.com/opencontainers/cgroups"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// BoundPods gives the group of all pods its share and limits. With cgroup v1 it fails
+// while pods use more memory than that, and may be called again later.
+func (m *Manager) BoundPods() error {
+	if !m.PerQOS {
+		return nil
+	}
+	bounds := boundsOf(m.Allocatable, m.PodsUnlimited)
+	if m.PodsUnlimited {
+		bounds.Memory, bounds.PidsLimit = -1, new(int64(-1)) // and none that was before
+	} else if most := m.Options.Processes; most > 0 {
+		bounds.PidsLimit = &most
+	}
+	return m.create(podsGroup, bounds)
+}
+
+// BoundDaemons gives a group that others have made the share and the limits of what is
+// reserved for the processes in it; only the share if it is to be compressible only. The group
+// is a path below the root of all groups, or of systemd the path or name of a slice.
+func (m *Manager) BoundDaemons(group string, reserved corev1.ResourceList, compressible bool) error {
+	names, err := newNaming(m.Driver, group)
+	if err != nil {
+		return err
+	}
+	bounds := boundsOf(reserved, compressible)
+	if processes, ok := reserved[Processes]; ok && !compressible {
+		bounds.PidsLimit = new(processes.Value())
+	}
+	daemons, err := (&Manager{naming: names, mounts: m.mounts}).group("", bounds)
+	if err != nil {
+		return err
+	}
+	for controller, dir := range daemons.GetPaths() {
+		if needed(controller, bounds) && !cgroups.PathExists(dir) {
+			return fmt.Errorf("control group %s does not exist: there is no %s", group, dir)
+		}
+	}
+	return daemons.Set(bounds)
+}
+
+// needed tells whether a controller of cgroup v1 keeps one of the bounds; that of v2 has no name.
+func needed(controller string, bounds *cgroups.Resources) bool {
+	switch controller {
+	case "":
+		return true
+	case "cpu":
+		return bounds.CpuShares > 0
+	case "memory":
+		return bounds.Memory > 0
+	case "pids":
+		return bounds.PidsLimit != nil
+	}
+	return false
+}
+
+func boundsOf(amounts corev1.ResourceList, compressible bool) *cgroups.Resources {
+	bounds := &cgroups.Resources{SkipDevices: true}
+	if cpu, ok := amounts[corev1.ResourceCPU]; ok {
+		setShares(bounds, Shares(cpu.MilliValue()))
+	}
+	if memory, ok := amounts[corev1.ResourceMemory]; ok && !compressible {
+		bounds.Memory = memory.Value()
+	}
+	return bounds
+}

@@ -1,0 +1,74 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/cgroups"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// More is reserved than pods leave: the kubelet starts all the same.
+func TestPodsThatUseTooMuchAreBoundLater(t *testing.T) {
+	m := newManager(t, Options{Allocatable: list("1", "64Mi")})
+	pod := podOf("large", corev1.ResourceRequirements{Requests: list("1", "")})
+	if err := m.Create(pod); err != nil {
+		t.Fatal(err)
+	}
+	useMemory(t, m, pod)
+	m, err := New(Options{Root: m.Root, PerQOS: true, Allocatable: list("1", "16Mi")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.BoundPods(); err == nil && !cgroups.IsCgroup2UnifiedMode() { // which ends processes instead
+		t.Error("pods that use twice as much have their bound")
+	}
+	if err := m.Destroy(pod.UID, QOSClass(pod)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.BoundPods(); err != nil {
+		t.Error(err)
+	}
+	if got := value(t, m.Root+"/kubepods", "memory/memory.limit_in_bytes", "memory.max"); got != "16777216" {
+		t.Errorf("all pods may use %s", got)
+	}
+}
+
+func TestDaemonsAreBound(t *testing.T) {
+	m := newManager(t, Options{})
+	group := m.Root + "/daemons"
+	reserved := list("500m", "64Mi")
+	reserved[Processes] = resource.MustParse("77")
+	if err := m.BoundDaemons(group, reserved, false); err == nil || !strings.Contains(err.Error(), "control group "+group+" does not exist") {
+		t.Errorf("without such a group: %v", err)
+	}
+	for _, above := range dirs(m.Root) {
+		if err := os.Mkdir(filepath.Join(above, "daemons"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(when, file, v1, v2file, v2 string) {
+		t.Helper()
+		want := v1
+		if cgroups.IsCgroup2UnifiedMode() {
+			want = v2
+		}
+		if got := value(t, group, file, v2file); got != want {
+			t.Errorf("%s: %s is %s, want %s", when, file, got, want)
+		}
+	}
+	if err := m.BoundDaemons(group, reserved, true); err != nil {
+		t.Fatal(err)
+	}
+	has("cpu only", "cpu/cpu.shares", "512", "cpu.weight", "59")
+	has("cpu only", "memory/memory.limit_in_bytes", "9223372036854771712", "memory.max", "max")
+	has("cpu only", "pids/pids.max", "max", "pids.max", "max")
+	if err := m.BoundDaemons(group, reserved, false); err != nil {
+		t.Fatal(err)
+	}
+	has("all", "memory/memory.limit_in_bytes", "67108864", "memory.max", "67108864")
+	has("all", "pids/pids.max", "77", "pids.max", "77")
+}
