@@ -122,6 +122,8 @@ type Config struct {
 	SystemReservedCgroup, KubeReservedCgroup string
 	CPUCFSQuota            bool // limits of cpu are enforced
 	CPUCFSQuotaPeriod      time.Duration
+	// LimitedSwap lets containers of burstable pods swap, with cgroup v2.
+	LimitedSwap bool
 	// SingleProcessOOMKill makes the kernel kill one process of a container that is out of
 	// memory, instead of all, where it can kill all (cgroup v2).
 	SingleProcessOOMKill bool

@@ -98,7 +98,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "cpuManagerPolicy: static", []string{kubeconfig}, "cpuManagerPolicy: not supported"},
 		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "needs its grace period"},
 		{header + "containerLogMaxSize: large", []string{kubeconfig}, "containerLogMaxSize"},
-		{header + "memorySwap: {swapBehavior: LimitedSwap}", []string{kubeconfig}, `memorySwap: swapBehavior="LimitedSwap": not supported`},
+		{header + "memorySwap: {swapBehavior: LimitedSwap}", []string{kubeconfig}, `memorySwap: swapBehavior="LimitedSwap": it needs cgroup v2`},
 		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, `--enforce-node-allocatable=system-reserved: --system-reserved-cgroup must say`},
 		{header + "featureGates: {X: true}", []string{kubeconfig}, "unknown feature gate"},
 		{header + "tracing: {samplingRatePerMillion: -1}", []string{kubeconfig}, "tracing: samplingRatePerMillion"},

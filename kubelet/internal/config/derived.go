@@ -25,7 +25,7 @@ var Gates = map[string]bool{
 	"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
-	"DynamicResourceAllocation": false, "NodeSwap": false,
+	"DynamicResourceAllocation": false,
 	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false,
 }
 

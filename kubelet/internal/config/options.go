@@ -95,7 +95,7 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"cpu-cfs-quota", &c.CPUCFSQuota, &f.CPUCFSQuota, "hold containers to their limits of cpu"},
 		{"cpu-cfs-quota-period", &c.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "time over which they are held to them"},
 		{"", nil, c.oneProcessOOM(f), ""},
-		{"", nil, noSwap(f), ""},
+		{"", nil, c.swapBehavior(f), ""},
 		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "name servers for pods with DNS policy ClusterFirst"},
 		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "domain of the cluster"},
 		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration that pods start from"},

@@ -157,12 +157,23 @@ func (c *Config) oneProcessOOM(f *kubeletv1beta1.KubeletConfiguration) translati
 	}}
 }
 
-// noSwap accepts the values that mean that pods have no swap.
-func noSwap(f *kubeletv1beta1.KubeletConfiguration) translation {
-	return translation{field: &f.MemorySwap.SwapBehavior, read: func() error {
-		if f.MemorySwap.SwapBehavior != "NoSwap" {
-			return fmt.Errorf("swapBehavior=%q: not supported, only NoSwap is", f.MemorySwap.SwapBehavior)
+// swapBehavior is NoSwap unless it is set; with cgroup v1 nothing else is possible.
+func (c *Config) swapBehavior(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.MemorySwap.SwapBehavior, func() error {
+		switch behavior := f.MemorySwap.SwapBehavior; {
+		case behavior != "NoSwap" && behavior != limitedSwap:
+			return fmt.Errorf("swapBehavior=%q: there are NoSwap and %s", behavior, limitedSwap)
+		case behavior == limitedSwap && !cgroups.IsCgroup2UnifiedMode():
+			return fmt.Errorf("swapBehavior=%q: it needs cgroup v2", behavior)
+		default:
+			c.LimitedSwap = behavior == limitedSwap
 		}
 		return nil
+	}, func() {
+		if c.LimitedSwap {
+			f.MemorySwap.SwapBehavior = limitedSwap
+		}
 	}}
 }
+
+const limitedSwap = "LimitedSwap"

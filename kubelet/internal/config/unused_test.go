@@ -51,7 +51,7 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 		"--volume-plugin-dir=/opt/plugins", "--pod-max-pids=100", "--seccomp-default", "--allowed-unsafe-sysctls=net.core.somaxconn,kernel.msg*",
 		"--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "--enforce-node-allocatable=pods",
 		"--image-service-endpoint=unix:///run/containerd/containerd.sock", "--serialize-image-pulls", "--topology-manager-policy=none",
-		"--feature-gates=RotateKubeletServerCertificate=true,MemoryQoS=false,NodeSwap=true", "--feature-gates=NodeSwap=false")
+		"--feature-gates=RotateKubeletServerCertificate=true,MemoryQoS=false,NodeSwap=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,11 +256,11 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":             "unknown, or too weak",
 		"--allowed-unsafe-sysctls=vm.swappiness":                   "not a pod's own",
 		"--feature-gates=NoSuchGate=true":                          "unknown feature gate",
-		"--feature-gates=NodeSwap=true":                            "not supported",
+		"--feature-gates=MemoryQoS=true":                           "not supported",
 		"--feature-gates=ContainerRestartRules=false":              "can't be switched off",
 		"--feature-gates=ImageVolume=false":                        "locked to true",
 		"file featureGates: {Bogus: true}":                         "unknown feature gate",
-		"file memorySwap: {swapBehavior: LimitedSwap}":             "memorySwap: swapBehavior=\"LimitedSwap\": not supported",
+		"file memorySwap: {swapBehavior: LimitedSwap}":             "memorySwap: swapBehavior=\"LimitedSwap\": it needs cgroup v2",
 		"file reservedMemory: [{numaNode: 0}]":                     "reservedMemory: not supported",
 		"file memoryManagerPolicy: Static":                         "memoryManagerPolicy: not supported",
 		"file cpuCFSQuotaPeriod: 2s":                               "--cpu-cfs-quota-period=2s: it must be between 1ms and 1s",

@@ -121,7 +121,7 @@ func (k *Kubelet) makeConfigs() (*runtimeconfig.Maker, error) {
 		Environment: env, Reported: k.health.Reported, RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
 		CgroupParent: k.cgroups.Parent, DNS: resolver.ForPod, UserIDs: k.userIDsOf, ClusterDomain: k.config.ClusterDomain,
 		SeccompRoot: filepath.Join(k.config.RootDir, "seccomp"), SeccompDefault: k.config.SeccompDefault,
-		NoCPUQuota: !k.config.CPUCFSQuota, CPUPeriod: k.config.CPUCFSQuotaPeriod.Microseconds(), OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !k.config.SingleProcessOOMKill,
+		NoCPUQuota: !k.config.CPUCFSQuota, CPUPeriod: k.config.CPUCFSQuotaPeriod.Microseconds(), OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !k.config.SingleProcessOOMKill, LimitedSwap: k.config.LimitedSwap,
 	})
 }
 

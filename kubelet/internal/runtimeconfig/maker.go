@@ -40,22 +40,24 @@ type Options struct {
 	// OOMKillGroup makes the kernel kill all of a container's processes instead of one
 	// when it is out of memory (cgroup v2).
 	OOMKillGroup bool
+	// LimitedSwap lets containers of burstable pods swap (cgroup v2); without it, no
+	// container does.
+	LimitedSwap bool
 }
 
 // Maker makes configurations. It is safe for concurrent use.
 type Maker struct {
 	Options
-	memory int64 // of the machine, in bytes
-	swap   bool  // whether the memory controller accounts for swap
+	machine
 }
 
 // New returns a Maker for this machine.
 func New(o Options) (*Maker, error) {
-	memory, err := machineMemory()
+	m, err := thisMachine()
 	if err != nil {
 		return nil, err
 	}
-	return &Maker{Options: o, memory: memory, swap: swapAccounted()}, nil
+	return &Maker{Options: o, machine: m}, nil
 }
 
 // handlerFeatures returns the features that the runtime reports for a handler; "" is the

@@ -1,11 +1,8 @@
 package runtimeconfig
 
 import (
-	"bufio"
 	"cmp"
-	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
@@ -37,9 +34,7 @@ func (m *Maker) Resources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxCon
 	if m.OOMKillGroup {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 	}
-	if m.swap {
-		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // containers do not swap
-	}
+	m.limitSwap(r, pod, c)
 	return r
 }
 
@@ -142,38 +137,4 @@ func unclaimed(pod *core.Pod) int64 {
 func podTotals(pod *core.Pod) (requests, limits corev1.ResourceList) {
 	o := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
 	return resourcehelper.PodRequests(pod, o), resourcehelper.PodLimits(pod, o)
-}
-
-func machineMemory() (int64, error) {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0, fmt.Errorf("learning how much memory the machine has: %w", err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "MemTotal:" {
-			if kib, err := strconv.ParseInt(fields[1], 10, 64); err == nil && kib > 0 {
-				return kib << 10, nil
-			}
-		}
-	}
-	return 0, fmt.Errorf("learning how much memory the machine has: no MemTotal in /proc/meminfo")
-}
-
-// swapAccounted tells whether a container's swap can be limited.
-func swapAccounted() bool {
-	if cgroups.IsCgroup2UnifiedMode() {
-		matches, err := os.ReadDir("/sys/fs/cgroup")
-		if err != nil {
-			return false
-		}
-		for _, e := range matches {
-			if _, err := os.Stat("/sys/fs/cgroup/" + e.Name() + "/memory.swap.max"); err == nil {
-				return true
-			}
-		}
-		return false
-	}
-	_, err := os.Stat("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")
-	return err == nil
 }

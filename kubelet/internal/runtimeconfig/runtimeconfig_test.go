@@ -149,7 +149,7 @@ func TestHugePages(t *testing.T) {
 func TestWhatANodeSaysOfLimits(t *testing.T) {
 	c := core.Container{Resources: corev1.ResourceRequirements{Limits: quantities("1", "1Gi")}}
 	pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{c}}}
-	m := &Maker{memory: 8 << 30}
+	m := &Maker{machine: machine{memory: 8 << 30}}
 	if r := m.Resources(pod, &c); r.CpuQuota != 100_000 || r.Unified != nil {
 		t.Errorf("%v", r)
 	}
@@ -188,7 +188,7 @@ func TestStopSignals(t *testing.T) {
 }
 
 func TestOOMScore(t *testing.T) {
-	m := &Maker{memory: 8 << 30}
+	m := &Maker{machine: machine{memory: 8 << 30}}
 	critical := int32(core.SystemCriticalPriority)
 	list := func(memory string) corev1.ResourceList { return quantities("1", memory) }
 	for name, c := range map[string]struct {
@@ -219,7 +219,7 @@ func TestOOMScore(t *testing.T) {
 // Sidecars share the fate of the containers that they serve, and pod-level
 // requests count for each container.
 func TestOOMScoreOfContainersTogether(t *testing.T) {
-	m := &Maker{memory: 8 << 30}
+	m := &Maker{machine: machine{memory: 8 << 30}}
 	always := corev1.ContainerRestartPolicyAlways
 	pod := podOf(core.Container{Name: "a"}, core.Container{Name: "b"})
 	pod.Spec.InitContainers = []core.Container{{Name: "s", RestartPolicy: &always}}
@@ -241,7 +241,7 @@ func TestOOMScoreOfContainersTogether(t *testing.T) {
 }
 
 func TestContainersHaveThePodsLimits(t *testing.T) {
-	m := &Maker{memory: 8 << 30}
+	m := &Maker{machine: machine{memory: 8 << 30}}
 	pod := podOf(core.Container{Name: "a"}, core.Container{Name: "b"})
 	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: quantities("2", "1Gi")}
 	pod.Spec.Containers[1].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Mi")}
