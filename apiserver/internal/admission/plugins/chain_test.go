@@ -110,6 +110,9 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/strict": account("strict", func(sa *core.ServiceAccount) {
 				sa.Annotations = map[string]string{"kubernetes.io/enforce-mountable-secrets": "true"}
 			}),
+			"default/strict-1": account("strict-1", func(sa *core.ServiceAccount) {
+				sa.Annotations = map[string]string{"kubernetes.io/enforce-mountable-secrets": "1"}
+			}),
 		}},
 		Pods: &source{resource: core.Pods, cached: map[string]core.Object{
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),

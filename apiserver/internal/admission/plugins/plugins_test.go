@@ -98,6 +98,14 @@ func TestRefusals(t *testing.T) {
 		"mirror with an account": {in("default", uses("default"), func(p *core.Pod) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
 		}), `pods "web" is forbidden: a mirror pod may not reference service accounts`},
+		"mirror with a secret": {in("default", func(p *core.Pod) {
+			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+		}), `pods "web" is forbidden: a mirror pod may not reference secrets`},
+		"mirror with a token": {in("default", func(p *core.Pod) {
+			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+			withToken(p, "vault")
+		}), `pods "web" is forbidden: a mirror pod may not use ServiceAccountToken volume projections`},
 		"unknown class":    {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "vip" }), `pods "web" is forbidden: no PriorityClass with name vip was found`},
 		"system class":     {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "system-node-critical" }), ""},
 		"priority by hand": {in("default", func(p *core.Pod) { p.Spec.Priority = new(int32(7)) }), `pods "web" is forbidden: the integer value of priority (7) must not be provided in pod spec`},
@@ -127,6 +135,9 @@ func TestOnlyMountableSecrets(t *testing.T) {
 		"ephemeral variable": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(variable, nil) }, true, `ephemeral container e with envVar v referencing secret.secretName="s"` + refused + "secret"},
 		"ephemeral":          {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, from) }, true, `ephemeral container e with envFrom referencing secret.secretName="s"` + refused + "secret"},
 		"ephemeral, nothing": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, nil) }, true, ""},
+		"true in other words": {func(s *core.PodSpec) {
+			s.ServiceAccountName, s.ImagePullSecrets = "strict-1", []corev1.LocalObjectReference{{Name: "s"}}
+		}, false, `imagePullSecrets[0].name="s" is not allowed because service account strict-1 does not reference that imagePullSecret`},
 		"what it had before": {func(s *core.PodSpec) { s.Containers = []core.Container{{Name: "c", Env: variable}} }, true, ""},
 	} {
 		p := pod(func(p *core.Pod) { p.Spec.ServiceAccountName = "strict" })

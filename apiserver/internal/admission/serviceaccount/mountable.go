@@ -2,6 +2,7 @@ package serviceaccount
 
 import (
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,6 +12,13 @@ import (
 // enforceMountable is the annotation of accounts whose pods may only use the
 // secrets that the account lists.
 const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
+
+// enforcesMountable reports whether the account has the annotation, in any of the words
+// for true that upstream understands.
+func enforcesMountable(account *core.ServiceAccount) bool {
+	enforces, _ := strconv.ParseBool(account.Annotations[enforceMountable])
+	return enforces
+}
 
 // mountableSecrets are the secrets that an account lists.
 type mountableSecrets struct {

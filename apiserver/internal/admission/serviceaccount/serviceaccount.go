@@ -2,6 +2,7 @@ package serviceaccount
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/informer"
 	"kctl/proto/core"
 )
 
@@ -66,7 +68,7 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if err != nil {
 		return err
 	}
-	if account.Annotations[enforceMountable] == "true" {
+	if enforcesMountable(account) {
 		if err := checkMountable(account, pod); err != nil {
 			return err
 		}
@@ -99,7 +101,7 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		}
 	}
 	account, err := p.accountOf(ctx, a.Namespace, pod)
-	if err != nil || account.Annotations[enforceMountable] != "true" {
+	if err != nil || !enforcesMountable(account) {
 		return err
 	}
 	return only(account, pod)
@@ -113,26 +115,24 @@ func (p *Plugin) accountOf(ctx context.Context, namespace string, pod *core.Pod)
 	return account, nil
 }
 
+// refuseForMirror refuses what a mirror pod may not refer to. It has no account that
+// could restrict the secrets.
 func refuseForMirror(pod *core.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
-		return fmt.Errorf("a mirror pod may not reference service accounts")
+		return errors.New("a mirror pod may not reference service accounts")
+	}
+	if len(informer.PodOf(pod).Secrets) > 0 {
+		return errors.New("a mirror pod may not reference secrets")
 	}
 	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.Secret != nil {
-			return fmt.Errorf("a mirror pod may not reference secrets")
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for j := range v.Projected.Sources {
-			if v.Projected.Sources[j].ServiceAccountToken != nil {
-				return fmt.Errorf("a mirror pod may not use ServiceAccountToken volume projections")
-			}
+		if projected := pod.Spec.Volumes[i].Projected; projected != nil && slices.ContainsFunc(projected.Sources, isToken) {
+			return errors.New("a mirror pod may not use ServiceAccountToken volume projections")
 		}
 	}
 	return nil
 }
+
+func isToken(source corev1.VolumeProjection) bool { return source.ServiceAccountToken != nil }
 
 func (p *Plugin) findAccount(ctx context.Context, namespace, name string) (*core.ServiceAccount, error) {
 	for attempt := 1; ; attempt++ {
@@ -175,16 +175,11 @@ func shouldAutomount(account *core.ServiceAccount, pod *core.Pod) bool {
 // mountToken mounts the token in every container that mounts nothing else at
 // that path.
 func mountToken(pod *core.Pod) {
-	name, exists := "", false
-	taken := map[string]bool{}
-	for i := range pod.Spec.Volumes {
-		taken[pod.Spec.Volumes[i].Name] = true
-		if strings.HasPrefix(pod.Spec.Volumes[i].Name, volumePrefix) {
-			name, exists = pod.Spec.Volumes[i].Name, true
-		}
-	}
-	for name == "" || taken[name] && !exists {
-		name = volumePrefix + rand.String(5)
+	at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, volumePrefix) })
+	exists := at >= 0
+	name := volumePrefix + rand.String(5)
+	if exists {
+		name = pod.Spec.Volumes[at].Name
 	}
 	mounted := false
 	for c := range core.Containers(&pod.Spec) {
