@@ -102,11 +102,14 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	return userOf(c), audiences, true, nil
 }
 
-// countUse counts tokens that should have been replaced apart from those of
-// programs that read theirs again in time.
+// countUse counts tokens that live longer than was requested: those that should have
+// been replaced apart from those of programs that read theirs again in time.
 func (a *Authenticator) countUse(ctx context.Context, c *claims) {
 	after := c.Kubernetes.WarnAfter
-	if after == nil || !a.Clock.Now().After(after.Time) {
+	if after == nil {
+		return
+	}
+	if !a.Clock.Now().After(after.Time) {
 		a.Uses.valid.Inc()
 		return
 	}
@@ -144,6 +147,9 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 	}
 	if c.Subject != core.ServiceAccountPrefix+k.Namespace+":"+k.ServiceAccount.Name {
 		return nil, errors.New("service account token: subject is not its service account")
+	}
+	if k.ValidatingWebhook != nil || k.MutatingWebhook != nil {
+		return nil, errors.New("service account token: is bound to a webhook configuration, which is not supported")
 	}
 	return c, nil
 }

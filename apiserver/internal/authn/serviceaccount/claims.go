@@ -18,6 +18,10 @@ type kubernetesClaims struct {
 	Secret         *reference       `json:"secret,omitempty"`
 	Node           *reference       `json:"node,omitempty"`
 	WarnAfter      *jwt.NumericDate `json:"warnafter,omitempty"`
+	// Tokens of upstream's alpha feature APIServerWebhookAuthenticationToken are bound to
+	// these. They are not issued here, and not accepted.
+	ValidatingWebhook *reference `json:"validatingwebhookconfiguration,omitempty"`
+	MutatingWebhook   *reference `json:"mutatingwebhookconfiguration,omitempty"`
 }
 
 type reference struct {

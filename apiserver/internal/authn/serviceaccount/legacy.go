@@ -115,8 +115,13 @@ func (l *Legacy) checkBoundObjects(ctx context.Context, c *legacyClaims, token s
 	if err := checkReference(l.Clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {
 		return err
 	}
-	if today := Date(l.Clock.Now()); secret.Labels[LastUsed] != today {
-		l.Objects.TokenUsed(ctx, secret, today)
+	if account.DeletionTimestamp != nil { // unlike a pod's own token, it is not needed to shut down
+		return fmt.Errorf("service account token: its service account %s has been deleted", c.Account)
+	}
+	// Tomorrow's date is of a server whose clock is a little ahead.
+	now := l.Clock.Now()
+	if used := secret.Labels[LastUsed]; used != Date(now) && used != Date(now.AddDate(0, 0, 1)) {
+		l.Objects.TokenUsed(ctx, secret, Date(now))
 	}
 	return l.checkUse(ctx, account, secret)
 }

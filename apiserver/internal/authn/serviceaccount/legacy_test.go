@@ -52,6 +52,9 @@ func TestTokensOfSecrets(t *testing.T) {
 			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: meta("shop", "web", "sa-2")}
 		}, "another one has its name"},
 		"account gone": {token, func(*core.Secret) { delete(f.objects, "serviceaccounts/shop/web") }, "is gone"},
+		"account deleted": {token, func(*core.Secret) {
+			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sa-1", DeletionTimestamp: &metav1.Time{Time: start}}}
+		}, "has been deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
@@ -90,6 +93,25 @@ func TestTokensOfSecrets(t *testing.T) {
 	}
 	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); ok || err != nil {
 		t.Errorf("it passes for a bound token: %v", err)
+	}
+}
+
+// TestUseAtMidnight: servers whose clocks differ a little don't change the date back and
+// forth with every request.
+func TestUseAtMidnight(t *testing.T) {
+	f := newFixture(t, ecKey(t))
+	token, err := f.issuer.Legacy(f.sa, "web-token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tomorrow := Date(start.Add(24 * time.Hour)) // as another server has written
+	for written, want := range map[string]string{tomorrow: tomorrow, Date(start.Add(-24 * time.Hour)): Date(start), Date(start.Add(48 * time.Hour)): Date(start)} {
+		secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
+		secret.Labels = map[string]string{LastUsed: written}
+		f.objects["secrets/shop/web-token"] = secret
+		if _, _, ok, err := NewLegacy(f.legacyChecks()).AuthenticateToken(t.Context(), token, nil); !ok || secret.Labels[LastUsed] != want {
+			t.Errorf("%s became %s, want %s: %v", written, secret.Labels[LastUsed], want, err)
+		}
 	}
 }
 

@@ -251,6 +251,19 @@ func TestTokenRefused(t *testing.T) {
 			}
 			return token
 		}},
+		"of a webhook": {says: "is bound to a webhook configuration", make: func(t *testing.T, f *fixture) string {
+			token, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
+				"iss": testIssuer, "sub": "system:serviceaccount:shop:web", "aud": testIssuer, "exp": start.Add(time.Hour).Unix(),
+				"kubernetes.io": map[string]any{
+					"namespace": "shop", "serviceaccount": map[string]any{"name": "web", "uid": "sa-1"},
+					"validatingwebhookconfiguration": map[string]any{"name": "hook", "uid": "hook-1"},
+				},
+			}).SignedString(f.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return token
+		}},
 		"no namespace": {says: "names no service account", make: func(t *testing.T, f *fixture) string {
 			f.sa.Namespace = ""
 			return f.token(t, hour, Bound{})
@@ -337,11 +350,17 @@ func TestExtendedLifetime(t *testing.T) {
 	if !expiry.Equal(start.Add(warnOnlyLifetime)) {
 		t.Errorf("the client was given the expiry %v", expiry)
 	}
+	ordinary := f.token(t, authenticationv1.TokenRequestSpec{}, Bound{Pod: f.pod}) // counted as neither, as upstream
+	for _, now := range []string{token, ordinary} {
+		if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), now, nil); !ok || err != nil {
+			t.Errorf("at once: ok=%v err=%v", ok, err)
+		}
+	}
 	f.clock.SetTime(start.Add(24 * time.Hour))
 	if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), token, nil); !ok || err != nil {
 		t.Errorf("a day later: ok=%v err=%v", ok, err)
 	}
-	if valid, stale := f.count(t, "valid_tokens"), f.count(t, "stale_tokens"); valid != 0 || stale != 1 {
+	if valid, stale := f.count(t, "valid_tokens"), f.count(t, "stale_tokens"); valid != 1 || stale != 1 {
 		t.Errorf("counted as valid %g times, as stale %g times", valid, stale)
 	}
 }
