@@ -127,6 +127,10 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	return user, audiences, true, nil
 }
 
+// Google's tokens may name their issuer without the scheme (OpenID Connect Core 1.0,
+// section 15.6.2).
+const google = "accounts.google.com"
+
 // issuerOf reads a token's issuer without trusting anything else in it.
 func issuerOf(token string) string {
 	parts := strings.Split(token, ".")
@@ -142,6 +146,9 @@ func issuerOf(token string) string {
 	}
 	if err := json.Unmarshal(payload, &c); err != nil {
 		return ""
+	}
+	if c.Issuer == google {
+		return "https://" + google
 	}
 	return c.Issuer
 }
@@ -164,13 +171,14 @@ func (a *Authenticator) discoverVerifier(ctx context.Context) (*oidc.IDTokenVeri
 	if a.verifier != nil {
 		return a.verifier, nil
 	}
-	now := a.options.Clock.Now()
-	if a.lastError != nil && now.Sub(a.failedAt) < retryInterval {
+	if a.lastError != nil && a.options.Clock.Since(a.failedAt) < retryInterval {
 		return nil, errors.Join(errRecentlyFailed, a.lastError)
 	}
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), a.client), a.options.IssuerURL)
 	if err != nil {
-		a.lastError, a.failedAt = err, now
+		// The time after the request: one that was never answered took as long as the
+		// interval, and those who waited would each try in turn.
+		a.lastError, a.failedAt = err, a.options.Clock.Now()
 		return nil, err
 	}
 	a.verifier = provider.Verifier(&oidc.Config{

@@ -34,16 +34,18 @@ type issuer struct {
 	keyID string
 	down  atomic.Bool
 	asked atomic.Int32 // requests for the discovery document
+	asks  func()       // called by such a request
 	keys  atomic.Int32 // requests for the keys
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	i := &issuer{}
+	i := &issuer{asks: func() {}}
 	i.rotate(t, "first")
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		i.asked.Add(1)
+		i.asks()
 		if i.down.Load() {
 			http.Error(w, "down", http.StatusServiceUnavailable)
 			return
@@ -310,6 +312,29 @@ func TestIssuerThatIsDown(t *testing.T) {
 	}
 	clock.SetTime(now.Add(retryInterval))
 	i.check(t, a, token, result{user: "ISSUER#jane"})
+}
+
+// An issuer that never answers takes all the time that a request may take. Those who
+// have waited for that must not ask again, one after the other.
+func TestIssuerThatTakesLong(t *testing.T) {
+	i := newIssuer(t)
+	i.down.Store(true)
+	a, clock := i.authenticator(t)
+	i.asks = func() { clock.SetTime(clock.Now().Add(requestTimeout)) }
+	token := i.sign(t, nil)
+	i.check(t, a, token, result{err: "503"})
+	if i.check(t, a, token, result{err: "a moment ago"}); i.asked.Load() != 1 {
+		t.Errorf("it was asked %d times", i.asked.Load())
+	}
+}
+
+// Google's tokens may name their issuer without the scheme (OpenID Connect Core 1.0,
+// section 15.6.2).
+func TestIssuerWithoutAScheme(t *testing.T) {
+	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"accounts.google.com"}`))
+	if got := issuerOf("e30." + payload + ".e30"); got != "https://accounts.google.com" {
+		t.Errorf("the issuer is %q", got)
+	}
 }
 
 func TestIssuerOfAnotherAuthority(t *testing.T) {
