@@ -10,7 +10,9 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
@@ -99,11 +101,20 @@ func (c *configuration) validate() error {
 	return nil
 }
 
-// checkResource refuses names without a meaning, and those that an earlier one
-// already covers.
+// nonREST are the names of what the server stores for itself.
+var nonREST = sets.New("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
+
+// checkResource refuses names without a meaning, by which nothing would be encrypted,
+// and those that an earlier one already covers.
 func checkResource(name string, seen []string) error {
 	resource, group, divided := strings.Cut(name, ".")
 	switch {
+	case nonREST.Has(name):
+		return fmt.Errorf("%s: has no REST API and cannot be encrypted", name)
+	case group == eventsv1.GroupName:
+		return fmt.Errorf("%s: its objects are stored as events of the core group: use events", name)
+	case group == "extensions":
+		return fmt.Errorf("%s: the group extensions has been removed", name)
 	case name == "*":
 		return errors.New("*: use *.* for all resources, or *. for those of the core group")
 	case resource == "" || strings.ToLower(name) != name:
@@ -148,13 +159,11 @@ func (k *keys) validate(kind string, sizes ...int) error {
 	if len(k.Keys) == 0 {
 		return fmt.Errorf("%s.keys: none is given", kind)
 	}
-	names := map[string]bool{}
 	for i, key := range k.Keys {
 		at := fmt.Sprintf("%s.keys[%d]", kind, i)
-		if key.Name == "" || strings.Contains(key.Name, ":") || names[key.Name] {
-			return fmt.Errorf("%s.name: must be given, without a colon, and once only", at)
+		if key.Name == "" { // several may have one name: each is tried
+			return fmt.Errorf("%s.name: must be given", at)
 		}
-		names[key.Name] = true
 		secret, err := base64.StdEncoding.DecodeString(key.Secret)
 		if err != nil {
 			return fmt.Errorf("%s.secret: not base64", at)

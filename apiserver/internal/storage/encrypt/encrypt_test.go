@@ -164,6 +164,14 @@ func TestRotation(t *testing.T) {
 		t.Errorf("identity first: %q, %v", sealed, err)
 	}
 	for name, lines := range map[string][]string{
+		"two keys of a name":   {keysOf("aesgcm", "a", other, "a", key16)},
+		"and in two providers": {keysOf("aesgcm", "a", other), keysOf("aesgcm", "a", key16)},
+	} {
+		if plain, stale, err := mustTransformer(t, providers(lines...)).Open(t.Context(), place, first); err != nil || !stale || string(plain) != "text" {
+			t.Errorf("%s: %q, stale %v, %v", name, plain, stale, err)
+		}
+	}
+	for name, lines := range map[string][]string{
 		"no such key": {keysOf("aesgcm", "b", key16)}, "only identity": {"identity: {}"}, "same name, other key": {keysOf("aesgcm", "a", other)},
 	} {
 		if plain, _, err := mustTransformer(t, providers(lines...)).Open(t.Context(), place, first); err == nil {
@@ -198,8 +206,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		"- {resources: [secrets]}": "needs resources and providers",
 		providers("{identity: {}, aescbc: {keys: []}}"):                                  "exactly one",
 		providers("aescbc: {keys: []}"):                                                  "none is given",
-		providers(keysOf("aescbc", "a:b", key16)):                                        "without a colon",
-		providers(keysOf("aescbc", "a", key16, "a", key32)):                              "once only",
+		providers(keysOf("aescbc", "''", key16)):                                         "must be given",
 		providers(keysOf("secretbox", "a", key16)):                                       "has 16 bytes",
 		providers(keysOf("aesgcm", "a", "c2hvcnQ=")):                                     "has 5 bytes",
 		providers(keysOf("aesgcm", "a", "'!'")):                                          "not base64",
@@ -211,6 +218,10 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		"- {resources: ['*.', secrets], providers: [identity: {}]}":                      "leaves nothing",
 		"- {resources: [secrets, secrets], providers: [identity: {}]}":                   "leaves nothing",
 		"- {resources: ['pod*'], providers: [identity: {}]}":                             "wildcards",
+		"- {resources: [events.events.k8s.io], providers: [identity: {}]}":               "are stored as events",
+		"- {resources: ['*.events.k8s.io'], providers: [identity: {}]}":                  "are stored as events",
+		"- {resources: [ingresses.extensions], providers: [identity: {}]}":               "has been removed",
+		"- {resources: [serviceipallocations], providers: [identity: {}]}":               "cannot be encrypted",
 		"- {resources: [secrets], providers: [rot13: {}]}":                               "unknown",
 	} {
 		if _, err := transformer(t, resources); err == nil || !strings.Contains(err.Error(), want) {
@@ -243,66 +254,6 @@ func TestReload(t *testing.T) {
 	}
 	if sealed, err := tr.Seal(t.Context(), place, nil); err != nil || !strings.HasPrefix(string(sealed), "k8s:enc:aesgcm:v1:b:") {
 		t.Errorf("the new configuration does not count: %q %v", sealed, err)
-	}
-}
-
-func TestKMS(t *testing.T) {
-	s := startKMS(t)
-	config := providers(kmsOf(s, "mine"))
-	tr := mustTransformer(t, config)
-	k := tr.current.Load().kms[0]
-	values := map[string][]byte{}
-	seal := func(at string) {
-		t.Helper()
-		sealed, err := tr.Seal(t.Context(), at, []byte("text"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		values[at] = sealed
-	}
-	for _, name := range []string{"a", "b", "c"} {
-		seal("/registry/secrets/d/" + name)
-	}
-	if s.set(func() {}); s.encrypted != 1 {
-		t.Errorf("the service was asked for %d seeds", s.encrypted)
-	}
-	if err := tr.Check(t.Context()); err != nil {
-		t.Errorf("healthy: %v", err)
-	}
-	s.set(func() { s.keyID = "2" })
-	if err := k.refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for at, sealed := range values {
-		if plain, stale, err := tr.Open(t.Context(), at, sealed); err != nil || !stale || string(plain) != "text" {
-			t.Errorf("after the key changed: %q, stale %v, %v", plain, stale, err)
-		}
-	}
-	seal(place)
-	restarted := mustTransformer(t, config)
-	for at, sealed := range values {
-		if plain, _, err := restarted.Open(t.Context(), at, sealed); err != nil || string(plain) != "text" {
-			t.Errorf("after a restart: %q %v", plain, err)
-		}
-	}
-	s.set(func() {
-		if s.decrypted > 3 {
-			t.Errorf("two seeds were opened by %d calls", s.decrypted)
-		}
-		s.away = true
-	})
-	if err := k.refresh(t.Context()); err == nil || tr.Check(t.Context()) == nil {
-		t.Error("a service that is away is said to be well")
-	}
-	if _, _, err := restarted.Open(t.Context(), place, values[place]); err != nil {
-		t.Errorf("a remembered seed needs the service: %v", err)
-	}
-	fresh := mustTransformer(t, config)
-	if _, _, err := fresh.Open(t.Context(), place, values[place]); err == nil {
-		t.Error("opened without the service")
-	}
-	if _, err := fresh.Seal(t.Context(), place, nil); err == nil {
-		t.Error("sealed without the service")
 	}
 }
 

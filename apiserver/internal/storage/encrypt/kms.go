@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	kmsv2 "k8s.io/kms/apis/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -127,6 +129,7 @@ func (k *kms) refresh(ctx context.Context) error {
 }
 
 func (k *kms) queryStatus(ctx context.Context) error {
+	until := k.clock.Now().Add(seedLifetime) // however long the answers take
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	status, err := k.client.Status(ctx, &kmsv2.StatusRequest{})
@@ -144,17 +147,21 @@ func (k *kms) queryStatus(ctx context.Context) error {
 	next := k.current
 	k.mu.RUnlock()
 	if next == nil || next.keyID != status.KeyId {
-		if next, err = k.newSeed(ctx); err != nil {
+		if next, err = k.newSeed(ctx, status.KeyId); err != nil {
 			return err
 		}
+		// When the key changes, what was sealed by this one must not need the service.
+		k.openedSeeds.Add(next.digest(), next.sealer)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.current, k.until = next, k.clock.Now().Add(seedLifetime)
+	k.current, k.until = next, until
 	return nil
 }
 
-func (k *kms) newSeed(ctx context.Context) (*seed, error) {
+// newSeed makes a seed and has it sealed with the key that the service's status names. If
+// it uses another one, its key is about to change.
+func (k *kms) newSeed(ctx context.Context, keyID string) (*seed, error) {
 	secret := make([]byte, seedSize)
 	_, _ = rand.Read(secret) // never fails
 	answer, err := k.client.Encrypt(ctx, &kmsv2.EncryptRequest{Uid: uuid.NewString(), Plaintext: secret})
@@ -167,6 +174,14 @@ func (k *kms) newSeed(ctx context.Context) (*seed, error) {
 	}
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	if s.keyID != keyID {
+		return nil, errors.New("encrypt: it seals with another key than its status names")
+	}
+	for name := range s.annotations { // upstream would not read what is stored with others
+		if errs := validation.IsFullyQualifiedDomainName(field.NewPath("annotations"), name); len(errs) > 0 {
+			return nil, fmt.Errorf("encrypt: %w", errs.ToAggregate())
+		}
 	}
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package encrypt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -19,6 +20,7 @@ type service struct {
 
 	mu                   sync.Mutex
 	keyID                string
+	sealsBy, note        string // if not the key of Status and an annotation with a domain
 	away                 bool
 	encrypted, decrypted int
 }
@@ -74,7 +76,8 @@ func (s *service) Encrypt(_ context.Context, r *kmsv2.EncryptRequest) (*kmsv2.En
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.encrypted++
-	return &kmsv2.EncryptResponse{Ciphertext: flip(r.Plaintext, s.keyID), KeyId: s.keyID, Annotations: map[string][]byte{"note.example.com": []byte("n")}}, nil
+	key := cmp.Or(s.sealsBy, s.keyID)
+	return &kmsv2.EncryptResponse{Ciphertext: flip(r.Plaintext, key), KeyId: key, Annotations: map[string][]byte{cmp.Or(s.note, "note.example.com"): []byte("n")}}, nil
 }
 
 func (s *service) Decrypt(_ context.Context, r *kmsv2.DecryptRequest) (*kmsv2.DecryptResponse, error) {

@@ -16,9 +16,9 @@ import (
 const (
 	// reloadInterval is how often the file is looked at; upstream's.
 	reloadInterval = time.Minute
-	// kmsCloseDelay is how long the KMS connections of a replaced configuration stay:
-	// calls may be waiting for them.
-	kmsCloseDelay = 10 * time.Second
+	// minCloseDelay is how long the KMS connections of a replaced configuration stay at
+	// least.
+	minCloseDelay = 10 * time.Second
 )
 
 type metrics struct {
@@ -100,7 +100,7 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 	}
 	t.current.Store(next)
 	configfile.SetInfo(t.metrics.info, text)
-	timer := t.clock.NewTimer(kmsCloseDelay)
+	timer := t.clock.NewTimer(old.closeDelay())
 	go func() {
 		defer timer.Stop()
 		select {
@@ -110,6 +110,16 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 		old.end()
 	}()
 	return true, nil
+}
+
+// closeDelay is how long calls may still be waiting for the KMS: one after the other, in
+// the worst case.
+func (g *generation) closeDelay() time.Duration {
+	var sum time.Duration
+	for _, k := range g.kms {
+		sum += k.timeout
+	}
+	return max(minCloseDelay, 2*sum)
 }
 
 // Check returns an error for the KMS that don't answer.

@@ -185,7 +185,10 @@ func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plai
 	return plain, stale, nil
 }
 
+// open tries each provider whose prefix the value has: several keys may have one name, and
+// the name of one may begin with that of another and a colon.
 func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) ([]byte, bool, error) {
+	var errs []error
 	for i, p := range providers {
 		if p.sealer == nil {
 			if !sealed {
@@ -199,9 +202,13 @@ func open(ctx context.Context, providers []provider, key string, stored []byte, 
 		}
 		plain, stale, err := p.sealer.open(ctx, []byte(key), text)
 		if err != nil {
-			return nil, false, fmt.Errorf("by %s: %w", strings.TrimSuffix(p.prefix, ":"), err)
+			errs = append(errs, fmt.Errorf("by %s: %w", strings.TrimSuffix(p.prefix, ":"), err))
+			continue
 		}
 		return plain, stale || i > 0, nil
+	}
+	if len(errs) > 0 {
+		return nil, false, errors.Join(errs...)
 	}
 	if !sealed {
 		return nil, false, errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")

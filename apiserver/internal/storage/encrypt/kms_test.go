@@ -1,0 +1,137 @@
+package encrypt
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestKMS(t *testing.T) {
+	s := startKMS(t)
+	config := providers(kmsOf(s, "mine"))
+	tr := mustTransformer(t, config)
+	k := tr.current.Load().kms[0]
+	values := map[string][]byte{}
+	seal := func(at string) {
+		t.Helper()
+		sealed, err := tr.Seal(t.Context(), at, []byte("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[at] = sealed
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		seal("/registry/secrets/d/" + name)
+	}
+	if s.set(func() {}); s.encrypted != 1 {
+		t.Errorf("the service was asked for %d seeds", s.encrypted)
+	}
+	if err := tr.Check(t.Context()); err != nil {
+		t.Errorf("healthy: %v", err)
+	}
+	s.set(func() { s.keyID = "2" })
+	if err := k.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for at, sealed := range values {
+		if plain, stale, err := tr.Open(t.Context(), at, sealed); err != nil || !stale || string(plain) != "text" {
+			t.Errorf("after the key changed: %q, stale %v, %v", plain, stale, err)
+		}
+	}
+	seal(place)
+	restarted := mustTransformer(t, config)
+	for at, sealed := range values {
+		if plain, _, err := restarted.Open(t.Context(), at, sealed); err != nil || string(plain) != "text" {
+			t.Errorf("after a restart: %q %v", plain, err)
+		}
+	}
+	s.set(func() {
+		if s.decrypted > 3 {
+			t.Errorf("two seeds were opened by %d calls", s.decrypted)
+		}
+		s.away = true
+	})
+	if err := k.refresh(t.Context()); err == nil || tr.Check(t.Context()) == nil {
+		t.Error("a service that is away is said to be well")
+	}
+	if _, _, err := restarted.Open(t.Context(), place, values[place]); err != nil {
+		t.Errorf("a remembered seed needs the service: %v", err)
+	}
+	fresh := mustTransformer(t, config)
+	if _, _, err := fresh.Open(t.Context(), place, values[place]); err == nil {
+		t.Error("opened without the service")
+	}
+	if _, err := fresh.Seal(t.Context(), place, nil); err == nil {
+		t.Error("sealed without the service")
+	}
+}
+
+// TestKMSWhoseKeyChanges: what was sealed by the last key can be read without the
+// service, and a service that is in between of two keys has none: the last one is used
+// as long as it is valid.
+func TestKMSWhoseKeyChanges(t *testing.T) {
+	s := startKMS(t)
+	tr := mustTransformer(t, providers(kmsOf(s, "mine")))
+	k := tr.current.Load().kms[0]
+	seal := func() ([]byte, string) {
+		t.Helper()
+		sealed, err := tr.Seal(t.Context(), place, []byte("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, _, err := parseEnvelope(bytes.TrimPrefix(sealed, []byte("k8s:enc:kms:v2:mine:")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed, of.keyID
+	}
+	first, _ := seal()
+	s.set(func() { s.keyID, s.sealsBy = "2", "3" })
+	if err := k.refresh(t.Context()); err == nil || tr.Check(t.Context()) == nil {
+		t.Error("it says that its key is 2 and seals with 3, and is said to be well")
+	}
+	if _, by := seal(); by != "1" {
+		t.Errorf("sealed with key %s", by)
+	}
+	s.set(func() { s.sealsBy = "" })
+	if err := k.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, by := seal(); by != "2" {
+		t.Errorf("sealed with key %s after it has changed", by)
+	}
+	s.set(func() { s.away = true })
+	if plain, stale, err := tr.Open(t.Context(), place, first); err != nil || !stale || string(plain) != "text" {
+		t.Errorf("sealed before the key changed: %q, stale %v, %v", plain, stale, err)
+	}
+}
+
+// TestKMSAnnotations: names without a domain would make values that kube-apiserver does
+// not read.
+func TestKMSAnnotations(t *testing.T) {
+	s := startKMS(t)
+	s.set(func() { s.note = "note" })
+	if sealed, err := mustTransformer(t, providers(kmsOf(s, "mine"))).Seal(t.Context(), place, []byte("text")); err == nil || !strings.Contains(err.Error(), "annotation") {
+		t.Errorf("sealed as %q, %v", sealed, err)
+	}
+}
+
+// TestCloseDelay: the connections of a replaced configuration stay for as long as its
+// timeouts allow calls to take.
+func TestCloseDelay(t *testing.T) {
+	away := &service{endpoint: "unix:///no/such/socket"}
+	patient := strings.Replace(kmsOf(away, "patient"), "}", ", timeout: 30s}", 1)
+	for _, c := range []struct {
+		lines []string
+		want  time.Duration
+	}{
+		{[]string{"identity: {}"}, 10 * time.Second},
+		{[]string{kmsOf(away, "a")}, 10 * time.Second},
+		{[]string{kmsOf(away, "a"), patient}, 66 * time.Second},
+	} {
+		if got := mustTransformer(t, providers(c.lines...)).current.Load().closeDelay(); got != c.want {
+			t.Errorf("%v: %v, want %v", c.lines, got, c.want)
+		}
+	}
+}
