@@ -50,7 +50,7 @@ func (m *Mutating) Admit(ctx context.Context, a *admission.Attributes) error {
 		if a.Rounds.Second && !policies[i].reinvoke {
 			continue
 		}
-		evaluations, failures := m.evaluations(ctx, &policies[i], a)
+		evaluations, failures := m.evaluations(ctx, &policies[i], a, forms)
 		for _, failure := range failures {
 			if err := m.handleConfigurationError(a, failure); err != nil {
 				return err

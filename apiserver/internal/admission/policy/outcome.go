@@ -17,6 +17,9 @@ import (
 // auditAnnotations.valueExpression).
 const maxAnnotation = 10 << 10
 
+// maxFailures bounds the failures in the audit event; upstream's.
+const maxFailures = 50
+
 // failuresKey is upstream's.
 const failuresKey = "validation.policy.admission.k8s.io/validation_failure"
 

@@ -71,7 +71,7 @@ func (e *configurationError) Error() string {
 func (e *configurationError) Unwrap() error { return e.cause }
 
 // evaluations are a policy's evaluations for a request, and what prevents more.
-func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.Attributes) (evaluations []evaluation, failures []*configurationError) {
+func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.Attributes, forms *condition.Forms) (evaluations []evaluation, failures []*configurationError) {
 	fail := func(binding *binding, cause error) {
 		failures = append(failures, &configurationError{b.policy, binding, cause})
 	}
@@ -98,7 +98,11 @@ func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.A
 			fail(binding, err)
 			continue
 		}
-		if !selected {
+		if !selected || len(found) == 0 {
+			continue
+		}
+		if _, err := forms.Of(ctx, target); err != nil {
+			fail(binding, fmt.Errorf("failed to convert object version: %w", err))
 			continue
 		}
 		programs, err := b.programs()

@@ -44,7 +44,7 @@ func (v *Validating) Validate(ctx context.Context, a *admission.Attributes) erro
 	outcome := &outcome{a: a}
 	forms := condition.NewForms(a, v.Cluster, v.Authorizer)
 	for i := range policies {
-		evaluations, failures := v.evaluations(ctx, &policies[i], a)
+		evaluations, failures := v.evaluations(ctx, &policies[i], a, forms)
 		for _, failure := range failures {
 			v.handleConfigurationError(failure, outcome)
 		}
@@ -87,10 +87,8 @@ func (v *Validating) evaluate(ctx context.Context, q *evaluation, forms *conditi
 	if err != nil {
 		decisions = []decision{decisionForError(err)}
 	} else {
-		budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
-		subject = subject.WithVariables(ctx, q.variables, budget)
-		decisions = q.validate(ctx, subject, budget)
-		problems = q.annotate(ctx, subject, budget, o)
+		decisions = q.validate(ctx, subject)
+		problems = q.annotate(ctx, subject, o)
 	}
 	if ctx.Err() != nil { // no failure policy applies to that
 		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
@@ -127,7 +125,9 @@ func decisionForError(err error) decision {
 
 // validate evaluates the validations and returns those that do not hold. If the
 // cost budget is used up, that is the only result.
-func (q *evaluation) validate(ctx context.Context, s *condition.Subject, budget *expression.Budget) []decision {
+func (q *evaluation) validate(ctx context.Context, s *condition.Subject) []decision {
+	budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+	s = s.WithVariables(ctx, q.variables, budget)
 	var decisions []decision
 	for i := range q.validations {
 		validation := &q.validations[i]
@@ -163,8 +163,11 @@ func (v *validation) failureMessage(ctx context.Context, s *condition.Subject, b
 	return "failed expression: " + v.Text()
 }
 
-// annotate evaluates the audit annotations.
-func (q *evaluation) annotate(ctx context.Context, s *condition.Subject, budget *expression.Budget, o *outcome) []error {
+// annotate evaluates the audit annotations. They have a budget of their own, and with it
+// variables of their own: what validations cost does not count.
+func (q *evaluation) annotate(ctx context.Context, s *condition.Subject, o *outcome) []error {
+	budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+	s = s.WithVariables(ctx, q.variables, budget)
 	var problems []error
 	for i := range q.annotations {
 		annotation := &q.annotations[i]
@@ -193,7 +196,7 @@ func (o *outcome) addDecision(ctx context.Context, q *evaluation, d decision) {
 	if q.binding.hasAction(admissionregistrationv1.Deny) {
 		o.deny(q.name, q.binding.name, d.message, d.reason)
 	}
-	if q.binding.hasAction(admissionregistrationv1.Audit) {
+	if q.binding.hasAction(admissionregistrationv1.Audit) && len(o.failures) < maxFailures {
 		o.failures = append(o.failures, failureRecord{d.message, q.name, q.binding.name, d.index, q.binding.actions})
 	}
 	if q.binding.hasAction(admissionregistrationv1.Warn) {
