@@ -192,6 +192,9 @@ func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, na
 		if len(errs) > 0 {
 			return apierrors.NewInvalid(core.Namespaces.GVK().GroupKind(), namespace.Name, errs)
 		}
+		if p.exempt.namespaces[namespace.Name] {
+			p.warnOfExemption(ctx, namespace, asked)
+		}
 		return nil
 	}
 	before, oldErrs := api.PolicyToEvaluate(old.Labels, p.defaults)
@@ -207,21 +210,31 @@ func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, na
 		return nil
 	}
 	if p.exempt.namespaces[namespace.Name] {
-		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, policyOfLabels(namespace.Labels, asked)))
+		p.warnOfExemption(ctx, namespace, asked)
 		return nil
 	}
 	p.warnOfPods(ctx, namespace.Name, asked.Enforce)
 	return nil
 }
 
-// policyOfLabels is the policy that the labels themselves name.
+// warnOfExemption warns of the labels of an exempt namespace, if they ask for anything.
+func (p *Plugin) warnOfExemption(ctx context.Context, namespace *core.Namespace, asked api.Policy) {
+	if !asked.FullyPrivileged() && !asked.Equivalent(&p.defaults) {
+		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, policyOfLabels(namespace.Labels, asked)))
+	}
+}
+
+// policyOfLabels is the policy that the labels themselves name, without what allows
+// everything.
 func policyOfLabels(labels map[string]string, asked api.Policy) string {
 	var parts []string
 	for _, mode := range []struct {
 		label string
 		level api.LevelVersion
 	}{{"enforce", asked.Enforce}, {"audit", asked.Audit}, {"warn", asked.Warn}} {
-		if _, ok := labels[api.AuditAnnotationPrefix+mode.label]; ok {
+		_, level := labels[api.AuditAnnotationPrefix+mode.label]
+		_, version := labels[api.AuditAnnotationPrefix+mode.label+"-version"]
+		if mode.level.Level != api.LevelPrivileged && (level || version) {
 			parts = append(parts, mode.label+"="+mode.level.String())
 		}
 	}

@@ -193,9 +193,14 @@ func TestNamespaceLabels(t *testing.T) {
 			`existing pods in namespace "shop" violate the new PodSecurity enforce level "baseline:latest"`,
 			"p1 (and 2 other pods): host namespaces, privileged", "q: host namespaces",
 		}},
-		"as strict":    {now: named("shop", "enforce", "baseline", "warn", "restricted"), old: named("shop", "enforce", "baseline")},
-		"less strict":  {now: named("shop", "enforce", "baseline"), old: named("shop", "enforce", "restricted")},
-		"as it was":    {now: named("shop", "enforce", "privileged"), old: named("shop")},
+		"as strict":         {now: named("shop", "enforce", "baseline", "warn", "restricted"), old: named("shop", "enforce", "baseline")},
+		"less strict":       {now: named("shop", "enforce", "baseline"), old: named("shop", "enforce", "restricted")},
+		"as it was":         {now: named("shop", "enforce", "privileged"), old: named("shop")},
+		"new, of no effect": {now: named("exempt", "enforce", "restricted"), warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
+		"new and exempt":    {now: named("exempt", "enforce", "privileged")},
+		"partly privileged": {now: named("exempt", "enforce-version", "v1.20", "enforce", "baseline", "audit", "privileged", "warn-version", "v1.20", "warn", "baseline"), old: named("exempt"), warnings: []string{
+			`namespace "exempt" is exempt from Pod Security, and the policy (enforce=baseline:v1.20, warn=baseline:v1.20) will be ignored`,
+		}},
 		"of no effect": {now: named("exempt", "enforce", "restricted"), old: named("exempt"), warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
 	} {
 		a := &admission.Attributes{Operation: admission.Create, Object: c.now, Name: c.now.Name}
