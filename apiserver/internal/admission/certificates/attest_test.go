@@ -39,6 +39,21 @@ func TestAttest(t *testing.T) {
 	}
 }
 
+// TestAttestAndGarbage: garbage collection and the migration of storage, which change
+// nothing that is attested, need no right for the signer.
+func TestAttestAndGarbage(t *testing.T) {
+	old := &certificatesv1.ClusterTrustBundle{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: certificatesv1.ClusterTrustBundleSpec{SignerName: "a.b/c"}}
+	owned, labelled := old.DeepCopy(), old.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{Name: "o"}}
+	labelled.Labels = map[string]string{"a": "b"}
+	for now, admitted := range map[*certificatesv1.ClusterTrustBundle]bool{old: true, owned: true, labelled: false} {
+		err := Attest{Authorizer: rights{}}.Validate(t.Context(), &admission.Attributes{Operation: admission.Update, Object: now, OldObject: old})
+		if (err == nil) != admitted {
+			t.Errorf("%v: %v", now.ObjectMeta, err)
+		}
+	}
+}
+
 func TestPodSigning(t *testing.T) {
 	asked := &certificatesv1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	asked.Spec.SignerName = "a.b/c"

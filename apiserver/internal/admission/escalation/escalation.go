@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/component-helpers/auth/rbac/validation"
 
@@ -39,7 +38,7 @@ func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Resource.Group != core.Roles.Group || a.User == nil || authz.IsMaster(a.User) {
 		return nil
 	}
-	if a.OldObject != nil && onlyGarbageCollectionChanges(a.Object, a.OldObject) {
+	if a.ChangesOnlyGarbageFields() {
 		return nil
 	}
 	switch obj := a.Object.(type) {
@@ -53,19 +52,6 @@ func (p Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return p.checkBinding(ctx, a, obj.RoleRef, "")
 	}
 	return nil
-}
-
-// onlyGarbageCollectionChanges reports whether only what garbage collection needs changes.
-// Everything else may grant rights, even a label: it may make the rules part of
-// another role that aggregates by it.
-func onlyGarbageCollectionChanges(obj, old core.Object) bool {
-	same := obj.DeepCopyObject().(core.Object)
-	same.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
-	same.SetResourceVersion(old.GetResourceVersion())
-	same.SetManagedFields(old.GetManagedFields())
-	same.SetOwnerReferences(old.GetOwnerReferences())
-	same.SetFinalizers(old.GetFinalizers())
-	return equality.Semantic.DeepEqual(same, old)
 }
 
 // allRules are the rules that a role that aggregates others may get.
