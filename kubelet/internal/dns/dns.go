@@ -6,8 +6,6 @@
 package dns
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/proto/core"
@@ -24,12 +23,14 @@ import (
 const (
 	maxServers     = 3
 	maxSearches    = 32
-	maxSearchChars = 2048 // of all search paths, with the spaces between them
+	maxSearchChars = 2048                                 // of all search paths, with the spaces between them
+	maxSearchPath  = validation.DNS1123SubdomainMaxLength // of one: a longer one ends programs with glibc 2.28
 )
 
 // Configurer works out configurations; it is safe for concurrent use.
 type Configurer struct {
-	// ResolvConf is the node's own; "" for none.
+	// ResolvConf is the node's own; without one, pods that would get it ask nobody but
+	// themselves.
 	ResolvConf string
 	Servers    []string // of the cluster
 	Domain     string   // of the cluster
@@ -69,11 +70,20 @@ func (c *Configurer) ForPod(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 			return nil, err
 		}
 		config = host
+		if c.ResolvConf == "" { // a runtime that is given none would take the machine's
+			config.Servers, config.Searches = []string{"127.0.0.1"}, []string{"."}
+		}
 	}
 	if own := pod.Spec.DNSConfig; own != nil {
 		config.Servers = append(config.Servers, own.Nameservers...)
 		config.Searches = append(config.Searches, own.Searches...)
-		config.Options = mergeOptions(config.Options, own.Options)
+		for _, o := range own.Options {
+			text := o.Name
+			if o.Value != nil && *o.Value != "" {
+				text += ":" + *o.Value
+			}
+			config.Options = withOption(config.Options, text)
+		}
 	}
 	all, paths := distinct(config.Servers), distinct(config.Searches)
 	config.Servers, config.Searches = all[:min(len(all), maxServers)], shortened(paths)
@@ -115,29 +125,25 @@ func distinct(values []string) []string {
 	return kept
 }
 
-// shortened drops the last search paths that are too many, or too long together.
+// shortened drops search paths that are too long, and the last ones of those that are too
+// many, or too long together.
 func shortened(paths []string) []string {
-	paths = paths[:min(len(paths), maxSearches)]
+	paths = slices.Clone(paths[:min(len(paths), maxSearches)])
+	paths = slices.DeleteFunc(paths, func(path string) bool { return len(path) > maxSearchPath })
 	for len(paths) > 0 && len(strings.Join(paths, " ")) > maxSearchChars {
 		paths = paths[:len(paths)-1]
 	}
 	return paths
 }
 
-// mergeOptions lets the pod's options replace those of the same name.
-func mergeOptions(options []string, own []corev1.PodDNSConfigOption) []string {
-	for _, o := range own {
-		text := o.Name
-		if o.Value != nil && *o.Value != "" {
-			text += ":" + *o.Value
-		}
-		options = slices.DeleteFunc(options, func(old string) bool {
-			name, _, _ := strings.Cut(old, ":")
-			return name == o.Name
-		})
-		options = append(options, text)
-	}
-	return options
+// withOption adds an option in place of an earlier one of the same name.
+func withOption(options []string, option string) []string {
+	name, _, _ := strings.Cut(option, ":")
+	options = slices.DeleteFunc(options, func(old string) bool {
+		before, _, _ := strings.Cut(old, ":")
+		return before == name
+	})
+	return append(options, option)
 }
 
 // hostConfig is the node's own configuration.
@@ -150,8 +156,8 @@ func (c *Configurer) hostConfig() (*runtimeapi.DNSConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolver configuration of the node: %w", err)
 	}
-	for scanner := bufio.NewScanner(bytes.NewReader(data)); scanner.Scan(); {
-		fields := strings.Fields(scanner.Text())
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
 		if len(fields) < 2 {
 			continue
 		}
@@ -159,9 +165,16 @@ func (c *Configurer) hostConfig() (*runtimeapi.DNSConfig, error) {
 		case "nameserver":
 			config.Servers = append(config.Servers, fields[1])
 		case "search", "domain":
-			config.Searches = slices.DeleteFunc(fields[1:], func(s string) bool { return s == "." })
+			config.Searches = nil
+			for _, path := range fields[1:] {
+				if path != "." {
+					config.Searches = append(config.Searches, strings.TrimSuffix(path, "."))
+				}
+			}
 		case "options":
-			config.Options = append(config.Options, fields[1:]...)
+			for _, option := range fields[1:] {
+				config.Options = withOption(config.Options, option)
+			}
 		}
 	}
 	return config, nil

@@ -14,12 +14,16 @@ import (
 
 func TestOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(path, []byte("# node\nnameserver 192.0.2.1\nsearch example.org .\noptions timeout:1 ndots:2\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("# node\nnameserver 192.0.2.1\nsearch example.org. .\noptions timeout:2 timeout:1\noptions ndots:2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cluster := &Configurer{ResolvConf: path, Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}
 	own := &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.10", "10.0.0.11"}, Searches: []string{"a.b"},
 		Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}, {Name: "edns0"}}}
+	var long []string // nine of 253 characters
+	for i := range 9 {
+		long = append(long, strings.Repeat(string(rune('a'+i)), 253))
+	}
 	for _, c := range []struct {
 		name       string
 		configurer *Configurer
@@ -36,10 +40,15 @@ func TestOf(t *testing.T) {
 		{"no cluster servers", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "192.0.2.1|example.org|timeout:1 ndots:2",
 			`MissingClusterDNS pod: "p_ns(uid)". kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`},
 		{"no cluster servers, the host's network", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
+		{"none of the node's", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "127.0.0.1|.|", ""},
+		{"none of the node's, cluster first", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst},
+			"10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local|ndots:5", ""},
 		{"too many servers", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}}, "10.0.0.1 10.0.0.2 10.0.0.3||",
 			"DNSConfigForming Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 10.0.0.1 10.0.0.2 10.0.0.3"},
-		{"search paths too long", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 2045)}}}, "10.0.0.1|a.b|",
-			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: a.b"},
+		{"a search path too long", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 254), "d"}}}, "10.0.0.1|a.b d|",
+			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: a.b d"},
+		{"search paths too long together", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: long}}, "10.0.0.1|" + strings.Join(long[:8], " ") + "|",
+			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: " + strings.Join(long[:8], " ")},
 	} {
 		warned := ""
 		c.configurer.Warn = func(_ *core.Pod, reason, text string) { warned += reason + " " + text }
