@@ -16,6 +16,8 @@ func setDefaults(spec *corev1.PodSpec) {
 	orDefault(&spec.SchedulerName, corev1.DefaultSchedulerName)
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = new(int64(corev1.DefaultTerminationGracePeriodSeconds))
+	} else if *spec.TerminationGracePeriodSeconds < 0 {
+		spec.TerminationGracePeriodSeconds = new(int64(1))
 	}
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{}

@@ -47,7 +47,8 @@ func withoutHeaders(request *http.Request, via []*http.Request) error {
 }
 
 // Run gives the URL's pods to the mux once a period until ctx ends. While the
-// URL does not answer, or answers with nonsense, its pods stay as they were.
+// URL does not answer, or answers with nonsense, its pods stay as they were. An
+// answer without any content is one without pods, as for upstream.
 func (h *HTTP) Run(ctx context.Context, mux *Mux) error {
 	var last []byte
 	failing := ""
@@ -96,6 +97,10 @@ func (h *HTTP) read(ctx context.Context, last []byte) ([]byte, []*core.Pod, erro
 		return nil, nil, err
 	}
 	if last != nil && bytes.Equal(data, last) {
+		return data, nil, nil
+	}
+	if len(data) == 0 {
+		h.Logger.Warn("manifest URL answers with nothing, which is taken for no pods", zap.String("url", h.URL))
 		return data, nil, nil
 	}
 	pods, err := podsOf(data, origin{source: core.HTTPSource, location: h.URL, nodeName: h.NodeName})

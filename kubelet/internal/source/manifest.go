@@ -239,7 +239,7 @@ func manifestUID(pod *core.Pod, o origin) (types.UID, error) {
 // and what is not a valid pod at all.
 func validateStatic(pod *core.Pod) error {
 	switch spec := &pod.Spec; {
-	case spec.ServiceAccountName != "":
+	case spec.ServiceAccountName != "", spec.DeprecatedServiceAccount != "":
 		return errors.New("spec.serviceAccountName: static pods may not reference service accounts")
 	case len(spec.ImagePullSecrets) > 0 || len(spec.ResourceClaims) > 0:
 		return errors.New("static pods may not reference objects of the API (imagePullSecrets, resourceClaims)")

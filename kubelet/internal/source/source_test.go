@@ -318,6 +318,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		strings.Replace(manifest, "name: web", "name: _", 1):                                                                             "metadata.name",
 		strings.Replace(manifest, "name: web", "name: web\n  uid: ../../etc", 1):                                                         "metadata.uid",
 		strings.Replace(manifest, "spec:", "spec:\n  serviceAccountName: x", 1):                                                          "service accounts",
+		strings.Replace(manifest, "spec:", "spec:\n  serviceAccount: x", 1):                                                              "service accounts",
 		strings.Replace(manifest, "image: registry.example/app:1", "tty: true", 1):                                                       "image is required",
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: ../../v}]", 1):                                                     "volume name",
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v}, {name: v}]", 1):                                                "twice",
@@ -382,6 +383,27 @@ func TestManifestURL(t *testing.T) {
 	broken.Store(true)
 	if _, _, err := h.read(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("error %v, want the status that was answered", err)
+	}
+}
+
+func TestAManifestURLThatAnswersWithNothing(t *testing.T) {
+	answers := []string{manifest, "", "", " ", manifest}
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, answers[min(int(asked.Add(1)), len(answers))-1])
+	}))
+	defer server.Close()
+	watched, logs := observer.New(zap.WarnLevel)
+	h := &HTTP{URL: server.URL, NodeName: "n", Period: time.Millisecond, Clock: clock.RealClock{}, Logger: zap.New(watched), Client: NewClient(time.Minute)}
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	run(t, func(ctx context.Context) error { return h.Run(ctx, m) })
+	for _, want := range []core.PodOperation{core.ADD, core.REMOVE, core.ADD} {
+		if u := <-m.Updates(); u.Op != want || len(u.Pods) != 1 || u.Pods[0].Name != "web-n" {
+			t.Errorf("%s of %v, want %s of web-n", u.Op, u.Pods, want)
+		}
+	}
+	if n := logs.FilterMessageSnippet("answers with nothing").Len(); n != 1 {
+		t.Errorf("%d lines in the log about it, want one", n)
 	}
 }
 
