@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -29,7 +30,11 @@ func (s *Server) containerLogs(c *gin.Context) {
 	}
 	options, previous, err := s.logOptions(c.Request.URL.Query())
 	if err != nil {
-		s.refuse(c, http.StatusUnprocessableEntity, err)
+		code := http.StatusUnprocessableEntity
+		if errors.Is(err, errUnreadable) {
+			code = http.StatusBadRequest
+		}
+		s.refuse(c, code, err)
 		return
 	}
 	status := s.status(pod)
@@ -82,11 +87,20 @@ func (s *Server) isAlive(ctx context.Context, id string) (bool, error) {
 		status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED, nil
 }
 
-// logOptions reads the query, which is a PodLogOptions of the API.
+// errUnreadable is that of a parameter that can't be read, others are about what was read.
+var errUnreadable = errors.New("unable to decode query")
+
+// logOptions reads the query, which is a PodLogOptions of the API. As upstream's, it may also
+// name the number of lines as it was named before, by tail.
 func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, err error) {
+	if tail := query.Get("tail"); tail == "all" {
+		query.Del("tailLines")
+	} else if tail != "" {
+		query.Set("tailLines", tail)
+	}
 	o = logs.Options{
-		Follow:     isTrue(query.Get("follow")),
-		Timestamps: isTrue(query.Get("timestamps")),
+		Follow:     isSet(query, "follow"),
+		Timestamps: isSet(query, "timestamps"),
 		Watches:    &s.logWatches,
 		Clock:      s.Clock,
 	}
@@ -108,7 +122,7 @@ func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, er
 		o.Since = s.Clock.Now().Add(-core.Seconds(*seconds))
 	case since != "":
 		if o.Since, err = time.Parse(time.RFC3339, since); err != nil {
-			return o, false, fmt.Errorf("sinceTime: %w", err)
+			return o, false, fmt.Errorf("%w: sinceTime: %w", errUnreadable, err)
 		}
 	}
 	switch stream := query.Get("stream"); stream {
@@ -121,18 +135,23 @@ func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, er
 	default:
 		return o, false, fmt.Errorf("stream: %q is not one of All, Stdout, Stderr", stream)
 	}
-	return o, isTrue(query.Get("previous")), nil
+	return o, isSet(query, "previous"), nil
+}
+
+// isSet reads a flag as the API server does: it is set without a value, too (?follow).
+func isSet(query url.Values, name string) bool {
+	value := query.Get(name)
+	return query.Has(name) && value != "0" && !strings.EqualFold(value, "false")
 }
 
 // count reads a number of at least the given least; nil if there is none.
 func count(query url.Values, name string, least int64) (*int64, error) {
-	text := query.Get(name)
-	if text == "" {
+	if !query.Has(name) {
 		return nil, nil
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(query.Get(name), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q is not a number", name, text)
+		return nil, fmt.Errorf("%w: %s: %q is not a number", errUnreadable, name, query.Get(name))
 	}
 	if n < least {
 		return nil, fmt.Errorf("%s: must be greater than or equal to %d", name, least)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -169,7 +170,14 @@ func (s *Server) queryNodeLogs(c *gin.Context) (answered bool) {
 	c.Header("Content-Type", "text/plain;charset=UTF-8")
 	ctx, cancel := context.WithTimeout(c.Request.Context(), logQueryTimeout)
 	defer cancel()
-	q.copyTo(ctx, c.Writer, logFiles(s.NodeLogs))
+	if c.GetHeader("Accept-Encoding") != "gzip" {
+		q.copyTo(ctx, c.Writer, logFiles(s.NodeLogs))
+		return true
+	}
+	c.Header("Content-Encoding", "gzip")
+	zipped, _ := gzip.NewWriterLevel(c.Writer, gzip.BestSpeed) // there is this level
+	defer zipped.Close()
+	q.copyTo(ctx, zipped, logFiles(s.NodeLogs))
 	return true
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -77,6 +78,21 @@ func TestNodeLogQueries(t *testing.T) {
 		end, open := strings.CutPrefix(c.text, "...")
 		if code != c.code || !open && text != c.text || !strings.HasSuffix(text, end) {
 			t.Errorf("%s: %d %q, want %d %q", c.query, code, text, c.code, c.text)
+		}
+	}
+	for accepted, want := range map[string]string{"gzip": "gzip", "identity": "", "br, gzip": ""} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/logs/?query=deep", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept-Encoding", accepted)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if got := response.Header.Get("Content-Encoding"); got != want {
+			t.Errorf("to who accepts %s, the answer is encoded as %q, want %q", accepted, got, want)
 		}
 	}
 	s.NodeLogQueries = false
