@@ -2,6 +2,8 @@ package runtimeconfig
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +133,21 @@ func TestSecurity(t *testing.T) {
 }
 
 // A container may use the huge pages that it requests, and no others.
+func TestMaskedPaths(t *testing.T) {
+	sys := t.TempDir()
+	for _, dir := range []string{"cpu0/thermal_throttle", "cpu12/thermal_throttle", "cpu1/topology", "cpufreq/thermal_throttle"} {
+		if err := os.MkdirAll(filepath.Join(sys, "devices/system/cpu", dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	masked := masksOf(sys)
+	counters := slices.DeleteFunc(slices.Clone(masked), func(path string) bool { return !strings.Contains(path, "thermal") })
+	want := []string{"/sys/devices/system/cpu/cpu0/thermal_throttle", "/sys/devices/system/cpu/cpu12/thermal_throttle"}
+	if !slices.Equal(counters, want) || !slices.Contains(masked, "/proc/interrupts") {
+		t.Errorf("masked are %q, want %q among them", masked, want)
+	}
+}
+
 func TestHugePages(t *testing.T) {
 	limits := corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "memory": resource.MustParse("1Gi")}
 	for _, got := range (&Maker{}).linuxResources(nil, limits).HugepageLimits {

@@ -3,6 +3,8 @@ package runtimeconfig
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -12,17 +14,28 @@ import (
 	"kctl/proto/core"
 )
 
-// Paths of /proc and /sys that containers see as empty, or cannot write to,
-// unless they ask for an unmasked /proc. The runtime masks only what it is
-// told.
-var (
-	maskedPaths = []string{
+// readonlyPaths are those of /proc that containers can't write to, unless they ask for an
+// unmasked /proc.
+var readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+
+// maskedPaths are those of /proc and /sys that containers see as empty, unless they ask for an
+// unmasked /proc. The runtime masks only what it is told.
+var maskedPaths = sync.OnceValue(func() []string { return masksOf("/sys") })
+
+// masksOf are the masked paths of a machine whose /sys is at the given path. Counters of how
+// often a processor was too hot, or interrupted, tell containers what others compute.
+func masksOf(sys string) []string {
+	masked := []string{
 		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
 		"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware",
 		"/sys/devices/virtual/powercap",
 	}
-	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
-)
+	counters, _ := filepath.Glob(filepath.Join(sys, "devices/system/cpu/cpu[0-9]*/thermal_throttle")) // the pattern is valid
+	for _, path := range counters {
+		masked = append(masked, "/sys"+strings.TrimPrefix(path, sys))
+	}
+	return masked
+}
 
 // effectiveSecurity is the container's security context, with the pod's values
 // where it has none. It is never nil.
@@ -76,7 +89,7 @@ func (m *Maker) linuxSecurity(pod *core.Pod, c *core.Container, present image.Pr
 		SelinuxOptions:     selinux(e.SELinuxOptions),
 		Seccomp:            seccomp,
 		Apparmor:           appArmor(e.AppArmorProfile),
-		MaskedPaths:        maskedPaths,
+		MaskedPaths:        maskedPaths(),
 		ReadonlyPaths:      readonlyPaths,
 	}
 	if pod.Spec.SecurityContext != nil {
