@@ -34,6 +34,8 @@ const (
 	reasonNodePorts    = "NodePorts"
 	reasonTaint        = "TaintToleration"
 	reasonOS           = "PodOSNotSupported"
+	reasonOSLabel      = "PodOSSelectorNodeLabelDoesNotMatch"
+	reasonGroups       = "SupplementalGroupsPolicyNotSupported"
 	reasonUnsupported  = "UnsupportedPodFeature"
 	reasonOutOf        = "OutOf"
 	reasonSysctl       = "SysctlForbidden"
@@ -51,6 +53,9 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		if err := check(pod); err != nil {
 			return Refuse(reasonUnsupported, "%v", err)
 		}
+	}
+	if os, labelled := pod.Labels[corev1.LabelOSStable]; labelled && os != string(corev1.Linux) {
+		return Refuse(reasonOSLabel, "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label")
 	}
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != corev1.Linux {
 		return Refuse(reasonOS, "Failed to admit pod as the OS field doesn't match node OS")

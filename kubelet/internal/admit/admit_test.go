@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/proto/core"
 )
@@ -84,6 +85,8 @@ func TestPod(t *testing.T) {
 		})}, false, "NodePorts"},
 		{"port on another address", pod("p", port("127.0.0.2")), []*core.Pod{pod("o", port("127.0.0.1"))}, false, ""},
 		{"another OS", pod("p", func(s *core.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), nil, false, "PodOSNotSupported"},
+		{"another OS by its label", labelled(pod("p", nil), "windows"), nil, false, "PodOSSelectorNodeLabelDoesNotMatch"},
+		{"this OS by its label", labelled(pod("p", nil), "linux"), nil, false, ""},
 		{"a claim", pod("p", func(s *core.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }), nil, false, "UnsupportedPodFeature"},
 	} {
 		got := Pod(c.pod, c.others, node(), c.static, Features)
@@ -92,6 +95,40 @@ func TestPod(t *testing.T) {
 		}
 		if !got.Admitted && got.Message == "" {
 			t.Errorf("%s: no message", c.name)
+		}
+	}
+}
+
+func labelled(pod *core.Pod, os string) *core.Pod {
+	pod.Labels = map[string]string{corev1.LabelOSStable: os}
+	return pod
+}
+
+func TestSupplementalGroups(t *testing.T) {
+	policy := func(p corev1.SupplementalGroupsPolicy, phase corev1.PodPhase) *core.Pod {
+		of := pod("p", func(s *core.PodSpec) { s.SecurityContext = &corev1.PodSecurityContext{SupplementalGroupsPolicy: &p} })
+		of.Status.Phase = phase
+		return of
+	}
+	reports := func(supported bool) *runtimeapi.StatusResponse {
+		return &runtimeapi.StatusResponse{Features: &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: supported}}
+	}
+	for name, c := range map[string]struct {
+		pod     *core.Pod
+		runtime *runtimeapi.StatusResponse
+		refused bool
+	}{
+		"no policy":        {pod("p", nil), reports(false), false},
+		"merged":           {policy(corev1.SupplementalGroupsPolicyMerge, ""), reports(false), false},
+		"strict":           {policy(corev1.SupplementalGroupsPolicyStrict, corev1.PodPending), reports(false), true},
+		"an old runtime":   {policy(corev1.SupplementalGroupsPolicyStrict, ""), &runtimeapi.StatusResponse{}, true},
+		"supported":        {policy(corev1.SupplementalGroupsPolicyStrict, ""), reports(true), false},
+		"runs":             {policy(corev1.SupplementalGroupsPolicyStrict, corev1.PodRunning), reports(false), false},
+		"not reported yet": {policy(corev1.SupplementalGroupsPolicyStrict, ""), nil, false},
+	} {
+		got := SupplementalGroups(c.pod, c.runtime)
+		if got.Admitted == c.refused || c.refused && (got.Reason != "SupplementalGroupsPolicyNotSupported" || got.Message != "SupplementalGroupsPolicy=Strict is not supported in this node") {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -18,10 +18,15 @@ func AppArmorEnforced() bool {
 // AppArmor refuses a pod with a profile if the kernel enforces none: no attempt of
 // the runtime could succeed. Pods that already run were admitted before.
 func AppArmor(pod *core.Pod, enforced bool) Decision {
-	if enforced || pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending || !wantsAppArmor(&pod.Spec) {
+	if enforced || begun(pod) || !wantsAppArmor(&pod.Spec) {
 		return Decision{Admitted: true}
 	}
 	return Refuse(reasonAppArmor, "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+}
+
+// begun tells whether the pod has been started, by an earlier kubelet.
+func begun(pod *core.Pod) bool {
+	return pod.Status.Phase != "" && pod.Status.Phase != corev1.PodPending
 }
 
 func wantsAppArmor(spec *core.PodSpec) bool {

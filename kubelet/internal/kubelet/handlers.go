@@ -68,11 +68,12 @@ func (k *Kubelet) admit(pod *core.Pod, active *activePods) admit.Decision {
 	if short := k.eviction.Admit(pod); short != "" {
 		return admit.Refuse(evicted, "%s", short)
 	}
-	if sysctls := admit.Sysctls(pod, k.config.AllowedUnsafeSysctls); !sysctls.Admitted {
-		return sysctls
-	}
-	if profile := admit.AppArmor(pod, k.appArmor); !profile.Admitted {
-		return profile
+	for _, decision := range []admit.Decision{
+		admit.Sysctls(pod, k.config.AllowedUnsafeSysctls), admit.AppArmor(pod, k.appArmor), admit.SupplementalGroups(pod, k.health.Reported()),
+	} {
+		if !decision.Admitted {
+			return decision
+		}
 	}
 	others := active.beside(pod)
 	pod = k.allocations.Allocated(pod) // an earlier kubelet may have refused a resize
