@@ -27,19 +27,21 @@ func Refuse(reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Reasons of refusals, upstream's where it has them.
+// ReasonNodeAffinity is the reason of pods that need labels which the node lacks.
+const ReasonNodeAffinity = "NodeAffinity"
+
+// Reasons of other refusals, upstream's where it has them.
 const (
-	reasonNodeAffinity = "NodeAffinity"
-	reasonNodeName     = "NodeName"
-	reasonNodePorts    = "NodePorts"
-	reasonTaint        = "TaintToleration"
-	reasonOS           = "PodOSNotSupported"
-	reasonOSLabel      = "PodOSSelectorNodeLabelDoesNotMatch"
-	reasonGroups       = "SupplementalGroupsPolicyNotSupported"
-	reasonUnsupported  = "UnsupportedPodFeature"
-	reasonOutOf        = "OutOf"
-	reasonSysctl       = "SysctlForbidden"
-	reasonAppArmor     = "AppArmor"
+	reasonNodeName    = "NodeName"
+	reasonNodePorts   = "NodePorts"
+	reasonTaint       = "TaintToleration"
+	reasonOS          = "PodOSNotSupported"
+	reasonOSLabel     = "PodOSSelectorNodeLabelDoesNotMatch"
+	reasonGroups      = "SupplementalGroupsPolicyNotSupported"
+	reasonUnsupported = "UnsupportedPodFeature"
+	reasonOutOf       = "OutOf"
+	reasonSysctl      = "SysctlForbidden"
+	reasonAppArmor    = "AppArmor"
 )
 
 // Check tells why a pod asks for something that can't be done.
@@ -64,7 +66,7 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		return Refuse(reasonNodeName, "Predicate NodeName failed: pod is bound to node %s", pod.Spec.NodeName)
 	}
 	if match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !match {
-		return Refuse(reasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
+		return Refuse(ReasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
 	}
 	if port, taken := conflictingPort(pod, others); taken {
 		return Refuse(reasonNodePorts, "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: %s is taken", port)

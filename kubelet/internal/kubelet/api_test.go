@@ -40,6 +40,7 @@ type testAPI struct {
 	changed  chan struct{} // closed at the next change
 	away     bool
 	refuses  func(r *http.Request, body []byte) bool // which writes fail; nil for none
+	around   func(r *http.Request, serve func())     // serves each request; nil for at once
 	read     map[string]bool                         // paths that were read
 	answered int                                     // requests since it was last away
 	stamps   []relay.Stamp
@@ -92,7 +93,7 @@ func (a *testAPI) sinceAway() int {
 
 func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	away := a.away
+	away, around := a.away, a.around
 	a.answered++
 	if stamps, err := relay.Decode(r.Header.Get(relay.Header)); err == nil {
 		a.stamps = append(a.stamps, stamps...)
@@ -101,6 +102,14 @@ func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if away {
 		panic(http.ErrAbortHandler)
 	}
+	if around != nil {
+		around(r, func() { a.serve(w, r) })
+		return
+	}
+	a.serve(w, r)
+}
+
+func (a *testAPI) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/status")
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":

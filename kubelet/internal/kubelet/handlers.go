@@ -77,7 +77,13 @@ func (k *Kubelet) admit(pod *core.Pod, active *activePods) admit.Decision {
 	}
 	others := active.beside(pod)
 	pod = k.allocations.Allocated(pod) // an earlier kubelet may have refused a resize
-	decision := admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
+	check := func() admit.Decision {
+		return admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
+	}
+	decision := check()
+	if decision.Reason == admit.ReasonNodeAffinity && k.rereadNode() {
+		decision = check()
+	}
 	if decision.InsufficientResource != "" && podmanager.IsCritical(pod) {
 		return k.preemptFor(pod, others, decision)
 	}

@@ -50,17 +50,23 @@ func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*
 		f(&options)
 	}
 	runtime := simulated.New(options)
+	b.startHollow(runtime)
+	t.Cleanup(b.finish)
+	return b, runtime
+}
+
+// startHollow runs a hollow kubelet on runtime until b.stop.
+func (b *bed) startHollow(runtime *simulated.Runtime) {
+	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	registry := prometheus.NewRegistry()
 	k, err := NewHollow(ctx, b.config, Hollow{Runtime: runtime, Machine: node.Machine{CPUs: 8, Memory: 32 << 30, EphemeralStorage: 1 << 40}},
-		zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel)), registry)
+		zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel)), registry)
 	if err != nil {
 		cancel()
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	b.run(k, ctx, cancel)
-	t.Cleanup(b.finish)
-	return b, runtime
 }
 
 // value is the value of a counter or gauge, or a histogram's number of

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/opencontainers/cgroups"
 	"go.uber.org/zap"
@@ -73,6 +74,25 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
 	})
 	return nil
+}
+
+// rereadWithin bounds how long the sync loop waits for the node: the API server, which has
+// just told of the pod, should answer at once.
+const rereadWithin = 2 * time.Second
+
+// rereadNode reads the node from the API for a pod that seems to need labels which the node
+// lacks. A scheduler may have seen them before us, and the pod would fail for good.
+func (k *Kubelet) rereadNode() bool {
+	if k.client == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rereadWithin)
+	defer cancel()
+	if err := k.node.Reread(ctx); err != nil {
+		k.logger.Warn("the node's labels may be old ones", zap.Error(err))
+		return false
+	}
+	return true
 }
 
 const (

@@ -89,7 +89,7 @@ func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
 	if k.client != nil {
 		run(func() error { return k.services.Run(ctx) })
 		run(func() error { return k.classes.Run(ctx) })
-		server := &source.APIServer{Client: k.client, NodeName: k.nodeName, Clock: k.clock, Logger: k.logger}
+		server := &source.APIServer{Client: k.client, NodeName: k.nodeName, NodeKnown: k.node.Known(), Clock: k.clock, Logger: k.logger}
 		run(func() error { return server.Run(ctx, k.mux) })
 	}
 }

@@ -3,14 +3,20 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/core"
 )
 
 // A runtime that can't list its pods at first is asked until it can: a manifest with the UID of a
@@ -35,5 +41,84 @@ func TestPodsOfTheAPIAreKnownHoweverOftenTheRuntimeFails(t *testing.T) {
 		return nil, errors.New("it ends first")
 	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a kubelet that ends: %v", err)
+	}
+}
+
+// What an administrator has given to a node is only in the API. A kubelet that judged pods before it
+// has read that would end those that need it, whenever it starts.
+func TestPodsWaitForTheNode(t *testing.T) {
+	b, runtime := newHollowBed(t, nil)
+	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
+	b.labelNode("disk", "ssd")
+	web := hollowPod("web", nil)
+	web.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	b.create(web)
+	before := b.waitPhase("web", corev1.PodRunning).Status.ContainerStatuses[0].ContainerID
+	b.stop()
+
+	var known, early atomic.Bool
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	b.api.around = func(r *http.Request, serve func()) {
+		if r.URL.Path == core.Pods.Path("", "") && !known.Load() {
+			early.Store(true)
+		}
+		if !strings.HasPrefix(r.URL.Path, "/api/v1/nodes") {
+			if r.URL.Path == core.RuntimeClasses.Path("", "") && r.URL.Query().Get("watch") != "" {
+				begin() // what needs no node has had the time to list all that it lists
+			}
+			serve()
+			return
+		}
+		select {
+		case <-begun:
+		case <-r.Context().Done():
+		}
+		serve()
+		known.Store(known.Load() || r.Method == http.MethodGet)
+	}
+	b.startHollow(runtime)
+	b.create(hollowPod("later", nil))
+	b.waitPhase("later", corev1.PodRunning)
+	if early.Load() {
+		t.Error("the pods were asked for before the node was known")
+	}
+	if status := b.api.pod("web").Status; status.Phase != corev1.PodRunning || status.ContainerStatuses[0].ContainerID != before {
+		t.Errorf("the pod that ran is %s, %s", status.Phase, status.Message)
+	}
+}
+
+// A scheduler may know of a label before the kubelet does, whose watch of its node may be slow.
+func TestAPodForALabelThatWasJustGiven(t *testing.T) {
+	b, runtime := newHollowBed(t, nil)
+	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
+	b.stop()
+	watching := make(chan struct{})
+	watch := sync.OnceFunc(func() { close(watching) })
+	b.api.around = func(r *http.Request, serve func()) {
+		if strings.HasPrefix(r.URL.Path, "/api/v1/nodes") && r.URL.Query().Get("watch") != "" {
+			watch()
+			<-r.Context().Done() // nothing comes
+			return
+		}
+		serve()
+	}
+	b.startHollow(runtime)
+	<-watching
+	b.labelNode("disk", "ssd")
+	pod := hollowPod("web", nil)
+	pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	b.create(pod)
+	b.api.wait("web to be judged", func() bool { return b.phase("web") != corev1.PodPending && b.phase("web") != "" })
+	if status := b.api.pod("web").Status; status.Phase != corev1.PodRunning {
+		t.Errorf("%s: %s", status.Phase, status.Message)
+	}
+}
+
+func (b *bed) labelNode(key, value string) {
+	b.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+	if err := b.client.Resource(core.Nodes, "").Patch(b.t.Context(), "node-1", types.MergePatchType, patch, nil); err != nil {
+		b.t.Fatal(err)
 	}
 }

@@ -95,6 +95,8 @@ type Manager struct {
 	config Config
 	nodes  rest.Resource
 	wake   chan struct{}
+	known  chan struct{} // closed by know
+	know   func()
 
 	mu       sync.RWMutex
 	node     *core.Node // newest that the API has; before registration as we would make it
@@ -109,7 +111,8 @@ type Manager struct {
 
 // New returns a Manager that does nothing before Run.
 func New(config Config) *Manager {
-	m := &Manager{config: config, nodes: config.Client.Resource(core.Nodes, ""), wake: make(chan struct{}, 1)}
+	m := &Manager{config: config, nodes: config.Client.Resource(core.Nodes, ""), wake: make(chan struct{}, 1), known: make(chan struct{})}
+	m.know = sync.OnceFunc(func() { close(m.known) })
 	m.startup = startup{booted: config.Machine.Booted, begun: config.Clock.Now(), now: config.Clock.Now, observe: config.Startup}
 	m.node = m.newNode()
 	m.node.Status = m.status(&corev1.NodeStatus{}, state{now: config.Clock.Now()})
@@ -122,6 +125,20 @@ func (m *Manager) Node() *core.Node {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.own
+}
+
+// Known is closed when the Node has been read from the API, with what others than this
+// kubelet gave it.
+func (m *Manager) Known() <-chan struct{} { return m.known }
+
+// Reread reads the Node from the API now, for who can't wait for the watch.
+func (m *Manager) Reread(ctx context.Context) error {
+	node := &core.Node{}
+	if err := m.nodes.Get(ctx, m.config.Name, node); err != nil {
+		return fmt.Errorf("read node %s: %w", m.config.Name, err)
+	}
+	m.setNode(node)
+	return nil
 }
 
 // UpdateStatusSoon makes the status be checked now.
@@ -172,6 +189,7 @@ func (m *Manager) setNode(node *core.Node) {
 		m.UpdateStatusSoon()
 	}
 	m.node, m.own, m.deleted = node, m.withOwnSizes(node), false
+	m.know()
 	m.recordSchedulable(node)
 }
 

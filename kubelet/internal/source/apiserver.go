@@ -15,13 +15,21 @@ import (
 type APIServer struct {
 	Client   *rest.Client
 	NodeName string
-	Clock    clock.Clock
-	Logger   *zap.Logger
+	// NodeKnown is closed when the node has been read from the API. Before that nobody can
+	// tell which pods may run on it.
+	NodeKnown <-chan struct{}
+	Clock     clock.Clock
+	Logger    *zap.Logger
 }
 
-// Run gives the pods to the mux until ctx ends. It gives the whole state with
-// each change; unchanged pods are the same objects as before.
+// Run gives the pods to the mux until ctx ends, once the node is known. It gives the
+// whole state with each change; unchanged pods are the same objects as before.
 func (a *APIServer) Run(ctx context.Context, mux *Mux) error {
+	select {
+	case <-a.NodeKnown:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	sink := &podSink{ctx: ctx, mux: mux}
 	sink.store = watch.NewStore[*core.Pod](nil)
 	reflector := watch.NewReflector(a.Client.Resource(core.Pods, ""), func() *core.Pod { return &core.Pod{} }, sink,
