@@ -27,8 +27,12 @@ func Refuse(reason, format string, args ...any) Decision {
 	return Decision{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// ReasonNodeAffinity is the reason of pods that need labels which the node lacks.
-const ReasonNodeAffinity = "NodeAffinity"
+// Reasons of refusals for what others than the kubelet decide about the node: of pods that
+// need labels which it lacks, and of those that don't tolerate its taints.
+const (
+	ReasonNodeAffinity = "NodeAffinity"
+	ReasonTaint        = "TaintToleration"
+)
 
 // Reasons of other refusals, upstream's where it has them.
 const (
@@ -72,7 +76,7 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		return Refuse(reasonNodePorts, "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: %s is taken", port)
 	}
 	if taint, bad := untolerated(pod, node.Spec.Taints); bad && !static {
-		return Refuse(reasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
+		return Refuse(ReasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
 	}
 	return fits(pod, others, node.Status.Allocatable)
 }

@@ -80,8 +80,8 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 // just told of the pod, should answer at once.
 const rereadWithin = 2 * time.Second
 
-// rereadNode reads the node from the API for a pod that seems to need labels which the node
-// lacks. A scheduler may have seen them before us, and the pod would fail for good.
+// rereadNode reads the node from the API for a pod that its labels or taints seem to keep away.
+// A scheduler may have seen before us that they have changed, and the pod would fail for good.
 func (k *Kubelet) rereadNode() bool {
 	if k.client == nil {
 		return false
@@ -89,7 +89,7 @@ func (k *Kubelet) rereadNode() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), rereadWithin)
 	defer cancel()
 	if err := k.node.Reread(ctx); err != nil {
-		k.logger.Warn("the node's labels may be old ones", zap.Error(err))
+		k.logger.Warn("the node's labels and taints may be old ones", zap.Error(err))
 		return false
 	}
 	return true

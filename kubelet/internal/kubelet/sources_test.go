@@ -3,7 +3,6 @@ package kubelet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -49,7 +48,7 @@ func TestPodsOfTheAPIAreKnownHoweverOftenTheRuntimeFails(t *testing.T) {
 func TestPodsWaitForTheNode(t *testing.T) {
 	b, runtime := newHollowBed(t, nil)
 	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
-	b.labelNode("disk", "ssd")
+	b.patchNode(`{"metadata":{"labels":{"disk":"ssd"}}}`)
 	web := hollowPod("web", nil)
 	web.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	b.create(web)
@@ -88,10 +87,12 @@ func TestPodsWaitForTheNode(t *testing.T) {
 	}
 }
 
-// A scheduler may know of a label before the kubelet does, whose watch of its node may be slow.
-func TestAPodForALabelThatWasJustGiven(t *testing.T) {
+// A scheduler may know that a node has got a label, or lost a taint, before the kubelet does, whose
+// watch of its node may be slow.
+func TestPodsForANodeThatHasJustChanged(t *testing.T) {
 	b, runtime := newHollowBed(t, nil)
 	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
+	b.patchNode(`{"spec":{"taints":[{"key":"broken","effect":"NoExecute"}]}}`)
 	b.stop()
 	watching := make(chan struct{})
 	watch := sync.OnceFunc(func() { close(watching) })
@@ -105,20 +106,25 @@ func TestAPodForALabelThatWasJustGiven(t *testing.T) {
 	}
 	b.startHollow(runtime)
 	<-watching
-	b.labelNode("disk", "ssd")
-	pod := hollowPod("web", nil)
-	pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
-	b.create(pod)
-	b.api.wait("web to be judged", func() bool { return b.phase("web") != corev1.PodPending && b.phase("web") != "" })
-	if status := b.api.pod("web").Status; status.Phase != corev1.PodRunning {
-		t.Errorf("%s: %s", status.Phase, status.Message)
+	runs := func(pod *core.Pod) {
+		t.Helper()
+		b.create(pod)
+		b.api.wait(pod.Name+" to be judged", func() bool { return b.phase(pod.Name) != corev1.PodPending && b.phase(pod.Name) != "" })
+		if status := b.api.pod(pod.Name).Status; status.Phase != corev1.PodRunning {
+			t.Errorf("%s: %s: %s", pod.Name, status.Phase, status.Message)
+		}
 	}
+	b.patchNode(`{"spec":{"taints":null}}`)
+	runs(hollowPod("after-the-taint", nil))
+	b.patchNode(`{"metadata":{"labels":{"disk":"ssd"}}}`)
+	fast := hollowPod("for-the-label", nil)
+	fast.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	runs(fast)
 }
 
-func (b *bed) labelNode(key, value string) {
+func (b *bed) patchNode(patch string) {
 	b.t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
-	if err := b.client.Resource(core.Nodes, "").Patch(b.t.Context(), "node-1", types.MergePatchType, patch, nil); err != nil {
+	if err := b.client.Resource(core.Nodes, "").Patch(b.t.Context(), "node-1", types.MergePatchType, []byte(patch), nil); err != nil {
 		b.t.Fatal(err)
 	}
 }
