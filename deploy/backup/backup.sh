@@ -23,6 +23,7 @@ rm -rf "$into"/unfinished-*
 unfinished=$into/unfinished-$$
 mkdir "$unfinished"
 trap 'rm -rf "$unfinished"' EXIT
+trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 
 etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 || { cat "$unfinished/log" >&2; exit 1; }
 rm "$unfinished/log"
@@ -44,8 +45,8 @@ mv "$unfinished" "$name"
 echo "$name"
 
 # The oldest go, now that there is a new one.
-count=0
-for old in $(ls -dr "$into"/backup-*); do
-	count=$((count + 1))
-	[ "$count" -le "$keep" ] || rm -rf "$old"
+set -- "$into"/backup-*
+while [ $# -gt "$keep" ]; do
+	rm -rf "$1"
+	shift
 done

@@ -30,6 +30,7 @@ umask 077
 # Beside the place where it goes, so that a move is all that is left to do.
 made=$(dirname "$data")/.restore-$$
 trap 'rm -rf "$made"' EXIT
+trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 if command -v etcdutl >/dev/null 2>&1; then
 	etcdutl snapshot restore "$backup/snapshot.db" --data-dir="$made" --bump-revision=1000000000 --mark-compacted "$@"
 else

@@ -36,7 +36,7 @@ func TestBackupAndRestore(t *testing.T) {
 		survive(t, s, disaster{
 			endpoints: "unix://" + data + "/etcd.sock",
 			destroy:   func() { remove(t, data) },
-			restore:   func(backup string) { s.MustShell("deploy/backup/restore.sh " + backup + " " + data + " --embedded") },
+			restore:   func(backup string) { s.MustShell("deploy/backup/restore.sh '" + backup + "' " + data + " --embedded") },
 		})
 	})
 	for _, count := range []int{1, 3} {
@@ -54,7 +54,7 @@ func TestBackupAndRestore(t *testing.T) {
 				},
 				restore: func(backup string) {
 					for _, one := range m.all {
-						s.MustShell(strings.Join([]string{"deploy/backup/restore.sh", backup, one.data, "--name=" + one.name,
+						s.MustShell(strings.Join([]string{"deploy/backup/restore.sh", "'" + backup + "'", one.data, "--name=" + one.name,
 							"--initial-advertise-peer-urls=" + one.peer, m.cluster(), "--initial-cluster-token=restored"}, " "))
 					}
 					m.start()
@@ -81,8 +81,12 @@ func survive(t *testing.T, s *harness.Server, d disaster) {
 	known := watchConfigMaps(t, client)
 	write(t, client, "before-1", "before-2")
 	env := []string{"ETCDCTL_ENDPOINTS=" + d.endpoints, "ALSO=" + s.Dir + "/tokens.csv", "KEEP=2"}
-	into := t.TempDir()
-	backup := s.MustShell("deploy/backup/backup.sh "+into, env...)
+	neighbour := filepath.Join(t.TempDir(), "my")
+	into := neighbour + " backups"
+	if err := os.Mkdir(neighbour, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	backup := s.MustShell("deploy/backup/backup.sh '"+into+"'", env...)
 	write(t, client, "after-1", "after-2")
 	known.are(t, "after-1", "after-2", "before-1", "before-2")
 
@@ -96,14 +100,17 @@ func survive(t *testing.T, s *harness.Server, d disaster) {
 	if got := names(t, client); !slices.Equal(got, []string{"again", "before-1", "before-2"}) {
 		t.Errorf("the server has %v", got)
 	}
-	if files := s.MustShell("tar -tf " + backup + "/files.tar"); files != strings.TrimPrefix(s.Dir, "/")+"/tokens.csv" {
+	if files := s.MustShell("tar -tf '" + backup + "/files.tar'"); files != strings.TrimPrefix(s.Dir, "/")+"/tokens.csv" {
 		t.Errorf("beside the snapshot: %s", files)
 	}
 	for range 3 {
-		backup = s.MustShell("deploy/backup/backup.sh "+into, env...)
+		backup = s.MustShell("deploy/backup/backup.sh '"+into+"'", env...)
 	}
 	if kept, _ := filepath.Glob(into + "/backup-*"); len(kept) != 2 || kept[1] != backup {
 		t.Errorf("kept: %v", kept)
+	}
+	if _, err := os.Stat(neighbour); err != nil {
+		t.Errorf("beside the folder with the backups: %v", err)
 	}
 }
 
@@ -173,6 +180,15 @@ func TestRestoreRefuses(t *testing.T) {
 	target := t.TempDir()
 	refuses("deploy/backup/restore.sh "+backup+" "+data+" --embedded", "is not empty")
 	refuses("deploy/backup/restore.sh "+target+" "+target+"/etcd", "is no backup")
+	interrupted := "#!/bin/sh\nfor flag; do case $flag in --data-dir=*) mkdir ${flag#*=} ;; esac; done\nkill -TERM $PPID\n"
+	if err := os.WriteFile(filepath.Join(target, "etcdutl"), []byte(interrupted), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	refuses("PATH="+target+":$PATH deploy/backup/restore.sh "+backup+" "+target+"/etcd", "")
+	remove(t, filepath.Join(target, "etcdutl"))
+	if left, _ := filepath.Glob(target + "/.restore-*"); len(left) > 0 {
+		t.Errorf("an interrupted restore leaves behind: %v", left)
+	}
 	s.MustShell("printf x | dd of=" + backup + "/snapshot.db bs=1 seek=100 conv=notrunc 2>&1")
 	refuses("deploy/backup/restore.sh "+backup+" "+target+"/etcd", "is damaged")
 	refuses("KEEP=none deploy/backup/backup.sh "+target, "is no number")
