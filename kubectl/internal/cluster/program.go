@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"kctl/proto/pki"
 )
 
 // program is one of a cluster's processes.
@@ -134,6 +132,9 @@ func (l Layout) replaced(p program) string {
 
 // spawn starts p; ended tells whether it has ended since. A program that has
 // just been started may have no command line yet to recognise it by.
+//
+// The process writes its PID file itself, before it becomes p: if this command were killed
+// between the two, p would run, and neither up nor down would know.
 func (l Layout) spawn(p program) (ended func() bool, err error) {
 	log, err := os.OpenFile(l.Log(p.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -141,15 +142,13 @@ func (l Layout) spawn(p program) (ended func() bool, err error) {
 	}
 	defer log.Close()
 	// Not CommandContext: the program must outlive ctx.
-	cmd := exec.Command(p.path, p.args...)
+	const becomeProgram = `echo $$ >"$0" && exec "$@"`
+	cmd := exec.Command("/bin/sh", append([]string{"-c", becomeProgram, l.PIDFile(p.name), p.path}, p.args...)...)
 	cmd.Dir = l.Dir
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
-	}
-	if err := pki.WriteFile(l.PIDFile(p.name), []byte(strconv.Itoa(cmd.Process.Pid)+"\n")); err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill())
 	}
 	// Reaps the program if it ends while this command still runs.
 	gone := make(chan struct{})

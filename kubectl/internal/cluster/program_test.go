@@ -161,6 +161,35 @@ func TestAwaitBelievesInAProgramWithoutCommandLine(t *testing.T) {
 	}
 }
 
+// A process is written down before it becomes the program, so that whoever kills kctl leaves
+// no program behind that the next up and down do not know.
+func TestNoProgramRunsUnknown(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(l.PIDFile("kubelet"), 0o700); err != nil { // where a file should be
+		t.Fatal(err)
+	}
+	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", `echo "it is $$ and known as $(cat "$0")"`, l.PIDFile("kubelet")},
+		ready: func(context.Context) error { return errors.New("not yet") }}
+	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "kubelet ended:") || strings.Contains(err.Error(), "it is") {
+		t.Errorf("where its process can't be written down: %v", err)
+	}
+	if err := os.Remove(l.PIDFile("kubelet")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := l.start(t.Context(), p)
+	var is, known int
+	if err != nil {
+		_, said, _ := strings.Cut(err.Error(), "it is ")
+		_, _ = fmt.Sscanf(said, "%d and known as %d", &is, &known)
+	}
+	if is == 0 || is != known {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A process that the runtime forgot ends with the cluster, and its cgroups are
 // removed.
 func TestForgottenProcessesEnd(t *testing.T) {
