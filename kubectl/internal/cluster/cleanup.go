@@ -176,6 +176,15 @@ func (l Layout) mounts() ([]string, error) {
 	return out, scanner.Err()
 }
 
+// checkUnmounted keeps a removal from reaching into what is mounted below the directory.
+func (l Layout) checkUnmounted() error {
+	mounts, err := l.mounts()
+	if err == nil && len(mounts) > 0 {
+		err = fmt.Errorf("%s is still mounted", mounts[0])
+	}
+	return err
+}
+
 // unescapeMount undoes proc(5)'s escapes.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -326,82 +325,6 @@ func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(l.Dir, "precious")); err != nil {
 		t.Error(err)
-	}
-}
-
-// clusterWithoutPrograms is what an up has made that started none.
-func clusterWithoutPrograms(t *testing.T) Layout {
-	t.Helper()
-	l := layout(t)
-	unlock, err := l.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	if err := (&settings{}).save(l); err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// What a down has not taken away because the user stopped it, or because it could not, the
-// next one finds by what the directory holds.
-func TestDownThatIsCutShort(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: needs root")
-	}
-	l := clusterWithoutPrograms(t)
-	stopped, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := Down(stopped, DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
-	if partial, ok := errors.AsType[*PartialError](err); !ok || partial.Dir != l.Dir || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(l.Settings()); err != nil {
-		t.Error(err)
-	}
-}
-
-// What a down keeps, a later one takes away.
-func TestDownOfWhatWasKept(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: needs root")
-	}
-	l := clusterWithoutPrograms(t)
-	for _, keep := range []bool{true, true, false} {
-		if err := Down(t.Context(), DownOptions{Dir: l.Dir, KeepData: keep}, &Lines{Out: os.Stderr}); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(l.Settings()); (err == nil) != keep {
-			t.Errorf("kept: %t; the settings: %v", keep, err)
-		}
-	}
-}
-
-// Where the runtime can't start any more, there is a way out.
-func TestDownWithABrokenRuntime(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: needs root")
-	}
-	l, broken := clusterWithoutPrograms(t), t.TempDir()
-	t.Setenv("PATH", broken+":"+os.Getenv("PATH"))
-	for file, content := range map[string]string{filepath.Join(broken, "containerd"): "#!/bin/sh\nexit 1\n", l.path("containerd.toml"): ""} {
-		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
-	if err == nil || !strings.Contains(err.Error(), "remove "+l.path("containerd.toml")) {
-		t.Fatalf("got %v", err)
-	}
-	if err := os.Remove(l.path("containerd.toml")); err != nil {
-		t.Fatal(err)
-	}
-	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(l.Dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory is there: %v", err)
 	}
 }
 

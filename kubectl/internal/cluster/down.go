@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -70,12 +71,9 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 // anything is still mounted below the directory, because removing would then
 // reach into pods' volumes.
 func (l Layout) removeFiles(keepData bool) (string, error) {
-	mounts, err := l.mounts()
+	err := l.checkUnmounted()
 	if err != nil {
 		return "", err
-	}
-	if len(mounts) > 0 {
-		return "", fmt.Errorf("%s is still mounted", mounts[0])
 	}
 	remove := []string{"containerd", "containerd.toml", "certs.d", "cni", "registry", "kubelet", "log", "run"}
 	if keepData {
@@ -88,7 +86,13 @@ func (l Layout) removeFiles(keepData bool) (string, error) {
 	for _, user := range users {
 		remove = append(remove, user+".kubeconfig")
 	}
-	for _, name := range append(remove, "cluster.json") {
+	entries, err := os.ReadDir(l.Dir)
+	for _, e := range entries {
+		if slices.ContainsFunc(append(remove, settingsFile), func(name string) bool { return isDraft(e.Name(), name) }) {
+			remove = append(remove, e.Name())
+		}
+	}
+	for _, name := range append(remove, settingsFile) { // which has to be there for another down
 		err = errors.Join(err, os.RemoveAll(l.path(name)))
 	}
 	if err != nil {

@@ -39,7 +39,9 @@ func (l Layout) path(parts ...string) string {
 
 // Settings is the file that marks a directory as a cluster's and remembers
 // what was chosen for it.
-func (l Layout) Settings() string { return l.path("cluster.json") }
+func (l Layout) Settings() string { return l.path(settingsFile) }
+
+const settingsFile = "cluster.json"
 
 // PKI is a file among the certificates and keys.
 func (l Layout) PKI(name string) string { return l.path("pki", name) }

@@ -52,17 +52,25 @@ func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
 		return err
 	}
 	l := Layout{Dir: rootDir}
-	if err := l.unmount(); err != nil {
+	if err := errors.Join(l.unmount(), l.checkUnmounted()); err != nil {
 		return err
 	}
-	mounts, err := l.mounts()
+	return removeKubeletDir(rootDir)
+}
+
+// removeKubeletDir removes the certificates last: by them, another reset knows what one that
+// was cut short has left of the directory.
+func removeKubeletDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != "pki" {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if len(mounts) > 0 {
-		return errors.New(mounts[0] + " is still mounted")
-	}
-	return os.RemoveAll(rootDir)
+	return os.RemoveAll(dir)
 }
 
 // podsSlice holds the pods where systemd manages control groups.

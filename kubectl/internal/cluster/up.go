@@ -186,9 +186,12 @@ func (l Layout) prepare() (unlock func(), err error) {
 // onlyOurs recognises an up that was cut short before it chose its settings.
 func onlyOurs(entries []os.DirEntry) bool {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name())
+		return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) && !isDraft(e.Name(), settingsFile)
 	})
 }
+
+// isDraft recognises what pki.WriteFile leaves beside a file if it is killed.
+func isDraft(name, of string) bool { return strings.HasPrefix(name, "."+of+".") }
 
 func (l Layout) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(l.path("run", "lock"), os.O_CREATE|os.O_RDWR, 0o600)

@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// clusterWithoutPrograms is what an up has made that started none.
+func clusterWithoutPrograms(t *testing.T) Layout {
+	t.Helper()
+	l := layout(t)
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// What a down has not taken away because the user stopped it, or because it could not, the
+// next one finds by what the directory holds.
+func TestDownThatIsCutShort(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := Down(stopped, DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if partial, ok := errors.AsType[*PartialError](err); !ok || partial.Dir != l.Dir || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(l.Settings()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a down keeps, a later one takes away.
+func TestDownOfWhatWasKept(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	for _, keep := range []bool{true, true, false} {
+		if err := Down(t.Context(), DownOptions{Dir: l.Dir, KeepData: keep}, &Lines{Out: os.Stderr}); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(l.Settings()); (err == nil) != keep {
+			t.Errorf("kept: %t; the settings: %v", keep, err)
+		}
+	}
+}
+
+// Where the runtime can't start any more, there is a way out.
+func TestDownWithABrokenRuntime(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l, broken := clusterWithoutPrograms(t), t.TempDir()
+	t.Setenv("PATH", broken+":"+os.Getenv("PATH"))
+	for file, content := range map[string]string{filepath.Join(broken, "containerd"): "#!/bin/sh\nexit 1\n", l.path("containerd.toml"): ""} {
+		if err := os.WriteFile(file, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if err == nil || !strings.Contains(err.Error(), "remove "+l.path("containerd.toml")) {
+		t.Fatalf("got %v", err)
+	}
+	if err := os.Remove(l.path("containerd.toml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(l.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is there: %v", err)
+	}
+}
+
+// A kctl that is killed while it writes a file leaves a draft of it, which keeps neither the
+// next up from the directory nor down from taking all of it away.
+func TestDraftsOfAKilledKctl(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	draft := func(l Layout, of string) {
+		t.Helper()
+		if err := os.WriteFile(l.path("."+of+".12345"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := layout(t)
+	draft(l, settingsFile)
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
+	draft(l, "admin.kubeconfig")
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(l.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is there: %v, %v", entries, err)
+	}
+}
+
+// The certificates, by which reset knows a kubelet's directory, stay until all else is gone.
+func TestAKubeletsDirectoryIsKnownToTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	stuck := filepath.Join(dir, "pods", "stuck")
+	for _, file := range []string{stuck, filepath.Join(dir, "pki", "kubelet.crt")} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.Open(stuck)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	const immutable = 0x10 // FS_IMMUTABLE_FL
+	if err := unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, immutable); err != nil {
+		t.Skipf("skipped: no file can be kept from being removed here: %v", err)
+	}
+	err = removeKubeletDir(dir)
+	if err := unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, there := os.Stat(filepath.Join(dir, "pki", "kubelet.crt")); err == nil || there != nil {
+		t.Errorf("stuck: %v; the certificate: %v", err, there)
+	}
+	if err := removeKubeletDir(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is there: %v", err)
+	}
+}
