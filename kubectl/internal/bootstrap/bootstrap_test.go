@@ -443,6 +443,24 @@ func TestResetRemovesTheDirectories(t *testing.T) {
 	}
 }
 
+// A kubelet that was not let in has made directories and nothing else: these go, too.
+func TestResetOfANodeThatWasNotLetIn(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	dir := t.TempDir()
+	n := Node{Dir: filepath.Join(dir, "kctl"), RootDir: filepath.Join(dir, "kubelet")}
+	if err := errors.Join(os.Mkdir(n.Dir, 0o700), os.MkdirAll(filepath.Join(n.RootDir, "pods"), 0o700), os.WriteFile(n.bootstrapKubeconfig(), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reset(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {
 	n := Node{Dir: t.TempDir()}
 	if got := n.KubeletPort(); got != usualPort {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,9 +20,8 @@ func Reset(ctx context.Context, n Node) error {
 	if os.Geteuid() != 0 {
 		return errors.New("kctl reset needs root")
 	}
-	_, err := os.Stat(n.RootDir)
-	there := err == nil
-	if there && !n.isKubelets() {
+	admitted := n.hasCertificates() // before that, there were no pods
+	if !admitted && hasFiles(n.RootDir) {
 		return fmt.Errorf("%s holds no kubelet's certificates: it is not removed; is it the right --root-dir?", n.RootDir)
 	}
 	if Systemd() {
@@ -32,10 +32,12 @@ func Reset(ctx context.Context, n Node) error {
 	if pid := n.kubeletProcess(); pid != "" {
 		return fmt.Errorf("the kubelet still runs (process %s): stop it first", pid)
 	}
-	if there {
+	if admitted {
 		if err := cluster.RemoveNode(ctx, n.Runtime, n.RootDir); err != nil {
 			return fmt.Errorf("take the pods away: %w", err)
 		}
+	} else if err := os.RemoveAll(n.RootDir); err != nil {
+		return err
 	}
 	files := []string{n.bootstrapKubeconfig(), n.Kubeconfig(), n.configFile()}
 	if _, err := os.Stat(n.path("pki/apiserver.crt")); errors.Is(err, os.ErrNotExist) {
@@ -52,10 +54,23 @@ func Reset(ctx context.Context, n Node) error {
 	return nil
 }
 
-// isKubelets keeps a mistaken --root-dir from being removed.
-func (n Node) isKubelets() bool {
+// hasCertificates keeps a mistaken --root-dir from being removed.
+func (n Node) hasCertificates() bool {
 	found, _ := filepath.Glob(filepath.Join(n.RootDir, "pki", "kubelet*"))
 	return len(found) > 0
+}
+
+// hasFiles says whether a directory holds more than other directories, which are all that a
+// kubelet makes before it is let in.
+func hasFiles(dir string) (has bool) {
+	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		has = true
+		return fs.SkipAll
+	})
+	return has
 }
 
 // kubeletProcess is the process of this node's kubelet; "" if none runs.
