@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"kctl/kubectl/internal/printer"
 	"kctl/proto/core"
 )
 
@@ -289,7 +290,7 @@ func (r *ruleRow) text() string {
 	if r.address != "" {
 		return fmt.Sprintf("\t[%s]\t[]\t%s", r.address, inBrackets(r.verbs))
 	}
-	return fmt.Sprintf("%s\t[]\t%s\t%s", resourceWithGroup(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")), inBrackets(r.verbs))
+	return fmt.Sprintf("%s\t[]\t%s\t%s", printer.ResourceName(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")), inBrackets(r.verbs))
 }
 
 // ruleRows splits rules, and merges what they say about the same resource.
@@ -323,17 +324,6 @@ func ruleRows(rules []rbacv1.PolicyRule) []*ruleRow {
 }
 
 func inBrackets(words []string) string { return "[" + strings.Join(words, " ") + "]" }
-
-func resourceWithGroup(resource, group string) string {
-	if group == "" {
-		return resource
-	}
-	base, sub, hasSub := strings.Cut(resource, "/")
-	if hasSub {
-		sub = "/" + sub
-	}
-	return base + "." + group + sub
-}
 
 func (p *page) binding(b *rbacv1.RoleBinding, _ []core.Event) {
 	p.line("Name", "%s", b.Name)

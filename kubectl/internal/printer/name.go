@@ -52,3 +52,15 @@ func ObjectName(kind schema.GroupVersionKind, name string) string {
 	}
 	return Visible(singular + "/" + name)
 }
+
+// ResourceName is RESOURCE.GROUP/SUBRESOURCE.
+func ResourceName(resource, group string) string {
+	if group == "" {
+		return resource
+	}
+	base, sub, hasSub := strings.Cut(resource, "/")
+	if hasSub {
+		sub = "/" + sub
+	}
+	return base + "." + group + sub
+}

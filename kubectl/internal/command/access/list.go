@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,7 +41,7 @@ func (a *canIOptions) listRules(ctx context.Context, noHeaders bool) error {
 	for _, rule := range singleRules(answer.Status) {
 		resource := ""
 		if len(rule.Resources) > 0 {
-			resource = resourceName(rule.Resources[0], rule.APIGroups[0])
+			resource = printer.ResourceName(rule.Resources[0], rule.APIGroups[0])
 		}
 		out.Add(resource, bracketed(rule.NonResourceURLs), bracketed(rule.ResourceNames), bracketed(rule.Verbs))
 	}
@@ -93,16 +92,4 @@ func singleRules(status authorizationv1.SubjectRulesReviewStatus) []rbacv1.Polic
 	}
 	slices.SortStableFunc(all, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.String(), b.String()) })
 	return all
-}
-
-// resourceName is RESOURCE.GROUP/SUBRESOURCE.
-func resourceName(resource, group string) string {
-	if group == "" {
-		return resource
-	}
-	base, sub, hasSub := strings.Cut(resource, "/")
-	if hasSub {
-		return fmt.Sprintf("%s.%s/%s", base, group, sub)
-	}
-	return base + "." + group
 }
