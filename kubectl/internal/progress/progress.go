@@ -43,7 +43,7 @@ type View struct {
 func Look(pod *core.Pod, events []core.Event) View {
 	seen := reasons(events)
 	finished := core.Ended(pod.Status.Phase)
-	ready := conditionTrue(pod, corev1.PodReady)
+	ready := IsReady(pod)
 	started := finished || ready || allContainers(pod, hasStarted)
 	created := started || seen["Created"] || allContainers(pod, isCreated)
 	pulled := created || seen["Pulled"]
@@ -135,13 +135,11 @@ func reasons(events []core.Event) map[string]bool {
 	return seen
 }
 
-func conditionTrue(pod *core.Pod, kind corev1.PodConditionType) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == kind {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+// IsReady reports whether the pod's condition Ready is true.
+func IsReady(pod *core.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c core.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func allContainers(pod *core.Pod, is func(*core.ContainerStatus) bool) bool {

@@ -18,6 +18,7 @@ import (
 	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/progress"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
@@ -156,12 +157,10 @@ func podsOf(ctx context.Context, c *frame.CLI, object *unstructured.Unstructured
 		return nil, err
 	}
 	rank := func(pod *core.Pod) int {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return 0
-			}
-		}
-		if pod.Status.Phase == corev1.PodRunning {
+		switch {
+		case progress.IsReady(pod):
+			return 0
+		case pod.Status.Phase == corev1.PodRunning:
 			return 1
 		}
 		return 2

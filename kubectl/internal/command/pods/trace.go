@@ -236,14 +236,4 @@ func (t *traceOptions) followRows(ctx context.Context, name string) error {
 	}
 }
 
-func hasSettled(pod *core.Pod) bool {
-	if core.Ended(pod.Status.Phase) {
-		return true
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
-}
+func hasSettled(pod *core.Pod) bool { return core.Ended(pod.Status.Phase) || progress.IsReady(pod) }
