@@ -48,6 +48,12 @@ func Remember(object *unstructured.Unstructured) error {
 	return setAnnotations(object, annotations)
 }
 
+// RememberPatch is a merge patch that writes a configuration, as text, into the annotation.
+func RememberPatch(configuration string) ([]byte, error) {
+	annotations := map[string]any{LastApplied: configuration}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+}
+
 // Prune removes nulls from an object that is to be created, as a patch of an existing
 // object would: a server reads the null of a number as 0.
 func Prune(value any) {

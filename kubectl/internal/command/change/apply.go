@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubectl/internal/command/frame"
@@ -204,14 +205,19 @@ func (a *applyOptions) printDone() error {
 	if err != nil {
 		return err
 	}
-	if len(a.done) == 1 {
-		return p.Print(a.Out, a.done[0])
+	return p.Print(a.Out, asOne(a.done))
+}
+
+// asOne is a single object as it is, and a list of several.
+func asOne(objects []*unstructured.Unstructured) runtime.Object {
+	if len(objects) == 1 {
+		return objects[0]
 	}
-	all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
-	for _, object := range a.done {
-		all.Items = append(all.Items, *object)
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
+	for _, object := range objects {
+		list.Items = append(list.Items, *object)
 	}
-	return p.Print(a.Out, all)
+	return list
 }
 
 func (a *applyOptions) apply(ctx context.Context, t lookup.Target) (*unstructured.Unstructured, string, error) {

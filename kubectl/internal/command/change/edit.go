@@ -102,16 +102,11 @@ func (e *editOptions) editAsOne(ctx context.Context, help string, pieces []edite
 	if err != nil {
 		return err
 	}
-	if len(pieces) == 1 {
-		err = shown.Print(&text, pieces[0].object)
-	} else {
-		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
-		for _, p := range pieces {
-			list.Items = append(list.Items, *p.object)
-		}
-		err = shown.Print(&text, list)
+	var objects []*unstructured.Unstructured
+	for _, p := range pieces {
+		objects = append(objects, p.object)
 	}
-	if err != nil {
+	if err := shown.Print(&text, asOne(objects)); err != nil {
 		return err
 	}
 	return e.Edit(ctx, send.Text{Help: help, Format: format, CRLF: e.crlf, Content: text.Bytes()}, func(saved []byte) error {

@@ -87,7 +87,7 @@ func (e *editOptions) saveLastApplied(ctx context.Context, p editedObject, confi
 	if err != nil {
 		return fmt.Errorf("encoding the configuration: %w", err)
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: string(text) + "\n"}}})
+	body, err := threeway.RememberPatch(string(text) + "\n")
 	if err != nil {
 		return fmt.Errorf("encoding the patch: %w", err)
 	}

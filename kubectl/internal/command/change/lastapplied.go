@@ -147,7 +147,7 @@ func lastAppliedOf(ctx context.Context, c *frame.CLI, t lookup.Target, create bo
 func (l lastAppliedChange) send(ctx context.Context, s *send.Sender) error {
 	object := l.object
 	if s.DryRun != frame.DryRunClient {
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{threeway.LastApplied: l.want}}})
+		body, err := threeway.RememberPatch(l.want)
 		if err != nil {
 			return fmt.Errorf("encoding the patch: %w", err)
 		}
