@@ -67,8 +67,9 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 			return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf("persistentvolume %q not found", name)).By(Name)
 		}
 		for label := range places {
-			if value, has := volume.Labels[label]; has {
-				all = append(all, where{label, strings.Split(value, "__")})
+			values := strings.Split(volume.Labels[label], "__")
+			if !slices.Contains(values, "") { // upstream ignores such a label as a whole
+				all = append(all, where{label, values})
 			}
 		}
 	}

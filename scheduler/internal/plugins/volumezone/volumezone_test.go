@@ -33,6 +33,8 @@ func TestFilter(t *testing.T) {
 		"node says nothing":      {map[string]string{zone: "a"}, nil, true},
 		"node says region only":  {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(corev1.LabelTopologyRegion, "r")}, false},
 		"zone fits, region not":  {map[string]string{zone: "a", corev1.LabelTopologyRegion: "r"}, []func(*core.Node){fixture.Label(zone, "a"), fixture.Label(corev1.LabelTopologyRegion, "s")}, false},
+		"label without a value":  {map[string]string{zone: ""}, []func(*core.Node){fixture.Label(zone, "b")}, true},
+		"label with a gap":       {map[string]string{zone: "a____b"}, []func(*core.Node){fixture.Label(zone, "c")}, true},
 		"label of another thing": {map[string]string{"team": "a"}, []func(*core.Node){fixture.Label(zone, "b")}, true},
 	} {
 		known := volumes.NewKnown(claim, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: test.volume}})
