@@ -152,12 +152,13 @@ func (g *ruleFlags) parseResource(ctx context.Context, name string) (group, reso
 
 func newCreateRole(c *frame.CLI) *cobra.Command {
 	g := &ruleFlags{CLI: c}
-	cmd := generator(c, "role NAME --verb=verb --resource=resource.group/subresource", "Create a role with single rule", core.Roles,
+	var cmd *cobra.Command
+	cmd = generator(c, "role NAME --verb=verb --resource=resource.group/subresource", "Create a role with single rule", core.Roles,
 		func(name string, _ []string) (core.Object, error) {
 			if len(g.verbs) > 0 && len(g.resources) == 0 {
 				return nil, errors.New("at least one resource must be specified")
 			}
-			rules, err := g.rules(context.Background())
+			rules, err := g.rules(cmd.Context())
 			return generate.Role(name, rules), err
 		})
 	g.add(cmd)
@@ -167,7 +168,8 @@ func newCreateRole(c *frame.CLI) *cobra.Command {
 func newCreateClusterRole(c *frame.CLI) *cobra.Command {
 	g := &ruleFlags{CLI: c}
 	aggregate := map[string]string{}
-	cmd := generator(c, "clusterrole NAME --verb=verb --resource=resource.group", "Create a cluster role", core.ClusterRoles,
+	var cmd *cobra.Command
+	cmd = generator(c, "clusterrole NAME --verb=verb --resource=resource.group", "Create a cluster role", core.ClusterRoles,
 		func(name string, _ []string) (core.Object, error) {
 			if len(aggregate) > 0 {
 				if len(g.verbs)+len(g.resources)+len(g.urls)+len(g.names) > 0 {
@@ -175,7 +177,7 @@ func newCreateClusterRole(c *frame.CLI) *cobra.Command {
 				}
 				return generate.ClusterRole(name, nil, aggregate), nil
 			}
-			rules, err := g.rules(context.Background())
+			rules, err := g.rules(cmd.Context())
 			return generate.ClusterRole(name, rules, nil), err
 		})
 	g.add(cmd)

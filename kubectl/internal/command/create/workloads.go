@@ -1,7 +1,6 @@
 package create
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -67,7 +66,8 @@ func newCreateDeployment(c *frame.CLI) *cobra.Command {
 
 func newCreateJob(c *frame.CLI) *cobra.Command {
 	var image, from string
-	cmd := generator(c, "job NAME --image=image [--from=cronjob/name] -- [COMMAND] [args...]", "Create a job with the specified name", jobs,
+	var cmd *cobra.Command
+	cmd = generator(c, "job NAME --image=image [--from=cronjob/name] -- [COMMAND] [args...]", "Create a job with the specified name", jobs,
 		func(name string, args []string) (core.Object, error) {
 			switch {
 			case (image == "") == (from == ""):
@@ -77,7 +77,7 @@ func newCreateJob(c *frame.CLI) *cobra.Command {
 			case len(args) > 0:
 				return nil, errors.New("cannot specify --from and command")
 			}
-			cron, err := lookup.One(context.Background(), c, from)
+			cron, err := lookup.One(cmd.Context(), c, from)
 			if err != nil {
 				return nil, err
 			}
