@@ -56,7 +56,6 @@ func TestWhatIsRefused(t *testing.T) {
 		"--secure-port=70000":                           "--secure-port=70000",
 		"--tls-cert-file=x":                             "--tls-cert-file and --tls-private-key-file must be given together",
 		"--etcd-servers=127.0.0.1:2379":                 "--etcd-servers=127.0.0.1:2379: not a URL",
-		"--etcd-prefix=registry":                        "--etcd-prefix=registry",
 		"--etcd-servers=unix:etcd.sock":                 "or unix:///path",
 		"--etcd-cafile=x":                               "--etcd-servers, which is not given",
 		"--max-request-body-bytes=0":                    "--max-request-body-bytes",
@@ -118,6 +117,14 @@ func TestRangesOfServices(t *testing.T) {
 		err := parse(t, strings.Fields(flags)...).Validate(loops)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", flags, err, want)
+		}
+	}
+}
+
+func TestPrefixOfKeys(t *testing.T) {
+	for given, want := range map[string]string{"/registry": "/registry", "registry": "/registry", "/a//b/": "/a/b", "": "/"} {
+		if o := parse(t, "--etcd-prefix="+given); o.EtcdPrefix != want || o.Validate(loops) != nil {
+			t.Errorf("--etcd-prefix=%s: %s, want %s: %v", given, o.EtcdPrefix, want, o.Validate(loops))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ var addressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDN
 // Complete fills in options that follow from others.
 func (o *Options) Complete() {
 	o.Controllers = currentNames(o.Controllers)
+	o.EtcdPrefix = path.Join("/", o.EtcdPrefix) // registry and /registry/ are /registry, as upstream
 	if o.CertDir == "" {
 		o.CertDir = filepath.Join(o.DataDir, "pki")
 	}
@@ -149,9 +151,6 @@ func (o *Options) validateStorage() error {
 	var errs []error
 	if o.DataDir == "" {
 		errs = append(errs, errors.New("--data-dir: must not be empty"))
-	}
-	if !strings.HasPrefix(o.EtcdPrefix, "/") || o.EtcdPrefix != "/" && strings.HasSuffix(o.EtcdPrefix, "/") {
-		errs = append(errs, fmt.Errorf("--etcd-prefix=%s: must begin with a slash and not end with one", o.EtcdPrefix))
 	}
 	errs = append(errs, together("--etcd-certfile", o.EtcdCertFile, "--etcd-keyfile", o.EtcdKeyFile))
 	for _, server := range o.EtcdServers {
