@@ -54,6 +54,50 @@ func TestReadinessIsAskedAtOnceAndEachPeriod(t *testing.T) {
 	})
 }
 
+// A program that listens a moment after its start is ready then, and not a
+// period later. Once it has been ready, it is asked each period only.
+func TestReadinessIsAskedAgainSoonAfterTheStart(t *testing.T) {
+	run(t, func(w *world) {
+		pod := podWith(nil, probe("ready"), nil)
+		w.answer("ready", no)
+		w.manager.AddPod(pod)
+		w.after(time.Second)
+		id := w.container("1", runtimestate.StateRunning)
+		w.after(500 * time.Millisecond)
+		w.expect(pod, id, true, false, podactions.ProbeUnknown)
+		w.answer("ready", yes)
+		w.after(200 * time.Millisecond)
+		w.expect(pod, id, true, true, podactions.ProbeUnknown)
+		w.expectAsked("ready 1 @1", "ready 1 @1.1", "ready 1 @1.3", "ready 1 @1.7")
+		w.answer("ready", no)
+		w.after(40 * time.Second)
+		w.expectAsked("ready 1 @11.7", "ready 1 @21.7", "ready 1 @31.7", "ready 1 @41.7")
+
+		// The next container begins anew, and waits never grow beyond the period.
+		w.container("2", runtimestate.StateRunning)
+		w.after(33 * time.Second)
+		w.expectAsked("ready 2 @41.7", "ready 2 @41.8", "ready 2 @42", "ready 2 @42.4", "ready 2 @43.2", "ready 2 @44.8", "ready 2 @48", "ready 2 @54.4", "ready 2 @64.4", "ready 2 @74.4")
+	})
+}
+
+// A program that does not listen yet has not failed.
+func TestLivenessWithoutDelayIsAskedAPeriodAfterTheStart(t *testing.T) {
+	run(t, func(w *world) {
+		pod := podWith(probe("live", func(p *corev1.Probe) { p.PeriodSeconds = 5; p.FailureThreshold = 1 }), nil, nil)
+		w.answer("live", no)
+		w.manager.AddPod(pod)
+		w.after(time.Second)
+		id := w.container("1", runtimestate.StateRunning)
+		w.after(4 * time.Second)
+		w.expectAsked()
+		w.expect(pod, id, true, true, podactions.ProbeSuccess)
+		w.expectEvents()
+		w.after(time.Second)
+		w.expectAsked("live 1 @6")
+		w.expect(pod, id, true, true, podactions.ProbeFailure)
+	})
+}
+
 func TestInitialDelayIsFromTheContainersStart(t *testing.T) {
 	run(t, func(w *world) {
 		pod := podWith(probe("live", func(p *corev1.Probe) { p.InitialDelaySeconds = 7; p.PeriodSeconds = 3 }), nil, nil)
@@ -99,10 +143,10 @@ func TestLivenessFailsOnceForAContainer(t *testing.T) {
 		w.expectAsked() // it is being ended
 		w.answer("live", yes)
 		next := w.container("2", runtimestate.StateRunning)
-		w.after(0)
+		w.after(time.Second)
 		w.expect(pod, next, true, true, podactions.ProbeSuccess)
 		w.expect(pod, id, true, true, podactions.ProbeUnknown)
-		w.expectAsked("live 2 @65")
+		w.expectAsked("live 2 @66")
 	})
 }
 
@@ -149,8 +193,8 @@ func TestErrorsChangeNothing(t *testing.T) {
 		w.err = errors.New("the runtime is away")
 		w.mu.Unlock()
 		id := w.container("1", runtimestate.StateRunning)
-		w.after(0)
-		w.expectAsked("live 1 @1", "live 1 @1", "live 1 @1")
+		w.after(10 * time.Second)
+		w.expectAsked("live 1 @11", "live 1 @11", "live 1 @11")
 		w.expect(pod, id, true, true, podactions.ProbeSuccess)
 		w.expectUpdates(0)
 		w.expectEvents("spec.containers{c} Warning Unhealthy: Liveness probe errored and resulted in unknown state: the runtime is away")

@@ -12,6 +12,7 @@ import (
 
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -20,12 +21,20 @@ import (
 // or the runtime's, not the container's) is repeated at once.
 const attempts = 3
 
+// firstRetry is the wait after a container's first answer that it is not ready.
+// The waits double up to the period, until it has been ready: few programs
+// listen at the moment they start, and one that does 50 ms later should not wait
+// for traffic through a whole period. Kubernetes docs, "Configure Probes": while
+// a container is not ready, it may be asked at other times than each period.
+const firstRetry = 100 * time.Millisecond
+
 // worker runs one probe of one container, for as long as its pod is probed.
 //
 // For each container that the runtime has by that name it goes through:
 //
 //	waiting   not running, or not started yet (Liveness, Readiness)
-//	asking    once a period, from initialDelay after the start on
+//	asking    once a period, from initialDelay after the start on; Liveness without
+//	          one from a period after it; Readiness more often until it has succeeded
 //	done      Startup that succeeded; Liveness and Startup that failed: what
 //	          comes next is another container
 type worker struct {
@@ -46,6 +55,7 @@ type worker struct {
 	next      time.Time // when to ask
 	last      podactions.ProbeResult
 	resultRun int32 // how often in a row last was the answer
+	answered  bool  // once it has succeeded, for this container
 	done      bool
 }
 
@@ -97,7 +107,19 @@ func (w *worker) step(ctx context.Context) time.Duration {
 	}
 	w.next = w.manager.config.Clock.Now().Add(w.period())
 	w.ask(ctx, status.ID)
-	return max(0, w.next.Sub(w.manager.config.Clock.Now()))
+	now := w.manager.config.Clock.Now()
+	if retry := now.Add(w.retry()); retry.Before(w.next) {
+		w.next = retry
+	}
+	return max(0, w.next.Sub(now))
+}
+
+// retry is how long after the last answer to ask again, at the latest.
+func (w *worker) retry() time.Duration {
+	if w.kind != Readiness || w.answered || w.last != podactions.ProbeFailure {
+		return w.period()
+	}
+	return backoff.Policy{Initial: firstRetry, Max: w.period()}.Delay(int(w.resultRun))
 }
 
 // status is the newest container by the worker's name.
@@ -120,16 +142,16 @@ func (w *worker) gone(status *runtimestate.ContainerStatus) {
 func (w *worker) begin(status *runtimestate.ContainerStatus) {
 	m := w.manager
 	now := m.config.Clock.Now()
-	delay := time.Duration(w.probe.InitialDelaySeconds) * time.Second
 	// The clock may have been set since the container started: a remaining delay
 	// is never longer than the whole.
+	delay := w.delay()
 	w.next = now.Add(min(delay, max(0, status.StartedAt.Add(delay).Sub(now))))
 	if !status.StartedAt.After(m.started) && !w.next.After(now) {
 		// An earlier kubelet started it. Such containers must not all be probed at
 		// the moment when this kubelet starts.
 		w.next = now.Add(rand.N(w.period()))
 	}
-	w.last, w.resultRun, w.done = podactions.ProbeUnknown, 0, false
+	w.last, w.resultRun, w.answered, w.done = podactions.ProbeUnknown, 0, false, false
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,9 +161,20 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 		return
 	}
 	initial := w.initial(m.pods[w.uid])
+	w.answered = w.kind == Readiness && initial == podactions.ProbeSuccess
 	if initial != podactions.ProbeUnknown {
 		m.results[resultKey{w.id, w.kind}] = initial
 	}
+}
+
+// delay is how long after a container's start to ask first.
+func (w *worker) delay() time.Duration {
+	if w.kind == Liveness && w.probe.InitialDelaySeconds == 0 && w.container.StartupProbe == nil {
+		// Programs that do not listen yet are alive. Asked at once, nearly each of
+		// them would fail once, and with failureThreshold: 1 be ended at each start.
+		return w.period()
+	}
+	return time.Duration(w.probe.InitialDelaySeconds) * time.Second
 }
 
 // initial is the result before the first probe: a container counts as alive and
@@ -235,6 +268,7 @@ func (w *worker) take(pod *core.Pod, answer Answer) {
 		w.last, w.resultRun = result, 0
 	}
 	w.resultRun++
+	w.answered = w.answered || result == podactions.ProbeSuccess
 	if result == podactions.ProbeFailure && w.resultRun < w.probe.FailureThreshold ||
 		result == podactions.ProbeSuccess && w.resultRun < w.probe.SuccessThreshold {
 		return
