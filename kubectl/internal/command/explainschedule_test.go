@@ -19,7 +19,7 @@ func TestExplainSchedule(t *testing.T) {
 		switch r.URL.Path + " " + r.URL.Query().Get("pod") {
 		case "/debug/explain default/web":
 			fmt.Fprint(w, `{"pod":"default/web","queue":"unschedulable","rejectedBy":["NodeResourcesFit"],"message":"0/1 nodes are available: 1 Insufficient cpu.",
-				"nodes":[{"name":"n1","total":0,"refusals":[{"plugin":"TaintToleration","reasons":["tainted"]},{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu","Insufficient memory"]}],"lacks":[{"resource":"cpu","asked":"100","free":"1900m","of":"2"}]}]}`)
+				"nodes":[{"name":"n1","total":0,"refusals":[{"plugin":"TaintToleration","reasons":["tainted"]},{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu","Insufficient memory"]}],"lacks":[{"resource":"cpu","asked":"100","free":"1900m","of":"2"}],"taints":["k=v:NoSchedule"]}]}`)
 		case "/debug/explain default/bound":
 			fmt.Fprint(w, `{"pod":"default/bound","node":"n2","nodes":[{"name":"n2","total":275,"scores":[{"plugin":"A","score":75,"weight":1},{"plugin":"B","score":0,"weight":2},{"plugin":"C","score":100,"weight":2}]}]}`)
 		case "/debug/explain default/gone":
@@ -39,7 +39,7 @@ refused last by NodeResourcesFit
 0/1 nodes are available: 1 Insufficient cpu.
 
 NODE   SCORE   WHY
-n1     -       TaintToleration: tainted; NodeResourcesFit: Insufficient cpu, Insufficient memory; cpu: 100 asked, 1900m of 2 free
+n1     -       TaintToleration: tainted; NodeResourcesFit: Insufficient cpu, Insufficient memory; taint: k=v:NoSchedule; cpu: 100 asked, 1900m of 2 free
 `,
 		"bound": `pod default/bound is on node n2; to a pod like it, the nodes would answer:
 

@@ -41,6 +41,8 @@ type Node struct {
 	// Lacks are the resources that the node has too little of, with amounts. Room kept
 	// for others (nominations) does not count as used.
 	Lacks []Lack `json:"lacks,omitempty"`
+	// Taints are those that the pod does not tolerate; reasons don't name them.
+	Taints []string `json:"taints,omitempty"`
 }
 
 // Score is what a plugin gives the node, before its weight.
@@ -200,7 +202,7 @@ func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutc
 
 func (q *question) refused(node *framework.NodeInfo, refusals []*framework.Status) {
 	q.fit.Refuse(refusals[0], 1)
-	answer := Node{Name: node.Name(), Lacks: lacks(&q.pod.Requests, node)}
+	answer := Node{Name: node.Name(), Lacks: lacks(&q.pod.Requests, node), Taints: untolerated(q.pod.Pod, node)}
 	for _, r := range refusals {
 		answer.Refusals = append(answer.Refusals, Refusal{Plugin: r.Plugin(), Code: r.Code().String(), Reasons: r.Reasons()})
 	}

@@ -65,6 +65,9 @@ func lines(x *Explanation) string {
 		for _, r := range n.Refusals {
 			fmt.Fprintf(&b, " %s:%s:%s", r.Plugin, r.Code, strings.Join(r.Reasons, ";"))
 		}
+		for _, taint := range n.Taints {
+			fmt.Fprintf(&b, " taint=%s", taint)
+		}
 		b.WriteString("\n")
 	}
 	return b.String()
@@ -73,7 +76,7 @@ func lines(x *Explanation) string {
 func TestExplain(t *testing.T) {
 	nodes := []*core.Node{
 		fixture.Node("n1", fixture.Allocatable("cpu", "1")),
-		fixture.Node("n2", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule), fixture.Allocatable("cpu", "2")),
+		fixture.Node("n2", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule), fixture.Taint("soft", "", corev1.TaintEffectPreferNoSchedule), fixture.Allocatable("cpu", "2")),
 		fixture.Node("n3"), fixture.Node("n4"),
 	}
 	stored := pods{}
@@ -98,13 +101,13 @@ func TestExplain(t *testing.T) {
 		// n3 is full, and half of n4 is reserved for a nominated pod.
 		"fits": `default/fits queue="active" node="" nominated="" "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 Insufficient cpu."
 n1 0 NodeResourcesFit:UnschedulableAndUnresolvable:Insufficient cpu
-n2 0 TaintToleration:UnschedulableAndUnresolvable:node(s) had untolerated taint(s) NodeResourcesFit:UnschedulableAndUnresolvable:Insufficient cpu
+n2 0 TaintToleration:UnschedulableAndUnresolvable:node(s) had untolerated taint(s) NodeResourcesFit:UnschedulableAndUnresolvable:Insufficient cpu taint=k=v:NoSchedule
 n3 0 NodeResourcesFit:Unschedulable:Insufficient cpu
 n4 0 NodeResourcesFit:Unschedulable:Insufficient cpu
 `,
 		"claims": `default/claims queue="active" node="" nominated="" "0/4 nodes are available: spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)."
 n1 0 KctlUnsupported:UnschedulableAndUnresolvable:spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)
-n2 0 KctlUnsupported:UnschedulableAndUnresolvable:spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)
+n2 0 KctlUnsupported:UnschedulableAndUnresolvable:spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin) taint=k=v:NoSchedule
 n3 0 KctlUnsupported:UnschedulableAndUnresolvable:spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)
 n4 0 KctlUnsupported:UnschedulableAndUnresolvable:spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin)
 `,

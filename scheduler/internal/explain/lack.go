@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 
+	"kctl/proto/core"
 	"kctl/scheduler/framework"
 )
 
@@ -36,6 +37,17 @@ func lacks(want *framework.Resource, node *framework.NodeInfo) []Lack {
 	add(corev1.ResourceEphemeralStorage, want.EphemeralStorage, have.EphemeralStorage, used.EphemeralStorage, bytes)
 	for _, name := range slices.Sorted(maps.Keys(want.Scalar)) {
 		add(name, want.Scalar[name], have.Scalar[name], used.Scalar[name], count)
+	}
+	return all
+}
+
+// untolerated are the node's taints that keep the pod away, each as KEY=VALUE:EFFECT.
+func untolerated(pod *core.Pod, node *framework.NodeInfo) []string {
+	var all []string
+	for i := range node.Taints {
+		if !framework.ToleratesAll(pod, node.Taints[i:i+1]) {
+			all = append(all, node.Taints[i].ToString())
+		}
 	}
 	return all
 }

@@ -51,6 +51,7 @@ type scheduleNode struct {
 		Free     string `json:"free"`
 		Of       string `json:"of"`
 	} `json:"lacks"`
+	Taints []string `json:"taints"`
 }
 
 // NewExplainSchedule is `kctl explain-schedule`; the help lists it among the verbs that
@@ -165,6 +166,9 @@ func printSchedule(c *frame.CLI, answer json.RawMessage) error {
 		for _, r := range n.Refusals {
 			score = "-"
 			why = append(why, r.Plugin+": "+strings.Join(r.Reasons, ", "))
+		}
+		for _, taint := range n.Taints {
+			why = append(why, "taint: "+taint)
 		}
 		for _, l := range n.Lacks {
 			why = append(why, fmt.Sprintf("%s: %s asked, %s of %s free", l.Resource, l.Asked, l.Free, l.Of))
