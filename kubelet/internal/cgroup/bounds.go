@@ -46,11 +46,12 @@ func (m *Manager) BoundDaemons(group string, reserved corev1.ResourceList, compr
 	return daemons.Set(bounds)
 }
 
-// needed tells whether a controller of cgroup v1 keeps one of the bounds; that of v2 has no name.
+// needed tells whether a controller of cgroup v1 keeps one of the bounds. Where v2 is
+// mounted beside it, that hierarchy has no controllers, and here no name.
 func needed(controller string, bounds *cgroups.Resources) bool {
 	switch controller {
 	case "":
-		return true
+		return cgroups.IsCgroup2UnifiedMode()
 	case "cpu":
 		return bounds.CpuShares > 0
 	case "memory":

@@ -45,7 +45,12 @@ func TestDaemonsAreBound(t *testing.T) {
 	if err := m.BoundDaemons(group, reserved, false); err == nil || !strings.Contains(err.Error(), "control group "+group+" does not exist") {
 		t.Errorf("without such a group: %v", err)
 	}
-	for _, above := range dirs(m.Root) {
+	hierarchies := []string{"cpu", "memory", "pids"} // those of other controllers don't matter
+	if cgroups.IsCgroup2UnifiedMode() {
+		hierarchies = []string{""}
+	}
+	for _, hierarchy := range hierarchies {
+		above := filepath.Join("/sys/fs/cgroup", hierarchy, m.Root)
 		if err := os.Mkdir(filepath.Join(above, "daemons"), 0o755); err != nil {
 			t.Fatal(err)
 		}
