@@ -292,8 +292,13 @@ func TestTokens(t *testing.T) {
 	if issued.Status.Token != "token of default" || *issued.Spec.ExpirationSeconds != 3600 || issued.Spec.Audiences[0] != "api" {
 		t.Errorf("issued %+v", issued)
 	}
-	configMap := request(nil, "web", "")
+	configMap, unversioned, attested := request(nil, "web", ""), request(nil, "web", ""), request(nil, "", "")
 	configMap.Spec.BoundObjectRef.Kind = "ConfigMap"
+	unversioned.Spec.BoundObjectRef.APIVersion = "" // kube-apiserver v1.37.2 looks only at group and kind
+	if _, err := b.create(core.ServiceAccounts, "token", "default", unversioned); err != nil {
+		t.Errorf("bound to a pod of no version: %v", err)
+	}
+	attested.Spec.Attestations = map[string]authenticationv1.AttestationValue{authenticationv1.AttestationAdmissionReviewAPIGroups: {"apps"}}
 	for name, c := range map[string]struct {
 		account string
 		request *authenticationv1.TokenRequest
@@ -306,6 +311,7 @@ func TestTokens(t *testing.T) {
 		"another pod's uid":  {"default", request(nil, "web", "nobody"), apierrors.IsConflict},
 		"another's pod":      {"default", request(nil, "stranger", ""), apierrors.IsBadRequest},
 		"bound to something": {"default", configMap, apierrors.IsBadRequest},
+		"attestations":       {"default", attested, apierrors.IsInvalid},
 	} {
 		if _, err := b.create(core.ServiceAccounts, "token", c.account, c.request); !c.is(err) {
 			t.Errorf("%s: %v", name, err)

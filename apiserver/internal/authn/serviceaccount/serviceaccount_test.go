@@ -351,8 +351,8 @@ func TestExtendedLifetime(t *testing.T) {
 		t.Errorf("the client was given the expiry %v", expiry)
 	}
 	ordinary := f.token(t, authenticationv1.TokenRequestSpec{}, Bound{Pod: f.pod}) // counted as neither, as upstream
-	for _, now := range []string{token, ordinary} {
-		if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), now, nil); !ok || err != nil {
+	for _, fresh := range []string{token, ordinary} {
+		if _, _, ok, err := f.authenticator.AuthenticateToken(t.Context(), fresh, nil); !ok || err != nil {
 			t.Errorf("at once: ok=%v err=%v", ok, err)
 		}
 	}

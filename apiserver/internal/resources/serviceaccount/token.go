@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -95,7 +96,7 @@ func (from TokenSources) issue(ctx context.Context, issuer Issuer, request *auth
 	if len(spec.Audiences) == 0 {
 		spec.Audiences = issuer.Audiences()
 	}
-	if errs := validateExpiration(*spec.ExpirationSeconds); len(errs) > 0 {
+	if errs := validateSpec(spec); len(errs) > 0 {
 		return nil, registry.Invalid(tokenKind.GroupKind(), "", errs)
 	}
 	if most := issuer.MostSeconds(); most > 0 && *spec.ExpirationSeconds > most {
@@ -119,9 +120,13 @@ func (from TokenSources) issue(ctx context.Context, issuer Issuer, request *auth
 	return request, nil
 }
 
-func validateExpiration(seconds int64) field.ErrorList {
-	at := field.NewPath("spec", "expirationSeconds")
+func validateSpec(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
+	// A token bound to a webhook configuration is refused with an error about that.
+	ofWebhook := spec.BoundObjectRef != nil && strings.HasSuffix(spec.BoundObjectRef.Kind, "WebhookConfiguration")
+	at, seconds := field.NewPath("spec", "expirationSeconds"), *spec.ExpirationSeconds
 	switch {
+	case len(spec.Attestations) > 0 && !ofWebhook:
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "attestations"), spec.Attestations, "attestations may only be specified with a webhook bound object reference")}
 	case seconds < minTokenSeconds:
 		return field.ErrorList{field.Invalid(at, seconds, "may not specify a duration less than 10 minutes")}
 	case seconds > maxTokenSeconds:
@@ -137,8 +142,8 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 	var uid types.UID
 	var err error
 	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	switch kind {
-	case core.Pods.GVK():
+	switch kind.GroupKind() { // of any version, and of none
+	case core.Pods.GVK().GroupKind():
 		if bound.Pod, err = registry.GetStored[*core.Pod](ctx, from.Pods, account.Namespace, ref.Name); err != nil {
 			return bound, err
 		}
@@ -153,11 +158,11 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 				bound.Node, err = &core.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, nil
 			}
 		}
-	case core.Secrets.GVK():
+	case core.Secrets.GVK().GroupKind():
 		if bound.Secret, err = registry.GetStored[*core.Secret](ctx, from.Secrets, account.Namespace, ref.Name); err == nil {
 			uid = bound.Secret.UID
 		}
-	case core.Nodes.GVK():
+	case core.Nodes.GVK().GroupKind():
 		if bound.Node, err = registry.GetStored[*core.Node](ctx, from.Nodes, "", ref.Name); err == nil {
 			uid = bound.Node.UID
 		}
