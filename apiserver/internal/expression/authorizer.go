@@ -6,6 +6,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -50,6 +51,9 @@ func (a authorizerAdapter) Authorize(ctx context.Context, question authorizer.At
 	}
 	if requirements, err := question.GetFieldSelector(); err == nil && len(requirements) > 0 {
 		info.Fields = selector(requirements)
+	}
+	if requirements, err := question.GetLabelSelector(); err == nil && len(requirements) > 0 {
+		info.LabelSelector = labels.NewSelector().Add(requirements...).String()
 	}
 	decision, reason, err := a.Authorizer.Authorize(ctx, &authz.Attributes{User: userOf(question.GetUser()), Info: info})
 	switch decision {

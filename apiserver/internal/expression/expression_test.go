@@ -116,6 +116,7 @@ func TestAuthorizer(t *testing.T) {
 		"authorizer.path('/healthz').check('get').allowed()":                                                                            false,
 		"authorizer.serviceAccount('a', 'b').group('').resource('configmaps').name('shop').check('get').allowed()":                      false,
 		"authorizer.group('').resource('pods').fieldSelector('spec.nodeName=n1,status.phase!=Failed').check('list').allowed() == false": true,
+		"authorizer.group('').resource('pods').labelSelector('app in (a,b),!out').check('list').allowed() == false":                     true,
 	} {
 		program, compileErr := Compile(env, text, cel.BoolType)
 		if compileErr != nil {
@@ -129,6 +130,9 @@ func TestAuthorizer(t *testing.T) {
 		}
 		if strings.Contains(text, "fieldSelector") && (by.asked.Fields == nil || by.asked.Fields.String() != "spec.nodeName=n1,status.phase!=Failed") {
 			t.Errorf("asked for %v", by.asked.Fields)
+		}
+		if strings.Contains(text, "labelSelector") && by.asked.LabelSelector != "app in (a,b),!out" {
+			t.Errorf("asked for %q", by.asked.LabelSelector)
 		}
 	}
 }

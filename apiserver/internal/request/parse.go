@@ -104,16 +104,18 @@ func (i *Info) collection(r *http.Request) {
 		if Flag(query, "watch") {
 			i.Verb = "watch"
 		}
-		i.selector(query.Get("fieldSelector"))
+		i.selectors(query)
 		i.only()
 	case "delete":
 		i.Verb = "deletecollection"
-		i.selector(query.Get("fieldSelector"))
+		i.selectors(query)
 	}
 }
 
-// selector keeps the field selector.
-func (i *Info) selector(text string) {
+// selectors keeps the selectors.
+func (i *Info) selectors(query url.Values) {
+	i.LabelSelector = query.Get("labelSelector")
+	text := query.Get("fieldSelector")
 	if text == "" {
 		return
 	}

@@ -86,3 +86,20 @@ func TestLongRunning(t *testing.T) {
 		}
 	}
 }
+
+// The label selector of a request for a collection is kept as it is.
+func TestLabelSelector(t *testing.T) {
+	for line, want := range map[string]string{
+		"GET /api/v1/pods?labelSelector=a%3Db":                  "a=b",
+		"GET /api/v1/pods?labelSelector=%3D%3D":                 "==",
+		"GET /api/v1/pods?watch=1&labelSelector=a":              "a",
+		"DELETE /api/v1/namespaces/n/pods?labelSelector=a":      "a",
+		"DELETE /api/v1/namespaces/n/pods/web?labelSelector=a":  "",
+		"GET /api/v1/namespaces/n/pods/web/log?labelSelector=a": "",
+	} {
+		at := indexSpace(line)
+		if got := Parse(httptest.NewRequest(line[:at], line[at+1:], nil)).LabelSelector; got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -40,6 +40,9 @@ type Info struct {
 	// Fields is the field selector of a request for a collection; nil if there is
 	// none, or it is unreadable.
 	Fields fields.Selector
+	// LabelSelector is the label selector of such a request as it was sent, readable or
+	// not: few need it, and it may be long.
+	LabelSelector string
 }
 
 // Arrival is a request as it arrived, and where the links of the chain record

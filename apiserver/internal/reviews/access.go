@@ -93,8 +93,11 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (_ *authz.Attri
 			ignored = append(ignored, errors.New("spec.resourceAttributes.fieldSelector ignored due to parse error"))
 		}
 	}
-	if !readable(resource.LabelSelector) {
-		ignored = append(ignored, errors.New("spec.resourceAttributes.labelSelector ignored due to parse error"))
+	if resource.LabelSelector != nil {
+		var err error
+		if info.LabelSelector, err = labelSelectorText(resource.LabelSelector); err != nil {
+			ignored = append(ignored, errors.New("spec.resourceAttributes.labelSelector ignored due to parse error"))
+		}
 	}
 	return &authz.Attributes{User: user, Info: info}, ignored
 }
@@ -123,16 +126,19 @@ func selectorOf(a *authorizationv1.FieldSelectorAttributes) (fields.Selector, er
 	return fields.AndSelectors(terms...), nil
 }
 
-// readable reports whether a label selector is valid; no authorizer here uses it.
-func readable(a *authorizationv1.LabelSelectorAttributes) bool {
-	if a == nil {
-		return true
+// labelSelectorText is a label selector as a request for a collection would have it.
+func labelSelectorText(a *authorizationv1.LabelSelectorAttributes) (string, error) {
+	if a.RawSelector != "" {
+		if _, err := labels.Parse(a.RawSelector); err != nil {
+			return "", err
+		}
+		return a.RawSelector, nil
 	}
-	_, err := labels.Parse(a.RawSelector)
-	if err == nil {
-		_, err = metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.Requirements})
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.Requirements})
+	if err != nil {
+		return "", err
 	}
-	return err == nil
+	return selector.String(), nil
 }
 
 // Rules lists what a user may do in a namespace.

@@ -142,6 +142,13 @@ func requestVariable(spec *authorizationv1.SubjectAccessReviewSpec) map[string]a
 		}
 		resource["fieldSelector"] = map[string]any{"rawSelector": f.RawSelector, "requirements": requirements}
 	}
+	if l := r.LabelSelector; l != nil {
+		requirements := make([]any, 0, len(l.Requirements))
+		for _, q := range l.Requirements {
+			requirements = append(requirements, map[string]any{"key": q.Key, "operator": string(q.Operator), "values": q.Values})
+		}
+		resource["labelSelector"] = map[string]any{"rawSelector": l.RawSelector, "requirements": requirements}
+	}
 	out["resourceAttributes"] = resource
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var allTypes = []string{"ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"}
@@ -72,7 +73,8 @@ func TestDefaults(t *testing.T) {
 
 // TestMatch: one false condition decides, whatever errors others have.
 func TestMatch(t *testing.T) {
-	pods := &authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"dev"}, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "list", Resource: "pods"}}
+	pods := &authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"dev"}, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "list", Resource: "pods",
+		LabelSelector: &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}}}}}}
 	path := &authorizationv1.SubjectAccessReviewSpec{User: "root", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/x", Verb: "get"}}
 	for _, test := range []struct {
 		conditions  string
@@ -81,6 +83,8 @@ func TestMatch(t *testing.T) {
 	}{
 		{`has(request.resourceAttributes)`, pods, true, false},
 		{`has(request.resourceAttributes)`, path, false, false},
+		{`request.resourceAttributes.labelSelector.requirements.exists(r, r.key == "app" && r.operator == "In" && "a" in r.values)`, pods, true, false},
+		{`has(request.resourceAttributes.fieldSelector)`, pods, false, false},
 		{`request.resourceAttributes.namespace == "shop"`, pods, true, false},
 		{`request.resourceAttributes.namespace == "shop"`, path, false, true},
 		{`request.resourceAttributes.subresource == "" && request.uid == ""`, pods, true, false},

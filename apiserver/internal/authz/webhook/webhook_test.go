@@ -41,14 +41,15 @@ func pods(name string) *authz.Attributes {
 		User: &request.User{Username: "jane", UID: "7", Groups: []string{"dev"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}},
 		Info: request.Info{
 			Resource: true, Verb: "list", APIVersion: "v1", Namespace: "shop", ResourceName: "pods", Subresource: "log", Name: name,
-			Fields: fields.ParseSelectorOrDie("spec.nodeName=n1,status.phase!=Failed"),
+			Fields: fields.ParseSelectorOrDie("spec.nodeName=n1,status.phase!=Failed"), LabelSelector: "app in (b,a),tier!=x,in,!out,size>1",
 		},
 	}
 }
 
 func TestQuestions(t *testing.T) {
 	const resource = `"resourceAttributes":{"namespace":"shop","verb":"list","version":"v1","resource":"pods","subresource":"log","name":"web",` +
-		`"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["n1"]},{"key":"status.phase","operator":"NotIn","values":["Failed"]}]}},"user":"jane"`
+		`"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["n1"]},{"key":"status.phase","operator":"NotIn","values":["Failed"]}]},` +
+		`"labelSelector":{"requirements":[{"key":"app","operator":"In","values":["a","b"]},{"key":"in","operator":"Exists"},{"key":"out","operator":"DoesNotExist"},{"key":"tier","operator":"NotIn","values":["x"]}]}},"user":"jane"`
 	for version, want := range map[string]string{
 		"v1":      `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{` + resource + `,"groups":["dev"],"extra":{"k":["v"]},"uid":"7"},"status":{"allowed":false}}`,
 		"v1beta1": `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","metadata":{},"spec":{` + resource + `,"extra":{"k":["v"]},"uid":"7","group":["dev"]},"status":{"allowed":false}}`,
