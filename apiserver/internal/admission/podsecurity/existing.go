@@ -41,7 +41,7 @@ func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.Lev
 			continue
 		}
 		pod := obj.(*core.Pod)
-		if class := pod.Spec.RuntimeClassName; class != nil && p.exempt.runtimeClasses[*class] {
+		if p.exempt.runtimeClass(&pod.Spec) {
 			continue
 		}
 		result := policy.AggregateCheckResults(p.evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec))

@@ -192,7 +192,7 @@ func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, na
 		if len(errs) > 0 {
 			return apierrors.NewInvalid(core.Namespaces.GVK().GroupKind(), namespace.Name, errs)
 		}
-		if p.exempt.namespaces[namespace.Name] {
+		if p.exempt.namespaces.Has(namespace.Name) {
 			p.warnOfExemption(ctx, namespace, asked)
 		}
 		return nil
@@ -209,7 +209,7 @@ func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, na
 	if !stricter || asked.Enforce.Level == api.LevelPrivileged {
 		return nil
 	}
-	if p.exempt.namespaces[namespace.Name] {
+	if p.exempt.namespaces.Has(namespace.Name) {
 		p.warnOfExemption(ctx, namespace, asked)
 		return nil
 	}

@@ -244,9 +244,12 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("by default: %v", err)
 	}
 	for wrong, want := range map[string]string{
-		"defaults: {enforce: bogus}":      "configuration of PodSecurity: defaults.enforce: must be one of",
-		"defaults: {warn-version: bogus}": "configuration of PodSecurity: defaults.warn: must be",
-		"exemption: {}":                   "configuration of PodSecurity: ",
+		"defaults: {enforce: bogus}":           `configuration of PodSecurity: defaults.enforce: Invalid value: "bogus": must be one of`,
+		"defaults: {warn-version: bogus}":      `configuration of PodSecurity: defaults.warn-version: Invalid value: "bogus": must be`,
+		"exemption: {}":                        "configuration of PodSecurity: ",
+		"exemptions: {namespaces: [kube_a]}":   `configuration of PodSecurity: exemptions.namespaces[0]: Invalid value: "kube_a": `,
+		"exemptions: {usernames: ['']}":        `configuration of PodSecurity: exemptions.usernames[0]: Invalid value: "": username must not be empty`,
+		"exemptions: {runtimeClasses: [a, a]}": `configuration of PodSecurity: exemptions.runtimeClasses[1]: Duplicate value: "a"`,
 	} {
 		files := configuration.Files{Name: []byte("{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, " + wrong + "}")}
 		if _, err := New(known, manyPods{}, files, prometheus.NewRegistry(), nil); err == nil || !strings.HasPrefix(err.Error(), want) {

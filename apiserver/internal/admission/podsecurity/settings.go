@@ -5,6 +5,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	admissionapi "k8s.io/pod-security-admission/admission/api"
+	admissionv1 "k8s.io/pod-security-admission/admission/api/v1"
+	"k8s.io/pod-security-admission/admission/api/validation"
 	"k8s.io/pod-security-admission/api"
 
 	"kctl/apiserver/internal/admission"
@@ -17,14 +21,14 @@ import (
 )
 
 // exemptions are users, namespaces and runtime classes that are exempt.
-type exemptions struct{ usernames, namespaces, runtimeClasses map[string]bool }
+type exemptions struct{ usernames, namespaces, runtimeClasses sets.Set[string] }
 
 // requester returns why a request is exempt whatever the pod; "" if it is not.
 func (e *exemptions) requester(a *admission.Attributes) string {
 	switch {
-	case e.namespaces[a.Namespace]:
+	case e.namespaces.Has(a.Namespace):
 		return "namespace"
-	case a.User != nil && e.usernames[a.User.Username]:
+	case a.User != nil && e.usernames.Has(a.User.Username):
 		return "user"
 	}
 	return ""
@@ -32,74 +36,27 @@ func (e *exemptions) requester(a *admission.Attributes) string {
 
 // runtimeClass reports whether pods of the class are exempt.
 func (e *exemptions) runtimeClass(spec *core.PodSpec) bool {
-	return spec.RuntimeClassName != nil && e.runtimeClasses[*spec.RuntimeClassName]
+	return spec.RuntimeClassName != nil && e.runtimeClasses.Has(*spec.RuntimeClassName)
 }
-
-// settings are upstream's PodSecurityConfiguration.
-type settings struct {
-	Defaults struct {
-		Enforce        string `json:"enforce"`
-		EnforceVersion string `json:"enforce-version"`
-		Audit          string `json:"audit"`
-		AuditVersion   string `json:"audit-version"`
-		Warn           string `json:"warn"`
-		WarnVersion    string `json:"warn-version"`
-	} `json:"defaults"`
-	Exemptions struct {
-		Usernames      []string `json:"usernames"`
-		Namespaces     []string `json:"namespaces"`
-		RuntimeClasses []string `json:"runtimeClasses"`
-	} `json:"exemptions"`
-}
-
-const group = "pod-security.admission.config.k8s.io/"
 
 // readSettings returns the policy of namespaces without labels, and the exemptions.
 func readSettings(files configuration.Files) (api.Policy, exemptions, error) {
-	var s settings
+	const group = "pod-security.admission.config.k8s.io/"
 	kind := configuration.Kind{Kind: "PodSecurityConfiguration", Versions: []string{group + "v1", group + "v1beta1", group + "v1alpha1"}}
-	if _, err := files.Decode(Name, kind, &s); err != nil {
+	var file admissionv1.PodSecurityConfiguration
+	if _, err := files.Decode(Name, kind, &file); err != nil {
 		return api.Policy{}, exemptions{}, err
 	}
-	var defaults api.Policy
-	for _, d := range []struct {
-		name, level, version string
-		into                 *api.LevelVersion
-	}{
-		{"enforce", s.Defaults.Enforce, s.Defaults.EnforceVersion, &defaults.Enforce},
-		{"audit", s.Defaults.Audit, s.Defaults.AuditVersion, &defaults.Audit},
-		{"warn", s.Defaults.Warn, s.Defaults.WarnVersion, &defaults.Warn},
-	} {
-		var err error
-		if *d.into, err = levelVersion(d.level, d.version); err != nil {
-			return api.Policy{}, exemptions{}, fmt.Errorf("configuration of %s: defaults.%s: %w", Name, d.name, err)
-		}
+	admissionv1.SetDefaults_PodSecurityDefaults(&file.Defaults)
+	settings := &admissionapi.PodSecurityConfiguration{
+		Defaults: admissionapi.PodSecurityDefaults(file.Defaults), Exemptions: admissionapi.PodSecurityExemptions(file.Exemptions),
 	}
-	return defaults, exemptions{
-		usernames: toSet(s.Exemptions.Usernames), namespaces: toSet(s.Exemptions.Namespaces), runtimeClasses: toSet(s.Exemptions.RuntimeClasses),
-	}, nil
-}
-
-func levelVersion(level, version string) (api.LevelVersion, error) {
-	out := api.LevelVersion{Level: api.LevelPrivileged, Version: api.LatestVersion()}
-	var err error
-	if level != "" {
-		if out.Level, err = api.ParseLevel(level); err != nil {
-			return out, err
-		}
+	if errs := validation.ValidatePodSecurityConfiguration(settings); len(errs) > 0 {
+		return api.Policy{}, exemptions{}, fmt.Errorf("configuration of %s: %w", Name, errs.ToAggregate())
 	}
-	if version != "" {
-		out.Version, err = api.ParseVersion(version)
-	}
-	return out, err
-}
-
-func toSet(names []string) map[string]bool {
-	out := make(map[string]bool, len(names))
-	for _, name := range names {
-		out[name] = true
-	}
-	return out
+	defaults, err := admissionapi.ToPolicy(settings.Defaults)
+	of := settings.Exemptions
+	return defaults, exemptions{sets.New(of.Usernames...), sets.New(of.Namespaces...), sets.New(of.RuntimeClasses...)}, err
 }
 
 // hasPolicyLabels reports whether a namespace has Pod Security labels.
