@@ -217,7 +217,7 @@ func (d *decision) containers() {
 		}
 		switch {
 		case d.pod.DeletionTimestamp != nil:
-		case changed, restartPolicyOf(&d.pod.Spec, c) != corev1.ContainerRestartPolicyNever:
+		case changed, core.RestartPolicyOf(&d.pod.Spec, c) != corev1.ContainerRestartPolicyNever:
 			if !d.resizeRestarts(c) { // which says so already
 				kill.Message += ", will be restarted"
 			}

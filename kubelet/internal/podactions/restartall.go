@@ -21,22 +21,11 @@ func RestartsAll(pod *core.Pod, status *runtimestate.PodStatus) *runtimestate.Co
 	for c := range core.Containers(&pod.Spec) {
 		last := status.Container(c.Name)
 		if last != nil && last.State == runtimestate.StateExited &&
-			actionFor(c, last.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
+			core.RestartAction(c, last.ExitCode) == corev1.ContainerRestartRuleActionRestartAllContainers {
 			return last
 		}
 	}
 	return nil
-}
-
-// actionFor is the action of the container's first rule about the exit code; ""
-// if there is none.
-func actionFor(c *core.Container, exitCode int32) corev1.ContainerRestartRuleAction {
-	for _, rule := range c.RestartPolicyRules {
-		if ruleApplies(rule, exitCode) {
-			return rule.Action
-		}
-	}
-	return ""
 }
 
 // restartAll decides how to end a pod that starts over. The container whose end

@@ -3,9 +3,6 @@ package status
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
 )
 
@@ -43,14 +40,11 @@ func withEnds(statuses, known []core.ContainerStatus, mayLeave func(ended *core.
 // mayLeaveEnd is the API's rule: a container may run again by its own policy, and each one may if
 // any of the pod's makes all start over (KEP-5532).
 func mayLeaveEnd(pod *core.Pod, ended *core.ContainerStatus) bool {
-	startsOver := func(rule corev1.ContainerRestartRule) bool {
-		return rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+	if core.MayStartOver(&pod.Spec) {
+		return true
 	}
 	for c := range core.Containers(&pod.Spec) {
-		if slices.ContainsFunc(c.RestartPolicyRules, startsOver) {
-			return true
-		}
-		if c.Name == ended.Name && podactions.Restarts(&pod.Spec, c, ended.State.Terminated.ExitCode) {
+		if c.Name == ended.Name && core.Restarts(&pod.Spec, c, ended.State.Terminated.ExitCode) {
 			return true
 		}
 	}

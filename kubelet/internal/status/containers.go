@@ -172,7 +172,7 @@ func observed(in Input, c *core.Container, old *core.ContainerStatus) core.Conta
 // the pod.
 func interrupted(in Input, c *core.Container, newest *runtimestate.ContainerStatus) bool {
 	return newest.Again && !in.Terminal &&
-		(!podactions.Restarts(&in.Pod.Spec, c, newest.ExitCode) || newest.Succeeded() && isInit(in, c) && !core.IsSidecar(c))
+		(!core.Restarts(&in.Pod.Spec, c, newest.ExitCode) || newest.Succeeded() && isInit(in, c) && !core.IsSidecar(c))
 }
 
 // volumeMounts are how the container's volumes are mounted: for read-only ones,
@@ -281,7 +281,7 @@ func explainWaiting(in Input, c *core.Container, status *core.ContainerStatus) {
 		return
 	}
 	if ended := status.State.Terminated; ended != nil {
-		if !podactions.Restarts(&in.Pod.Spec, c, ended.ExitCode) {
+		if !core.Restarts(&in.Pod.Spec, c, ended.ExitCode) {
 			return
 		}
 		status.LastTerminationState = corev1.ContainerState{Terminated: ended}

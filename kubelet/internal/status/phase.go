@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"kctl/kubelet/internal/podactions"
 	"kctl/proto/core"
 )
 
@@ -31,7 +30,7 @@ func (t *tally) add(spec *core.PodSpec, c *core.Container, status *core.Containe
 	default:
 		t.failed++
 	}
-	if podactions.Restarts(spec, c, ended.ExitCode) {
+	if core.Restarts(spec, c, ended.ExitCode) {
 		t.again++
 	}
 }
@@ -61,7 +60,7 @@ func phase(spec *core.PodSpec, status *core.PodStatus, initialized, terminal boo
 				s.State.Waiting != nil && s.LastTerminationState.Terminated == nil
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case s.State.Terminated != nil:
-			failedInit = failedInit || !podactions.Restarts(spec, c, s.State.Terminated.ExitCode)
+			failedInit = failedInit || !core.Restarts(spec, c, s.State.Terminated.ExitCode)
 			pendingInit = true
 		default:
 			pendingInit = true
