@@ -374,3 +374,27 @@ func TestKeepUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestAlphaStatus: what belongs to alpha features is dropped, unless the pod has some of it already.
+func TestAlphaStatus(t *testing.T) {
+	mounts := func() []core.ContainerStatus {
+		return []core.ContainerStatus{{Name: "main", VolumeMounts: []corev1.VolumeMountStatus{{
+			Name: "v", VolumeStatus: &corev1.VolumeStatus{Image: &corev1.ImageVolumeStatus{ImageRef: "i@sha256:1"}},
+		}}}}
+	}
+	reported := func(p *core.Pod) {
+		p.Status.VolumeHealth = []corev1.PodVolumeHealth{{Name: "v"}}
+		p.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "c"}}
+		p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses = mounts(), mounts(), mounts()
+	}
+	pod := minimal(reported)
+	prepareStatus(t.Context(), pod, minimal())
+	if pod.Status.VolumeHealth != nil || pod.Status.NodeAllocatableResourceClaimStatuses != nil || tellsOfImages(&pod.Status) {
+		t.Errorf("what no pod has is kept: %+v", pod.Status)
+	}
+	pod, had := minimal(reported), minimal(reported)
+	prepareStatus(t.Context(), pod, had)
+	if !reflect.DeepEqual(pod.Status, had.Status) {
+		t.Errorf("what the pod had is dropped: %+v", pod.Status)
+	}
+}

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,9 +129,35 @@ func prepareStatus(_ context.Context, pod, old *core.Pod) {
 		pod.Status.QOSClass = old.Status.QOSClass
 	}
 	keepUnknown(&pod.Status, &old.Status)
-	if old.Status.VolumeHealth == nil {
-		pod.Status.VolumeHealth = nil // of an alpha feature
+	dropAlpha(&pod.Status, &old.Status)
+}
+
+// dropAlpha drops what belongs to alpha features, unless the pod has some of it already.
+func dropAlpha(status, old *core.PodStatus) {
+	if len(old.VolumeHealth) == 0 {
+		status.VolumeHealth = nil
 	}
+	if len(old.NodeAllocatableResourceClaimStatuses) == 0 {
+		status.NodeAllocatableResourceClaimStatuses = nil
+	}
+	if tellsOfImages(old) {
+		return
+	}
+	for c := range core.AllContainerStatuses(status) {
+		for i := range c.VolumeMounts {
+			c.VolumeMounts[i].VolumeStatus = nil
+		}
+	}
+}
+
+// tellsOfImages tells whether a container's status names the image of a volume.
+func tellsOfImages(status *core.PodStatus) bool {
+	for c := range core.AllContainerStatuses(status) {
+		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMountStatus) bool { return m.VolumeStatus != nil }) {
+			return true
+		}
+	}
+	return false
 }
 
 // prepareForUpdate keeps what users may not change, and what older clients may not know.

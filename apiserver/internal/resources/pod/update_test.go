@@ -113,6 +113,65 @@ func TestStatusUpdate(t *testing.T) {
 	checkErrors(t, "a failed container is restarted", validateStatus(revived, failing), "")
 }
 
+// TestEndsOfContainers: containers leave their end only as their restart policies and rules say.
+func TestEndsOfContainers(t *testing.T) {
+	never, onFailure, always := corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyAlways
+	on42 := []corev1.ContainerRestartRule{{
+		Action:    corev1.ContainerRestartRuleActionRestart,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+	const forbidden = "].state: Forbidden: may not be transitioned to non-terminated state"
+	for name, test := range map[string]struct {
+		pod   corev1.RestartPolicy
+		own   *corev1.ContainerRestartPolicy
+		rules []corev1.ContainerRestartRule
+		code  int32
+		stays bool
+	}{
+		"the pod's always":                {pod: corev1.RestartPolicyAlways},
+		"the pod's, failed":               {pod: corev1.RestartPolicyOnFailure, code: 1},
+		"the pod's, not failed":           {pod: corev1.RestartPolicyOnFailure, stays: true},
+		"its own never":                   {pod: corev1.RestartPolicyAlways, own: &never, code: 1, stays: true},
+		"its own always":                  {pod: corev1.RestartPolicyNever, own: &always},
+		"its own, failed":                 {pod: corev1.RestartPolicyNever, own: &onFailure, code: 1},
+		"its own, not failed":             {pod: corev1.RestartPolicyAlways, own: &onFailure, stays: true},
+		"a rule about its exit code":      {pod: corev1.RestartPolicyNever, own: &never, rules: on42, code: 42},
+		"a rule about another exit code":  {pod: corev1.RestartPolicyNever, own: &never, rules: on42, code: 41, stays: true},
+		"a rule about another, and allow": {pod: corev1.RestartPolicyNever, own: &onFailure, rules: on42, code: 41},
+	} {
+		status := func(state corev1.ContainerState) []core.ContainerStatus {
+			return []core.ContainerStatus{{Name: "other"}, {Name: "c", State: state}}
+		}
+		dead := status(corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: test.code}})
+		alive := status(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+		c := core.Container{Name: "c", RestartPolicy: test.own, RestartPolicyRules: test.rules}
+		want := func(group string) string {
+			if !test.stays {
+				return ""
+			}
+			return "status." + group + "[1" + forbidden
+		}
+		of := func(change func(*core.Pod)) *core.Pod {
+			return minimal(func(p *core.Pod) { p.Spec.RestartPolicy = test.pod }, change)
+		}
+		regular := of(func(p *core.Pod) { p.Spec.Containers = append(p.Spec.Containers, c); p.Status.ContainerStatuses = dead })
+		checkErrors(t, name, validateStatus(of(func(p *core.Pod) { p.Status.ContainerStatuses = alive }), regular), want("containerStatuses"))
+		initial := of(func(p *core.Pod) {
+			p.Spec.InitContainers = []core.Container{c}
+			p.Status.InitContainerStatuses = dead
+		})
+		checkErrors(t, name+", an init container", validateStatus(of(func(p *core.Pod) { p.Status.InitContainerStatuses = alive }), initial), want("initContainerStatuses"))
+		ephemeral := of(func(p *core.Pod) { p.Status.EphemeralContainerStatuses = dead })
+		checkErrors(t, name+", an ephemeral container", validateStatus(of(func(p *core.Pod) { p.Status.EphemeralContainerStatuses = alive }), ephemeral), "status.ephemeralContainerStatuses[1"+forbidden)
+		checkErrors(t, name+", it stays", validateStatus(ephemeral, ephemeral), "")
+	}
+	unknown := minimal(func(p *core.Pod) {
+		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "gone", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+	})
+	revived := minimal(func(p *core.Pod) { p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "gone"}} })
+	checkErrors(t, "one that the pod does not have", validateStatus(revived, unknown), "status.containerStatuses[0"+forbidden)
+}
+
 func TestEphemeralUpdate(t *testing.T) {
 	debugger := func(image string) func(*core.Pod) {
 		return func(p *core.Pod) {

@@ -38,8 +38,15 @@ func validateReport(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	errs = append(errs, validateDeviceHealth(now.ContainerStatuses, pod.Spec.Containers, now, at.Child("containerStatuses"))...)
 	errs = append(errs, validateDeviceHealth(now.InitContainerStatuses, pod.Spec.InitContainers, now, at.Child("initContainerStatuses"))...)
 	errs = append(errs, noDeviceHealth(now.EphemeralContainerStatuses, at.Child("ephemeralContainerStatuses"))...)
-	errs = append(errs, staysTerminated(now.ContainerStatuses, was.ContainerStatuses, &old.Spec, old.Spec.Containers, at.Child("containerStatuses"))...)
-	return append(errs, staysTerminated(now.InitContainerStatuses, was.InitContainerStatuses, &old.Spec, old.Spec.InitContainers, at.Child("initContainerStatuses"))...)
+	for _, group := range []struct {
+		name     string
+		statuses []core.ContainerStatus
+	}{
+		{"containerStatuses", now.ContainerStatuses}, {"initContainerStatuses", now.InitContainerStatuses}, {"ephemeralContainerStatuses", now.EphemeralContainerStatuses},
+	} {
+		errs = append(errs, validateContainerUsers(group.statuses, pod.Spec.OS, at.Child(group.name))...)
+	}
+	return append(errs, validateEnds(now, was, &old.Spec, at)...)
 }
 
 func notNegative(generation int64, at *field.Path) field.ErrorList {

@@ -38,6 +38,10 @@ func TestStatusOfPods(t *testing.T) {
 		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: a.b/d}]}]}":                                                       `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "a.b/d": must match one of the container's resource requests`,
 		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: 'claim:c'}]}]}":                                                   "",
 		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: 'claim:c/r'}]}]}":                                                 `status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "claim:c/r": must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty`,
+		"{containerStatuses: [{name: a, user: {linux: {uid: 4294967295, gid: 2147483647, supplementalGroups: [0]}}}]}":                      "",
+		"{containerStatuses: [{name: a, user: {linux: {uid: 4294967296, gid: -1, supplementalGroups: [0, -1]}}}]}":                          "[status.containerStatuses[0].user.linux.uid: Invalid value: 4294967296: must be between 0 and 4294967295, inclusive, status.containerStatuses[0].user.linux.gid: Invalid value: -1: must be between 0 and 2147483647, inclusive, status.containerStatuses[0].user.linux.supplementalGroups[1]: Invalid value: -1: must be between 0 and 2147483647, inclusive]",
+		"{initContainerStatuses: [{name: i, user: {linux: {uid: -1, gid: 0}}}]}":                                                            "status.initContainerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 4294967295, inclusive",
+		"{ephemeralContainerStatuses: [{name: e, user: {linux: {uid: -1, gid: 0}}}]}":                                                       "status.ephemeralContainerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 4294967295, inclusive",
 		"{ephemeralContainerStatuses: [{name: e, allocatedResourcesStatus: [{name: a.b/c}]}]}":                                              "status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status",
 		"{resourceClaimStatuses: [{name: x}]}": "status.resourceClaimStatuses[0].name: Invalid value: \"x\": must match the name of an entry in `spec.resourceClaims`",
 	} {
@@ -75,6 +79,9 @@ func TestStatusOfPods(t *testing.T) {
 	if errs := validateStatus(&extended, &core.Pod{}); len(errs) != 1 || errs[0].Field != "status.containerStatuses[1].allocatedResourcesStatus[0].name" {
 		t.Errorf("the claim of container a's extended resources: %v", errs)
 	}
+	windows := core.Pod{Spec: corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}}
+	windows.Status.ContainerStatuses = []corev1.ContainerStatus{{User: &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: -1}}}}
+	checkErrors(t, "a Linux user of a pod on Windows", validateStatus(&windows, &core.Pod{}), "status.containerStatuses[0].user.linux: Forbidden: cannot be set for a windows pod")
 	bound := core.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{NominatedNodeName: "n2"}}
 	const isBound = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
 	if errs := validateStatus(&bound, &core.Pod{Spec: bound.Spec}); len(errs) != 1 || errs[0].Error() != isBound {

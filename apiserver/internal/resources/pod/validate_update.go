@@ -159,39 +159,6 @@ func validateAnnotationUpdate(pod, old *core.Pod) field.ErrorList {
 	return errs
 }
 
-// staysTerminated checks that a container that is not to be restarted does not
-// leave the terminated state. If the end of one may restart all (KEP-5532),
-// each may.
-func staysTerminated(now, was []corev1.ContainerStatus, spec *core.PodSpec, containers []core.Container, at *field.Path) field.ErrorList {
-	if spec.RestartPolicy == corev1.RestartPolicyAlways || slices.ContainsFunc(spec.InitContainers, restartsAll) || slices.ContainsFunc(spec.Containers, restartsAll) {
-		return nil
-	}
-	restarts := map[string]bool{}
-	for i := range containers {
-		// The container's own policy or rules take precedence over the pod's.
-		restarts[containers[i].Name] = containers[i].RestartPolicy != nil || len(containers[i].RestartPolicyRules) > 0
-	}
-	var errs field.ErrorList
-	for i, before := range was {
-		ended := before.State.Terminated
-		if ended == nil || restarts[before.Name] || ended.ExitCode != 0 && spec.RestartPolicy == corev1.RestartPolicyOnFailure {
-			continue
-		}
-		for _, after := range now {
-			if after.Name == before.Name && after.State.Terminated == nil {
-				errs = append(errs, field.Forbidden(at.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
-			}
-		}
-	}
-	return errs
-}
-
-func restartsAll(c core.Container) bool {
-	return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
-		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
-	})
-}
-
 // keepIdentity keeps the metadata that a status update may not change.
 func keepIdentity(pod, old *metav1.ObjectMeta) {
 	pod.DeletionTimestamp = old.DeletionTimestamp
