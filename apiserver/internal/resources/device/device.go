@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -218,12 +219,14 @@ func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.Reso
 		Validate: func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList {
 			return validateSlice(&s.Spec, nil)
 		},
-		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, old) }, Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
-			errs := validateSlice(&s.Spec, &old.Spec)
-			errs = append(errs, check.Unchanged(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
-			errs = append(errs, check.Unchanged(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
-			return append(errs, check.Unchanged(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
-		}},
+		Warnings: func(_ context.Context, s *resourcev1.ResourceSlice) []string { return sliceWarnings(&s.Spec) },
+		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{
+			Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, old) },
+			Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
+				return validateSliceUpdate(s, old)
+			},
+			Warnings: func(_ context.Context, s, _ *resourcev1.ResourceSlice) []string { return sliceWarnings(&s.Spec) },
+		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Default: func(s *resourcev1.ResourceSlice) {
 			for i := range s.Spec.Devices {
@@ -245,6 +248,21 @@ func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.Reso
 			return []any{s.Name, nodesOf(&s.Spec), s.Spec.Driver, s.Spec.Pool.Name, cell.Age(clock.Now(), s.CreationTimestamp)}
 		},
 	}
+}
+
+func validateSliceUpdate(s, old *resourcev1.ResourceSlice) field.ErrorList {
+	errs := validateSlice(&s.Spec, &old.Spec)
+	errs = append(errs, check.Unchanged(s.Spec.Driver, old.Spec.Driver, specPath.Child("driver"))...)
+	errs = append(errs, check.Unchanged(s.Spec.Pool.Name, old.Spec.Pool.Name, specPath.Child("pool", "name"))...)
+	return append(errs, check.Unchanged(s.Spec.NodeName, old.Spec.NodeName, specPath.Child("nodeName"))...)
+}
+
+// sliceWarnings warns about drivers' names that others may spell in another way.
+func sliceWarnings(s *resourcev1.ResourceSliceSpec) []string {
+	if s.Driver == strings.ToLower(s.Driver) {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.driver: driver names should be lowercase; %q contains uppercase characters", s.Driver)}
 }
 
 // nodesOf tells for a table which nodes reach a slice's devices.

@@ -6,6 +6,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -33,7 +34,10 @@ const ClassAnnotation = "kubernetes.io/ingress.class"
 
 const shownHosts = 3
 
-var specPath = field.NewPath("spec")
+var (
+	specPath     = field.NewPath("spec")
+	balancerPath = field.NewPath("status", "loadBalancer", "ingress")
+)
 
 func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress] {
 	return registry.WithStatus(registry.Strategy[*networkingv1.Ingress]{
@@ -56,9 +60,12 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 		Update: registry.UpdateStrategy[*networkingv1.Ingress]{
 			Validate: func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList { return validateIngress(&i.Spec) },
 		},
-		Status: &registry.UpdateStrategy[*networkingv1.Ingress]{Validate: func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList {
-			return validateAddresses(i.Status.LoadBalancer.Ingress, field.NewPath("status", "loadBalancer", "ingress"))
-		}},
+		Status: &registry.UpdateStrategy[*networkingv1.Ingress]{
+			Validate: func(_ context.Context, i, old *networkingv1.Ingress) field.ErrorList {
+				return validateAddresses(i.Status.LoadBalancer.Ingress, old.Status.LoadBalancer.Ingress, balancerPath)
+			},
+			Warnings: func(_ context.Context, i, _ *networkingv1.Ingress) []string { return statusWarnings(i) },
+		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age"), map[string]string{
 			"Class":   "The name of the IngressClass resource that should be used for additional configuration",
@@ -100,6 +107,17 @@ func addresses(i *networkingv1.Ingress) string {
 		}
 	}
 	return strings.Join(list, ",")
+}
+
+// statusWarnings warns about load balancers' addresses in a non-canonical form.
+func statusWarnings(i *networkingv1.Ingress) []string {
+	var out []string
+	for n, place := range i.Status.LoadBalancer.Ingress {
+		if place.IP != "" {
+			out = append(out, validation.GetWarningsForIP(balancerPath.Index(n).Upstream(), place.IP)...)
+		}
+	}
+	return out
 }
 
 // IngressClasses is the strategy of ingress classes.

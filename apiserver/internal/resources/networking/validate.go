@@ -2,12 +2,12 @@ package networking
 
 import (
 	"fmt"
-	"net"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
+	netutils "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
@@ -48,7 +48,7 @@ func validateIngress(s *networkingv1.IngressSpec) field.ErrorList {
 
 func validateHost(host string, at *field.Path, notIP bool) field.ErrorList {
 	var errs field.ErrorList
-	if notIP && net.ParseIP(host) != nil {
+	if notIP && netutils.ParseIPSloppy(host) != nil {
 		errs = append(errs, field.Invalid(at, host, "must be a DNS name, not an IP address"))
 	}
 	if strings.Contains(host, "*") {
@@ -182,19 +182,24 @@ func validateClass(s *networkingv1.IngressClassSpec) field.ErrorList {
 	return errs
 }
 
-// validateAddresses validates the addresses of an ingress.
-func validateAddresses(list []networkingv1.IngressLoadBalancerIngress, at *field.Path) field.ErrorList {
+// validateAddresses validates load balancers' addresses. Those from before may have any form, new
+// ones need not be canonical (KEP-4858).
+func validateAddresses(list, before []networkingv1.IngressLoadBalancerIngress, at *field.Path) field.ErrorList {
+	var had []string
+	for _, address := range before {
+		had = append(had, address.IP)
+	}
 	var errs field.ErrorList
 	for i, address := range list {
 		if address.IP != "" {
-			errs = append(errs, validation.IsValidIP(at.Index(i).Child("ip").Upstream(), address.IP)...)
+			errs = append(errs, validation.IsValidIPForLegacyField(at.Index(i).Child("ip").Upstream(), address.IP, true, had)...)
 		}
 		if address.Hostname == "" {
 			continue
 		}
 		path := at.Index(i).Child("hostname")
 		errs = append(errs, check.Subdomain(address.Hostname, path)...)
-		if net.ParseIP(address.Hostname) != nil {
+		if netutils.ParseIPSloppy(address.Hostname) != nil {
 			errs = append(errs, field.Invalid(path, address.Hostname, "must be a DNS name, not an IP address"))
 		}
 	}

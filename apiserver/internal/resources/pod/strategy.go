@@ -37,6 +37,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		Status: &registry.UpdateStrategy[*core.Pod]{
 			Prepare:  prepareStatus,
 			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
+			Warnings: func(_ context.Context, pod, _ *core.Pod) []string { return statusWarnings(&pod.Status) },
 		},
 		Subresources: map[string]registry.UpdateStrategy[*core.Pod]{
 			// The Binding has already been validated when it comes to the change.

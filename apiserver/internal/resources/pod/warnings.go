@@ -88,6 +88,18 @@ func duplicateWarnings(s *corev1.PodSpec, at string) []string {
 	return out
 }
 
+// statusWarnings warns about reported addresses in a non-canonical form.
+func statusWarnings(s *corev1.PodStatus) []string {
+	var out []string
+	for i, address := range s.PodIPs {
+		out = append(out, validation.GetWarningsForIP(field.NewPath("status", "podIPs").Index(i).Child("ip").Upstream(), address.IP)...)
+	}
+	for i, address := range s.HostIPs {
+		out = append(out, validation.GetWarningsForIP(field.NewPath("status", "hostIPs").Index(i).Child("ip").Upstream(), address.IP)...)
+	}
+	return out
+}
+
 // addressWarnings warns about addresses in a non-canonical form.
 func addressWarnings(s *corev1.PodSpec, at string) []string {
 	var out []string

@@ -30,6 +30,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 		ValidateName:        check.NameIsSubdomain,
 		PrepareForCreate:    func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
 		Validate:            validate,
+		Warnings:            func(_ context.Context, q *corev1.ResourceQuota) []string { return warnings(q.Spec.Hard) },
 		Update: registry.UpdateStrategy[*corev1.ResourceQuota]{
 			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Status = old.Status },
 			Validate: validateUpdate,
@@ -50,6 +51,24 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 			return []any{q.Name, requests, limits, cell.Age(clock.Now(), q.CreationTimestamp)}
 		},
 	}
+}
+
+// warnings warns about bounds that can't both be reached: the requests of pods are at most
+// their limits.
+func warnings(hard corev1.ResourceList) []string {
+	var out []string
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage} {
+		asked, limit := "requests."+name, "limits."+name
+		if _, ok := hard[asked]; !ok && (name == corev1.ResourceCPU || name == corev1.ResourceMemory) {
+			asked = name // the older name of the same
+		}
+		requests, ok := hard[asked]
+		limits, both := hard[limit]
+		if ok && both && requests.Cmp(limits) > 0 {
+			out = append(out, fmt.Sprintf("ResourceQuota %s (%s) should be less than %s (%s)", asked, requests.String(), limit, limits.String()))
+		}
+	}
+	return out
 }
 
 // usage lists usage and bounds, with limits separate from the rest.

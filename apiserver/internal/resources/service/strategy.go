@@ -36,8 +36,9 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 		Status: &registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 			Validate: func(_ context.Context, s, old *corev1.Service) field.ErrorList {
-				return validateLoadBalancerStatus(s, old, field.NewPath("status", "loadBalancer", "ingress"))
+				return validateLoadBalancerStatus(s, old, balancerPath)
 			},
+			Warnings: func(_ context.Context, s, _ *corev1.Service) []string { return statusWarnings(s) },
 		},
 		AllowCreateOnUpdate:      true,
 		AllowUnconditionalUpdate: true,

@@ -8,6 +8,8 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
+var balancerPath = field.NewPath("status", "loadBalancer", "ingress")
+
 // warnings warns about what is deprecated, ignored, or in a non-canonical form,
 // in upstream's order.
 func warnings(s *corev1.Service) []string {
@@ -59,6 +61,17 @@ func headlessWarnings(spec *corev1.ServiceSpec) (out []string) {
 	}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0}, {"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
 		if of.set {
 			out = append(out, "spec."+of.name+" is ignored for headless services")
+		}
+	}
+	return out
+}
+
+// statusWarnings warns about load balancers' addresses in a non-canonical form.
+func statusWarnings(s *corev1.Service) []string {
+	var out []string
+	for i, place := range s.Status.LoadBalancer.Ingress {
+		if place.IP != "" {
+			out = append(out, validation.GetWarningsForIP(balancerPath.Index(i).Upstream(), place.IP)...)
 		}
 	}
 	return out

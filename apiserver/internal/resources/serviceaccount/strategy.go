@@ -17,13 +17,21 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] {
 	return registry.Strategy[*core.ServiceAccount]{
 		Resource: core.ServiceAccounts, Singular: "serviceaccount", ShortNames: []string{"sa"},
-		ReturnDeletedObject:      true,
-		StoragePrefix:            "serviceaccounts",
-		New:                      func() *core.ServiceAccount { return new(core.ServiceAccount) },
-		ValidateName:             check.NameIsSubdomain,
-		Warnings:                 func(_ context.Context, sa *core.ServiceAccount) []string { return warnings(sa) },
-		PrepareForCreate:         func(_ context.Context, sa *core.ServiceAccount) { onlyNames(sa) },
-		Update:                   registry.UpdateStrategy[*core.ServiceAccount]{Prepare: func(_ context.Context, sa, _ *core.ServiceAccount) { onlyNames(sa) }},
+		ReturnDeletedObject: true,
+		StoragePrefix:       "serviceaccounts",
+		New:                 func() *core.ServiceAccount { return new(core.ServiceAccount) },
+		ValidateName:        check.NameIsSubdomain,
+		Warnings:            func(_ context.Context, sa *core.ServiceAccount) []string { return warnings(sa) },
+		PrepareForCreate:    func(_ context.Context, sa *core.ServiceAccount) { onlyNames(sa) },
+		Update: registry.UpdateStrategy[*core.ServiceAccount]{
+			Prepare: func(_ context.Context, sa, _ *core.ServiceAccount) { onlyNames(sa) },
+			Warnings: func(_ context.Context, sa, old *core.ServiceAccount) []string {
+				if _, had := old.Annotations[mountableAnnotation]; had {
+					return nil
+				}
+				return warnings(sa)
+			},
+		},
 		AllowUnconditionalUpdate: true,
 		Columns:                  []metav1.TableColumnDefinition{cell.Name(), cell.AgeColumn()},
 		Row: func(sa *core.ServiceAccount) []any {
