@@ -73,7 +73,7 @@ func (v *convertedStore) Update(ctx context.Context, target registry.Target, cha
 // Delete implements registry.Resource.
 func (v *convertedStore) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	e, gone, err := v.Store.Delete(ctx, namespace, name, admit, o)
-	if err != nil {
+	if err != nil || e.JSON == nil { // what can't be read is not shown
 		return e, gone, err
 	}
 	e, err = v.convertOne(ctx, e)

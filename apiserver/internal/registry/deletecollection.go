@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,11 @@ func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admissio
 	}
 	for _, item := range found.Items {
 		obj, err := r.Decode(item)
-		if err != nil {
+		var status apierrors.APIStatus
+		switch {
+		case errors.As(err, &status): // it could not be converted
+			return List{}, err
+		case err != nil:
 			return List{}, apierrors.NewInternalError(err)
 		}
 		// Deleting one object sets its grace period in the options, so each gets a copy.

@@ -20,7 +20,7 @@ func TestCustomResources(t *testing.T) {
 	c := start(t)
 	for name, test := range map[string]func(c *custom){
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
-		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "stuck": (*custom).stuck, "replaced": (*custom).replaced, "change": (*custom).change, "conversion": (*custom).conversion,
+		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "stuck": (*custom).stuck, "unconverted": (*custom).unconverted, "replaced": (*custom).replaced, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "applied again": (*custom).appliedAgain, "scale": (*custom).scale,
 		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected, "preserved": (*custom).preserved, "resets": (*custom).resets, "patched": (*custom).patched, "owned": (*custom).owned, "newer": (*custom).newer, "empty": (*custom).empty, "malformed": (*custom).malformed, "unreadable": (*custom).unreadable,
 		"defaults": (*custom).defaults, "default status": (*custom).statusDefault, "bundle": (*custom).bundle, "stored": (*custom).stored, "loosened": (*custom).loosened, "statuses": (*custom).statuses, "beta": (*custom).beta, "embedded": (*custom).embedded, "other kind": (*custom).otherKind, "described": (*custom).described,

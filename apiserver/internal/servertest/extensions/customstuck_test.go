@@ -67,3 +67,32 @@ func (c *custom) replaced() {
 	}
 	c.want(200, "GET", objects+"/b", nil)
 }
+
+// unconverted: an object that can't be converted to the version in which it is to be stored can still be
+// deleted by who takes the risk, and the answer says that it is gone.
+func (c *custom) unconverted() {
+	const group, old, stored = "unconverted.test", "/apis/unconverted.test/v1/namespaces/default/widgets", "/apis/unconverted.test/v2beta1/namespaces/default/widgets"
+	var fails atomic.Bool
+	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
+		for _, o := range all {
+			if fails.Load() {
+				o.SetKind("Other")
+			}
+		}
+	})))
+	c.want(201, "POST", old, widget(group+"/v1", "a", `{}`))
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+		"Content-Type", "application/json-patch+json")
+	fails.Store(true)
+	c.Until("the new version is the stored one", func(context.Context) bool {
+		code, _, _ := c.call("GET", stored+"/a", nil)
+		return code == 500
+	})
+	if got := c.want(500, "DELETE", stored, nil)["message"]; strings.Count(fmt.Sprint(got), "Internal error occurred") != 1 {
+		c.T.Errorf("all are deleted: %v", got)
+	}
+	if got := c.want(200, "DELETE", stored+"/a?ignoreStoreReadErrorWithClusterBreakingPotential=true", nil); got["status"] != "Success" {
+		c.T.Errorf("one is deleted: %v", got)
+	}
+	c.want(404, "DELETE", stored+"/a", nil)
+}
