@@ -15,11 +15,12 @@ import (
 // lookEvery is how often a file is checked for a change.
 const lookEvery = 10 * time.Second
 
-// Follower applies changes of a file. An invalid change is logged once, and the
-// earlier content stays in force.
+// Follower applies changes of a file, or of a directory's files. An invalid change is
+// logged once, and the earlier content stays in force.
 type Follower struct {
 	Path    string
-	Content []byte // the content in force
+	Read    func() ([]byte, error) // of a directory; nil for a file
+	Content []byte                 // the content in force
 	Apply   func(content []byte) error
 	Clock   clock.WithTicker
 	Logger  *zap.Logger
@@ -83,9 +84,16 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
+func (f *Follower) read() ([]byte, error) {
+	if f.Read != nil {
+		return f.Read()
+	}
+	return Read(f.Path)
+}
+
 // look applies a change. failed is the last error; it returns the present one.
 func (f *Follower) look(failed string) string {
-	content, err := Read(f.Path)
+	content, err := f.read()
 	if err == nil && bytes.Equal(content, f.Content) {
 		return ""
 	}

@@ -59,6 +59,7 @@ func (s *Server) assemble(certificate string) error {
 	if s.admission, err = s.newAdmissionControl(rules); err != nil {
 		return err
 	}
+	s.files = append(s.files, s.admission.Files...)
 	s.fairness = s.newShare()
 	if s.housekeeper, err = s.newHousekeeper(certificate); err != nil {
 		return err

@@ -124,6 +124,16 @@ func validateFiles(files configuration.Files) error {
 	return nil
 }
 
+// Enabled reports whether the plugin of that name runs.
+func (s Settings) Enabled(name string) bool {
+	p, ok := find(name)
+	return ok && s.enables(p)
+}
+
+func (s Settings) enables(p pluginEntry) bool {
+	return p.enabledByDefault && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
+}
+
 // Chain builds the chain of all enabled plugins.
 func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	if err := validate(s.Enable, s.Disable); err != nil {
@@ -135,8 +145,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	d := &dependencies{Objects: o, Settings: s, namespaces: lookup.New[*core.Namespace](o.Namespaces), nodes: lookup.New[*core.Node](o.Nodes)}
 	var on []admission.Plugin
 	for _, p := range allPlugins {
-		wanted := p.enabledByDefault && !slices.Contains(s.Disable, p.name) || slices.Contains(s.Enable, p.name)
-		if !wanted {
+		if !s.enables(p) {
 			continue
 		}
 		plugin, err := p.make(d)

@@ -8,5 +8,6 @@
 // objects are read from the cache of their resource.
 //
 // The chain calls the plugins. They ignore requests for policies and bindings
-// themselves, so that a policy can't protect itself from removal.
+// themselves, so that a policy can't protect itself from removal; only the policies that
+// are configured by files apply to them.
 package policy

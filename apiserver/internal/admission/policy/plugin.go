@@ -30,16 +30,16 @@ func newPlugin(f *Follower, o Options) plugin {
 // Handles implements admission.Plugin.
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
-// policies are the existing ones; none for a request that is about policies.
+// policies are the existing ones. To a request that is about policies, those apply that no
+// request can change.
 func (p *plugin) policies(ctx context.Context, a *admission.Attributes) ([]boundPolicy, error) {
+	if match.ExemptOfPolicies(a) {
+		return load(&p.follower.static), nil
+	}
 	if err := match.Ready(ctx, p.follower.Synced()); err != nil {
 		return nil, err
 	}
-	policies := p.follower.current()
-	if len(policies) == 0 || match.ExemptOfPolicies(a) {
-		return nil, nil
-	}
-	return policies, nil
+	return p.follower.current(), nil
 }
 
 // evaluation is a policy to evaluate for a request, with one binding and one

@@ -9,5 +9,6 @@
 // object is decoded, defaulted and validated as if a client had sent it.
 //
 // The chain calls the plugins. They ignore requests for webhooks and policies
-// themselves, so that a webhook can't protect itself from removal.
+// themselves, so that a webhook can't protect itself from removal; only the webhooks that
+// are configured by files see them.
 package webhook

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -17,7 +18,11 @@ import (
 // Follower keeps the webhooks of one kind of configuration.
 type Follower struct {
 	informer *informer.Informer[[]*hook]
-	hooks    atomic.Pointer[[]*hook]
+	of       func(core.Object) []*hook
+
+	mu     sync.Mutex // guards building the lists
+	static atomic.Pointer[[]*hook]
+	hooks  atomic.Pointer[[]*hook]
 }
 
 // FollowValidating follows ValidatingWebhookConfigurations.
@@ -32,9 +37,33 @@ func FollowMutating(source informer.Source, services webhookclient.Services, clo
 
 func newFollower(source informer.Source, services webhookclient.Services, hooks func(core.Object, webhookclient.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
 	of := func(obj core.Object) []*hook { return hooks(obj, services) }
-	f := &Follower{informer: informer.New(source, of, informer.Options[[]*hook]{}, clock, logger)}
-	f.informer.OnChange(f.rebuild)
+	f := &Follower{informer: informer.New(source, of, informer.Options[[]*hook]{}, clock, logger), of: of}
+	f.informer.OnChange(func(_ informer.Key, old, _ *[]*hook) {
+		f.rebuild()
+		if old != nil {
+			closeAll(*old)
+		}
+	})
 	return f
+}
+
+// SetStatic replaces the webhooks that are configured by files. They come before all others.
+func (f *Follower) SetStatic(configurations []core.Object) {
+	var all []*hook
+	for _, configuration := range configurations {
+		all = append(all, f.of(configuration)...)
+	}
+	old := f.static.Swap(&all)
+	f.rebuild()
+	if old != nil {
+		closeAll(*old)
+	}
+}
+
+func closeAll(hooks []*hook) {
+	for _, h := range hooks {
+		h.client.Close()
+	}
 }
 
 // Run follows until ctx ends.
@@ -45,25 +74,22 @@ func (f *Follower) Synced() <-chan struct{} { return f.informer.Synced() }
 
 // rebuild builds the list that requests look at, ordered by configurations'
 // names, and within each as it is written.
-func (f *Follower) rebuild(_ informer.Key, old, _ *[]*hook) {
+func (f *Follower) rebuild() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	configurations := f.informer.List()
 	configurations = slices.DeleteFunc(configurations, func(hooks []*hook) bool { return len(hooks) == 0 })
 	slices.SortFunc(configurations, func(a, b []*hook) int { return cmp.Compare(a[0].configuration, b[0].configuration) })
-	all := slices.Concat(configurations...)
+	all := slices.Concat(append([][]*hook{load(&f.static)}, configurations...)...)
 	f.hooks.Store(&all)
-	if old == nil {
-		return
-	}
-	for _, h := range *old {
-		h.client.Close()
-	}
 }
 
 // current are the webhooks as they are now.
-func (f *Follower) current() []*hook {
-	hooks := f.hooks.Load()
-	if hooks == nil {
-		return nil
+func (f *Follower) current() []*hook { return load(&f.hooks) }
+
+func load(hooks *atomic.Pointer[[]*hook]) []*hook {
+	if all := hooks.Load(); all != nil {
+		return *all
 	}
-	return *hooks
+	return nil
 }

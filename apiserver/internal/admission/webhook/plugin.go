@@ -27,16 +27,16 @@ type plugin struct {
 // Handles implements admission.Plugin.
 func (p *plugin) Handles(admission.Operation) bool { return true }
 
-// hooks are the registered ones; none for a request that is about webhooks.
+// hooks are the registered ones. A request that is about webhooks is seen by those that
+// no request can change.
 func (p *plugin) hooks(ctx context.Context, a *admission.Attributes) ([]*hook, error) {
+	if match.Exempt(a) {
+		return load(&p.follower.static), nil
+	}
 	if err := match.Ready(ctx, p.follower.Synced()); err != nil {
 		return nil, err
 	}
-	hooks := p.follower.current()
-	if len(hooks) == 0 || match.Exempt(a) {
-		return nil, nil
-	}
-	return hooks, nil
+	return p.follower.current(), nil
 }
 
 // invocation is a webhook, the index-th of all, with the request for which it

@@ -12,14 +12,14 @@ import (
 	"kctl/apiserver/internal/field"
 )
 
-// staticSuffix ends the names of what a kube-apiserver reads from files (KEP-5793),
+// StaticSuffix ends the names of what a kube-apiserver reads from files (KEP-5793),
 // which could not be told apart from objects of the API with such names.
-const staticSuffix = ".static.k8s.io"
+const StaticSuffix = ".static.k8s.io"
 
-const reservedName = `names ending with "` + staticSuffix + `" are reserved for static manifest-based configurations and cannot be managed via the API`
+const reservedName = `names ending with "` + StaticSuffix + `" are reserved for static manifest-based configurations and cannot be managed via the API`
 
 func validateNotReserved(name string) field.ErrorList {
-	if !strings.HasSuffix(name, staticSuffix) {
+	if !strings.HasSuffix(name, StaticSuffix) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name, reservedName)}
@@ -27,7 +27,7 @@ func validateNotReserved(name string) field.ErrorList {
 
 // warnOfReserved is for objects that have such a name already.
 func warnOfReserved(name string) []string {
-	if !strings.HasSuffix(name, staticSuffix) {
+	if !strings.HasSuffix(name, StaticSuffix) {
 		return nil
 	}
 	return []string{"metadata.name: " + reservedName}

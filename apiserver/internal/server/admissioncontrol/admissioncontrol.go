@@ -23,6 +23,7 @@ import (
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/quota"
@@ -60,6 +61,8 @@ type Control struct {
 	Chain *admission.Chain
 	// QuotaUsage is the usage of each quota.
 	QuotaUsage *quota.Usage
+	// Files are followed for as long as the server runs: directories of webhooks and policies.
+	Files []*configfile.Follower
 
 	followers []follower // what plugins go by
 }
@@ -82,6 +85,11 @@ func New(o Options) (*Control, error) {
 	limits := lookup.NewScoped[*corev1.LimitRange](o.Resources.LimitRanges, o.Clock, o.Logger)
 	quotas := lookup.NewScoped[*corev1.ResourceQuota](o.Resources.ResourceQuotas, o.Clock, o.Logger)
 	users := newUserRules(o)
+	settings := plugins.Settings{
+		Enable: o.Flags.EnableAdmissionPlugins, Disable: o.Flags.DisableAdmissionPlugins,
+		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock,
+		Tolerations: defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
+	}
 	c := &Control{
 		QuotaUsage: quota.NewUsage(quota.Options{Quotas: quotas, Store: o.Resources.ResourceQuotas, Stores: o.Stores, Clock: o.Clock}),
 		followers:  append(users.followers, classes, limits, quotas),
@@ -95,12 +103,11 @@ func New(o Options) (*Control, error) {
 		Authorizer: o.Authorizer, Resource: o.resourceOf,
 		MutatingWebhooks: users.mutatingWebhooks, ValidatingWebhooks: users.validatingWebhooks,
 		MutatingPolicies: users.mutatingPolicies, ValidatingPolicies: users.validatingPolicies,
-	}, plugins.Settings{
-		Enable: o.Flags.EnableAdmissionPlugins, Disable: o.Flags.DisableAdmissionPlugins,
-		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock,
-		Tolerations: defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
-	})
+	}, settings)
 	if err != nil {
+		return nil, err
+	}
+	if c.Files, err = users.followManifests(o, settings); err != nil {
 		return nil, err
 	}
 	c.Chain = chain.With(o.always()...).Measured(admission.NewMeter(o.Metrics, o.Clock))
