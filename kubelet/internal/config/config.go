@@ -297,6 +297,11 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 			add("--cluster-dns: %q is not an IP address", ip)
 		}
 	}
+	for i := range c.RegisterWithTaints {
+		if err := checkTaint(&c.RegisterWithTaints[i]); err != nil {
+			add("--register-with-taints: %w", err)
+		}
+	}
 	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {
 		add("--node-network=%q: unknown; there are %q", c.NodeNetwork, nodenetwork.Modes)
 	}
@@ -329,6 +334,12 @@ func (c *Config) validatePods(add func(format string, args ...any)) {
 	c.validateEnforcement(add)
 	if _, err := c.Reserved(); err != nil {
 		add("%w", err)
+	}
+	if p := c.MaxContainerRestartPeriod; p < time.Second || p > 300*time.Second {
+		add("crashLoopBackOff.maxContainerRestartPeriod=%s: it must be between 1s and 300s", p)
+	}
+	if c.MaxParallelImagePulls < 0 {
+		add("maxParallelImagePulls=%d: it must be positive", c.MaxParallelImagePulls)
 	}
 	if p := c.CPUCFSQuotaPeriod; p != 0 && (p < time.Millisecond || p > time.Second) {
 		add("--cpu-cfs-quota-period=%s: it must be between 1ms and 1s", p)

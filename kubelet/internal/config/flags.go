@@ -114,23 +114,30 @@ func (f *taintsFlag) Set(text string) error {
 		return nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		rest, effect, ok := strings.Cut(part, ":")
-		switch corev1.TaintEffect(effect) {
-		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-		default:
-			ok = false
-		}
-		if !ok {
-			return fmt.Errorf("taint %q is not key=value:effect with the effect NoSchedule, PreferNoSchedule or NoExecute", part)
-		}
+		rest, effect, _ := strings.Cut(part, ":")
 		key, value, _ := strings.Cut(rest, "=")
 		taint := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
+		if err := checkTaint(&taint); err != nil {
+			return fmt.Errorf("%q is not key=value:effect: %w", part, err)
+		}
 		if slices.ContainsFunc(*f, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
 			return fmt.Errorf("taint %q: there is another with the key %s and the effect %s", part, key, effect)
 		}
 		*f = append(*f, taint)
 	}
 	return nil
+}
+
+// checkTaint refuses a taint with which the API server would refuse the node.
+func checkTaint(taint *corev1.Taint) error {
+	if problems := append(validation.IsQualifiedName(taint.Key), validation.IsValidLabelValue(taint.Value)...); len(problems) > 0 {
+		return fmt.Errorf("taint %s=%s: %s", taint.Key, taint.Value, strings.Join(problems, "; "))
+	}
+	switch taint.Effect {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		return nil
+	}
+	return fmt.Errorf("taint %s: the effect %q is none of NoSchedule, PreferNoSchedule and NoExecute", taint.Key, taint.Effect)
 }
 
 type headerFlag http.Header
