@@ -94,18 +94,25 @@ func TestPodsForANodeThatHasJustChanged(t *testing.T) {
 	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
 	b.patchNode(`{"spec":{"taints":[{"key":"broken","effect":"NoExecute"}]}}`)
 	b.stop()
-	watching := make(chan struct{})
-	watch := sync.OnceFunc(func() { close(watching) })
+	reports := make(chan struct{})
+	report := sync.OnceFunc(func() { close(reports) })
+	// From neither its watch nor its reports the kubelet hears what the node has become.
 	b.api.around = func(r *http.Request, serve func()) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/nodes") && r.URL.Query().Get("watch") != "" {
-			watch()
-			<-r.Context().Done() // nothing comes
+			<-r.Context().Done()
 			return
 		}
 		serve()
 	}
+	b.api.refuses = func(r *http.Request, _ []byte) bool {
+		reporting := strings.HasSuffix(r.URL.Path, "/nodes/node-1/status")
+		if reporting {
+			report()
+		}
+		return reporting
+	}
 	b.startHollow(runtime)
-	<-watching
+	<-reports // it has read the node
 	runs := func(pod *core.Pod) {
 		t.Helper()
 		b.create(pod)
