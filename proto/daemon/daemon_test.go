@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -52,6 +53,26 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s with %v: %d %q, want %d %q", tc.target, tc.broken, code, body, tc.code, tc.body)
 		}
 	}
+}
+
+// Checks that wait for the same thing wait at the same time. Here each waits for the other;
+// one after the other, they would wait for ever.
+func TestChecksWaitSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth()
+		here, there := make(chan struct{}), make(chan struct{})
+		h.Add("here", func(context.Context) error { close(here); <-there; return nil })
+		h.Add("there", func(context.Context) error { close(there); <-here; return nil })
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz?verbose", nil))
+		if want := "[+]ping ok\n[+]here ok\n[+]there ok\nreadyz check passed\n"; w.Body.String() != want {
+			t.Errorf("%q, want %q", w.Body.String(), want)
+		}
+		here, there = make(chan struct{}), make(chan struct{})
+		if err := h.Check(t.Context(), Healthz); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestServe(t *testing.T) {

@@ -80,16 +80,26 @@ func (h *Health) Check(ctx context.Context, endpoint string, except ...string) e
 	h.mu.RLock()
 	checks := slices.Clone(h.checks[endpoint])
 	h.mu.RUnlock()
+	checks = slices.DeleteFunc(checks, func(c Check) bool { return slices.Contains(except, c.Name) })
 	var errs []error
-	for _, c := range checks {
-		if slices.Contains(except, c.Name) {
-			continue
-		}
-		if err := c.Func(ctx); err != nil && !errors.As(err, new(Remark)) {
-			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
+	for i, err := range runAll(ctx, checks) {
+		if err != nil && !errors.As(err, new(Remark)) {
+			errs = append(errs, fmt.Errorf("%s: %w", checks[i].Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// runAll makes all checks at once: several may wait for the same thing, which does not
+// answer, and whoever asks waits no longer than for a second or two.
+func runAll(ctx context.Context, checks []Check) []error {
+	errs := make([]error, len(checks))
+	var group sync.WaitGroup
+	for i, c := range checks {
+		group.Go(func() { errs[i] = c.Func(ctx) })
+	}
+	group.Wait()
+	return errs
 }
 
 // ServeHTTP answers /ENDPOINT and /ENDPOINT/CHECK.
@@ -123,12 +133,15 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Health) run(ctx context.Context, endpoint string, checks []Check, exclude []string) (report string, healthy bool) {
 	var b strings.Builder
 	healthy = true
+	isExcluded := func(c Check) bool { return slices.Contains(exclude, c.Name) }
+	errs := runAll(ctx, slices.DeleteFunc(slices.Clone(checks), isExcluded))
 	for _, c := range checks {
-		if slices.Contains(exclude, c.Name) {
+		if isExcluded(c) {
 			fmt.Fprintf(&b, "[+]%s excluded: ok\n", c.Name)
 			continue
 		}
-		err := c.Func(ctx)
+		err := errs[0]
+		errs = errs[1:]
 		remark := Remark("")
 		holds := err == nil || errors.As(err, &remark)
 		h.results.record(endpoint, c.Name, holds)
