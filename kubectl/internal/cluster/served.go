@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,9 +120,21 @@ func (l Layout) checkHealth(ctx context.Context, url, user string) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		return fmt.Errorf("%s: %s: %s", url, resp.Status, body)
+		return fmt.Errorf("%s: %s: %s", url, resp.Status, failures(string(body)))
 	}
 	return nil
+}
+
+// failures are the checks that don't hold, out of a report of all; anything else is
+// returned as it is.
+func failures(report string) string {
+	var failed []string
+	for line := range strings.Lines(report) {
+		if check, found := strings.CutPrefix(line, "[-]"); found {
+			failed = append(failed, strings.TrimSpace(check))
+		}
+	}
+	return cmp.Or(strings.Join(failed, "; "), strings.TrimSpace(report))
 }
 
 func (l Layout) client() (*rest.Client, error) {

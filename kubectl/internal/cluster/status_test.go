@@ -20,3 +20,15 @@ func TestWhyAProgramIsNotReady(t *testing.T) {
 		}
 	}
 }
+
+// Of a report with forty lines, those are shown that say what is wrong.
+func TestFailures(t *testing.T) {
+	for report, want := range map[string]string{
+		"[+]ping ok\n[-]etcd failed: no answer\n[+]log ok\n[-]storage failed: pods\nreadyz check failed\n": "etcd failed: no answer; storage failed: pods",
+		"no such page\n": "no such page",
+	} {
+		if got := failures(report); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
