@@ -14,8 +14,10 @@ set -eu
 backup=$1 data=$2
 shift 2
 export ETCDCTL_API=3
+next="give it to etcd's user before etcd is started"
 if [ "${1:-}" = --embedded ]; then
 	shift
+	next='the API server can be started (if it has a user of its own, give it to that first)'
 	set -- --name=kctl --initial-cluster=kctl=http://localhost:2380 --initial-advertise-peer-urls=http://localhost:2380 "$@"
 fi
 
@@ -42,4 +44,4 @@ if [ -d "$data" ]; then # perhaps a mount, which can't be replaced
 else
 	mv "$made" "$data"
 fi
-echo "restored into $data; give it to etcd's user before etcd is started"
+echo "restored into $data; $next"
