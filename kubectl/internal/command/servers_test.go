@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +127,30 @@ func (noPatience) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}
 func TestSilenceIsSaid(t *testing.T) {
 	said := &heard{word: "no answer yet from ", at: make(chan struct{})}
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		<-said.at
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
+	})
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var out bytes.Buffer
+	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
+	code := run(context.Background(), c, []string{"--cache-dir", t.TempDir(), "--server", host, "get", "pod", "x", "-o", "name"})
+	if code != 0 || out.String() != "pod/x\n" {
+		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
+	}
+}
+
+// A user who waits because a server can't do what it is asked for sees why, and not that it is
+// silent.
+func TestWhyARequestIsMadeAgainIsSaid(t *testing.T) {
+	said := &heard{word: ` has answered "etcd does not answer", and is asked again`, at: make(chan struct{})}
+	var refused atomic.Bool
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if !refused.Swap(true) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcd does not answer","reason":"ServiceUnavailable","code":503}`)
+			return
+		}
 		<-said.at
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
 	})

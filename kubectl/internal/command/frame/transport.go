@@ -2,6 +2,8 @@ package frame
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -9,7 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubectl/internal/shell"
 )
@@ -34,8 +39,9 @@ const maxShown = 1024
 
 type loggingTransport struct {
 	*CLI
-	next   http.RoundTripper
-	warned map[string]bool
+	next    http.RoundTripper
+	warned  map[string]bool
+	refusal atomic.Pointer[string] // the last answer after which a request is made again
 }
 
 func (v *loggingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -62,6 +68,7 @@ func (v *loggingTransport) RoundTrip(request *http.Request) (*http.Response, err
 		v.showAnswer(response)
 	}
 	v.showWarnings(response)
+	v.noteRefusal(response)
 	return response, nil
 }
 
@@ -76,8 +83,30 @@ func (v *loggingTransport) warnWhenSlow(request *http.Request) func() {
 		return func() {}
 	}
 	return v.Later(patience, func() {
+		if refusal := v.refusal.Load(); refusal != nil {
+			v.Warn("%s has answered %q, and is asked again: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, *refusal)
+			return
+		}
 		v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method, request.URL.Path)
 	})
+}
+
+// noteRefusal remembers why a request is made again, by whoever made this one.
+func (v *loggingTransport) noteRefusal(response *http.Response) {
+	if response.Header.Get("Retry-After") == "" {
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxShown))
+	response.Body = readCloser{io.MultiReader(bytes.NewReader(body), &failingReader{err}, response.Body), response.Body}
+	var status metav1.Status
+	_ = json.Unmarshal(body, &status) // what is not JSON has no message
+	v.refusal.Store(new(cmp.Or(status.Message, response.Status)))
+}
+
+// readCloser reads from one and closes another.
+type readCloser struct {
+	io.Reader
+	io.Closer
 }
 
 // isLongRunning tells whether an answer may go on without end.
