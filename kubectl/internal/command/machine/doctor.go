@@ -89,6 +89,15 @@ func localCluster(c *frame.CLI) string {
 	return ""
 }
 
+// clusterDir is the directory of the cluster that a verb is about: by --dir, or else of the
+// cluster of kctl up whose kubeconfig is used.
+func clusterDir(c *frame.CLI, cmd *cobra.Command, dir string) string {
+	if local := localCluster(c); local != "" && !cmd.Flags().Changed("dir") {
+		return local
+	}
+	return dir
+}
+
 func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.Duration) []doctor.Check {
 	const name = "kubeconfig"
 	target, err := c.Kubeconfig()

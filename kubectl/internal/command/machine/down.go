@@ -11,7 +11,7 @@ import (
 	"kctl/kubectl/internal/shell"
 )
 
-func newDown() *cobra.Command {
+func newDown(c *frame.CLI) *cobra.Command {
 	o := cluster.DownOptions{}
 	cmd := &cobra.Command{
 		Use:   "down",
@@ -24,6 +24,10 @@ network namespace, link, rule and cgroup that they made; then its directory.`,
   kctl down --keep-data`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Both are meant by somebody, and this can't be undone.
+			if used := clusterDir(c, cmd, o.Dir); used != o.Dir {
+				return fmt.Errorf("the kubeconfig is that of the cluster in %s: --dir says which one to take away, that or %s", used, o.Dir)
+			}
 			err := cluster.Down(cmd.Context(), o, progressTo(cmd))
 			if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
 				again := "kctl down --dir " + shell.Word(partial.Dir)

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/utils/clock"
+
+	"kctl/kubectl/internal/command/frame"
 )
 
 // What a down that is cut short recommends keeps what the down would have kept.
@@ -22,7 +26,7 @@ func TestDownThatIsCutShort(t *testing.T) {
 	cancel()
 	for flag, keeps := range map[string]bool{"--keep-data": true, "--keep-data=false": false} {
 		var said bytes.Buffer
-		cmd := newDown()
+		cmd := newDown(frame.New(frame.Streams{In: strings.NewReader(""), Out: &said, Err: &said}, clock.RealClock{}))
 		cmd.SetArgs([]string{"--dir", dir, flag})
 		cmd.SetOut(&said)
 		cmd.SetErr(&said)

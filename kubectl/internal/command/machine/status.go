@@ -25,9 +25,7 @@ those that "kctl up --without" left out.`,
   kctl status -o json`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if local := localCluster(c); local != "" && !cmd.Flags().Changed("dir") {
-				dir = local
-			}
+			dir := clusterDir(c, cmd, dir)
 			status, err := cluster.GetStatus(cmd.Context(), dir)
 			if err != nil {
 				return err

@@ -17,7 +17,7 @@ import (
 // defaultDir is where the cluster of this machine lives.
 const defaultDir = "/var/lib/kctl"
 
-func newUp() *cobra.Command {
+func newUp(c *frame.CLI) *cobra.Command {
 	o := cluster.UpOptions{}
 	flags := map[string]*string{}
 	cmd := &cobra.Command{
@@ -29,7 +29,8 @@ Everything is kept below --dir. What runs already is left alone; what does not i
 started as it was the last time, with its flags and --etcd-servers, unless they are
 given again ("--kubelet-flags=" takes them away), and of the others kctl says what
 that will change, a newer build of them included. Parts that were left out stay so,
-until --without is given again ("--without=" starts all).`,
+until --without is given again ("--without=" starts all). Without --dir, where the
+kubeconfig is kctl up's, the cluster is the one that it leads to.`,
 		Example: `  # A cluster in /var/lib/kctl
   kctl up
 
@@ -40,6 +41,7 @@ until --without is given again ("--without=" starts all).`,
   kctl up --without=scheduler`,
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Dir = clusterDir(c, cmd, o.Dir)
 			o.PortSet, o.EtcdServersSet = cmd.Flags().Changed("port"), cmd.Flags().Changed("etcd-servers")
 			o.WithoutSet = cmd.Flags().Changed("without")
 			o.Flags = map[string]string{}
