@@ -27,8 +27,8 @@ func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) f
 		if h := c.Lifecycle.PreStop; h != nil {
 			errs = append(errs, s.hook(h, path.Child("preStop"))...)
 		}
-		if c.Lifecycle.StopSignal != nil && s.spec.OS == nil {
-			errs = append(errs, field.Forbidden(path.Child("stopSignal"), "may not be set for containers with no OS specified"))
+		if signal := c.Lifecycle.StopSignal; signal != nil {
+			errs = append(errs, validateStopSignal(*signal, s.spec.OS, path.Child("stopSignal"))...)
 		}
 	}
 	errs = append(errs, validateProbe(c.LivenessProbe, at.Child("livenessProbe"))...)
