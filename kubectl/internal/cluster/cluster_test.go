@@ -312,22 +312,6 @@ func TestMissingToolsComeFirst(t *testing.T) {
 	}
 }
 
-func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
-	l := layout(t)
-	if err := os.WriteFile(filepath.Join(l.Dir, "precious"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.prepare(); err == nil {
-		t.Error("a directory with somebody's file in it is taken")
-	}
-	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err == nil {
-		t.Error("down on a directory that is no cluster's succeeds")
-	}
-	if _, err := os.Stat(filepath.Join(l.Dir, "precious")); err != nil {
-		t.Error(err)
-	}
-}
-
 // A mount that is not seen would be taken for the cluster's own files, and emptied.
 func TestMountsAreSeen(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -357,23 +341,6 @@ func TestMountsAreSeen(t *testing.T) {
 	if points, err := l.mounts(); err != nil || len(points) > 0 {
 		t.Errorf("still mounted: %q, %v", points, err)
 	}
-}
-
-func TestLock(t *testing.T) {
-	l := layout(t)
-	unlock, err := l.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.lock(); err == nil {
-		t.Error("two hold the lock")
-	}
-	unlock()
-	again, err := l.lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again()
 }
 
 func TestJumpTarget(t *testing.T) {

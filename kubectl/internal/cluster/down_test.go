@@ -151,3 +151,36 @@ func TestAKubeletsDirectoryIsKnownToTheEnd(t *testing.T) {
 		t.Errorf("the directory is there: %v", err)
 	}
 }
+
+func TestPrepareLeavesOthersDirectoriesAlone(t *testing.T) {
+	l := layout(t)
+	if err := os.WriteFile(filepath.Join(l.Dir, "precious"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.prepare(); err == nil {
+		t.Error("a directory with somebody's file in it is taken")
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err == nil {
+		t.Error("down on a directory that is no cluster's succeeds")
+	}
+	if _, err := os.Stat(filepath.Join(l.Dir, "precious")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	l := layout(t)
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.lock(); err == nil {
+		t.Error("two hold the lock")
+	}
+	unlock()
+	again, err := l.lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+}

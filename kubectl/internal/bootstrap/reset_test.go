@@ -1,0 +1,84 @@
+package bootstrap
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestResetKeepsWhatIsNoKubelets(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "precious"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reset(t.Context(), Node{Dir: dir, RootDir: dir}); err == nil || !strings.Contains(err.Error(), "is it the right --root-dir") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Of the directories that a join made nothing is left, unless somebody else has files there.
+func TestResetRemovesTheDirectories(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	for _, other := range []string{"", "pki/mine.crt", "mine.yaml"} {
+		dir := filepath.Join(t.TempDir(), "kctl")
+		n := Node{Dir: dir, RootDir: filepath.Join(dir, "none")}
+		for _, file := range []string{n.caFile(), n.configFile(), filepath.Join(dir, other)} {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if file != dir {
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := Reset(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, other)); (err == nil) != (other != "") {
+			t.Errorf("beside %q: %v", other, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "pki")); (err == nil) != strings.HasPrefix(other, "pki") {
+			t.Errorf("beside %q, pki: %v", other, err)
+		}
+	}
+	// A link is somebody's own, and leads to whatever that keeps there.
+	kept, link := t.TempDir(), filepath.Join(t.TempDir(), "kctl")
+	if err := os.WriteFile(filepath.Join(kept, "mine.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(kept, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reset(t.Context(), Node{Dir: link, RootDir: filepath.Join(link, "none")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(link); err != nil {
+		t.Error(err)
+	}
+}
+
+// A kubelet that was not let in has made directories and nothing else: these go, too.
+func TestResetOfANodeThatWasNotLetIn(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	dir := t.TempDir()
+	n := Node{Dir: filepath.Join(dir, "kctl"), RootDir: filepath.Join(dir, "kubelet")}
+	if err := errors.Join(os.Mkdir(n.Dir, 0o700), os.MkdirAll(filepath.Join(n.RootDir, "pods"), 0o700), os.WriteFile(n.bootstrapKubeconfig(), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Reset(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
