@@ -233,6 +233,9 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	if err != nil {
 		return cannotHandle(kind, err)
 	}
+	if err := checkJSONForm(into); err != nil {
+		return cannotHandle(kind, err)
+	}
 	into.GetObjectKind().SetGroupVersionKind(*actual)
 	return checkKind(into, kind)
 }
