@@ -253,11 +253,11 @@ func isReady(pod *core.Pod) bool {
 // expectedAndDesired returns how many pods are expected, and how many of them have to be healthy.
 func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) (expected, desired int32, err error) {
 	least, most := b.Spec.MinAvailable, b.Spec.MaxUnavailable
-	if most == nil && (least == nil || least.Type == intstr.Int) {
-		if least != nil {
-			desired = least.IntVal
-		}
-		return int32(len(pods)), desired, nil
+	switch {
+	case most == nil && least == nil:
+		return 0, 0, nil
+	case most == nil && least.Type == intstr.Int:
+		return int32(len(pods)), least.IntVal, nil
 	}
 	if expected, err = l.expectedScale(ctx, b.Namespace, pods); err != nil {
 		return 0, 0, err
@@ -277,14 +277,15 @@ func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDis
 }
 
 // expectedScale is how many pods the owners of pods want. Pods whose owner has no
-// number of replicas count as exactly wanted.
+// number of replicas count as exactly wanted, those without an owner not at all:
+// kube-controller-manager, which may run beside us, would write another number
+// into the same status, again and again.
 func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
 	sum := int32(0)
 	seen := map[types.UID]bool{}
 	for _, pod := range pods {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil {
-			sum++
 			continue
 		}
 		if seen[owner.UID] {
