@@ -31,6 +31,8 @@ func TestProtobufThatIsNoJSON(t *testing.T) {
 		"an object":               {revisions, revision("{}"), false},
 		"a late renewal":          {leases, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: late}}}, true},
 		"a renewal":               {leases, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: late.AddDate(-10_001, 0, 0)}}}, false},
+		"a renewal before Christ": {leases, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: late.AddDate(-20_010, 0, 0)}}}, true},
+		"a name that begins so":   {corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "20000-01-01"}}, false},
 		"a manager after its end": {corev1.SchemeGroupVersion.WithKind("ConfigMap"), &corev1.ConfigMap{ObjectMeta: managed}, true},
 	} {
 		test.object.GetObjectKind().SetGroupVersionKind(test.kind)
