@@ -120,8 +120,8 @@ type Config struct {
 	// SystemReservedCgroup and KubeReservedCgroup are the control groups of the machine's and
 	// of Kubernetes' daemons, which others have made.
 	SystemReservedCgroup, KubeReservedCgroup string
-	CPUCFSQuota            bool // limits of cpu are enforced
-	CPUCFSQuotaPeriod      time.Duration
+	CPUCFSQuota                              bool // limits of cpu are enforced
+	CPUCFSQuotaPeriod                        time.Duration
 	// LimitedSwap lets containers of burstable pods swap, with cgroup v2.
 	LimitedSwap bool
 	// SingleProcessOOMKill makes the kernel kill one process of a container that is out of

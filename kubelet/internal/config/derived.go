@@ -26,7 +26,7 @@ var Gates = map[string]bool{
 	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
 	"DynamicResourceAllocation": false,
-	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false,
+	"KubeletPodResourcesGet":    false, "KubeletPodResourcesDynamicResources": false,
 }
 
 // byField are the gates of features that are there for pods and requests with a field of theirs.
