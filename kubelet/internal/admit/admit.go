@@ -38,7 +38,6 @@ const (
 const (
 	reasonNodeName    = "NodeName"
 	reasonNodePorts   = "NodePorts"
-	reasonTaint       = "TaintToleration"
 	reasonOS          = "PodOSNotSupported"
 	reasonOSLabel     = "PodOSSelectorNodeLabelDoesNotMatch"
 	reasonGroups      = "SupplementalGroupsPolicyNotSupported"
