@@ -5,14 +5,11 @@ import (
 	"errors"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/clock"
 
@@ -216,6 +213,10 @@ func (l *disruptions) updateBudget(ctx context.Context, b *policyv1.PodDisruptio
 		}
 	}
 	expected, desired, err := l.expectedAndDesired(ctx, b, pods)
+	if err != nil {
+		setFailed(&b.Status, err, now)
+		return again
+	}
 	s := &b.Status
 	s.DisruptedPods = evicted
 	if len(evicted) == 0 {
@@ -225,20 +226,28 @@ func (l *disruptions) updateBudget(ctx context.Context, b *policyv1.PodDisruptio
 		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.InsufficientPodsReason,
 		ObservedGeneration: b.Generation, LastTransitionTime: metav1.NewTime(now),
 	}
-	s.DisruptionsAllowed = 0
-	switch {
-	case err != nil:
-		condition.Reason, condition.Message = policyv1.SyncFailedReason, err.Error()
-	default:
-		s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods = healthy, desired, expected
-		if healthy > desired && expected > 0 {
-			s.DisruptionsAllowed = healthy - desired
-			condition.Status, condition.Reason = metav1.ConditionTrue, policyv1.SufficientPodsReason
-		}
+	s.CurrentHealthy, s.DesiredHealthy, s.ExpectedPods, s.DisruptionsAllowed = healthy, desired, expected, 0
+	if healthy > desired && expected > 0 {
+		s.DisruptionsAllowed = healthy - desired
+		condition.Status, condition.Reason = metav1.ConditionTrue, policyv1.SufficientPodsReason
 	}
 	s.ObservedGeneration = b.Generation
 	meta.SetStatusCondition(&s.Conditions, condition)
 	return again
+}
+
+// setFailed allows no eviction while nobody can tell how many pods are expected. What
+// kube-controller-manager, which may run beside us, has said about that is left as it is: each would
+// replace the other's words.
+func setFailed(s *policyv1.PodDisruptionBudgetStatus, cause error, now time.Time) {
+	s.DisruptionsAllowed = 0
+	if known := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); known != nil && known.Reason == policyv1.SyncFailedReason {
+		return
+	}
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: cause.Error(),
+		ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
+	})
 }
 
 func isReady(pod *core.Pod) bool {
@@ -274,93 +283,4 @@ func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDis
 		return expected, max(0, expected-int32(scaled)), nil
 	}
 	return expected, int32(scaled), nil
-}
-
-// expectedScale is how many pods the owners of pods want. Pods whose owner has no
-// number of replicas count as exactly wanted, those without an owner not at all:
-// kube-controller-manager, which may run beside us, would write another number
-// into the same status, again and again.
-func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
-	sum := int32(0)
-	seen := map[types.UID]bool{}
-	for _, pod := range pods {
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil {
-			continue
-		}
-		if seen[owner.UID] {
-			continue
-		}
-		replicas, top, ok, err := l.replicas(ctx, namespace, owner)
-		switch {
-		case err != nil:
-			return 0, err
-		case !ok:
-			sum++
-		default:
-			if !seen[top] {
-				sum += replicas
-			}
-			seen[owner.UID], seen[top] = true, true
-		}
-	}
-	return sum, nil
-}
-
-// replicas is how many pods an owner, or its own owner, wants; top is the
-// object that has the number. ok is false if none has.
-func (l *disruptions) replicas(ctx context.Context, namespace string, owner *metav1.OwnerReference) (replicas int32, top types.UID, ok bool, err error) {
-	obj, err := l.getOwner(ctx, namespace, owner)
-	if err != nil || obj == nil {
-		return 0, "", false, err
-	}
-	var wanted *int32
-	switch o := obj.(type) {
-	case *corev1.ReplicationController:
-		wanted = o.Spec.Replicas
-	case *appsv1.StatefulSet:
-		wanted = o.Spec.Replicas
-	case *appsv1.Deployment:
-		wanted = o.Spec.Replicas
-	case *appsv1.ReplicaSet:
-		// Bounded, since a cycle of owners has no end.
-		if above := metav1.GetControllerOf(o); above != nil && above.Kind == "Deployment" {
-			if replicas, top, ok, err = l.replicas(ctx, namespace, above); ok || err != nil {
-				return replicas, top, ok, err
-			}
-		}
-		wanted = o.Spec.Replicas
-	}
-	if wanted == nil {
-		return 0, "", false, nil
-	}
-	return *wanted, obj.GetUID(), true, nil
-}
-
-// getOwner returns the referenced object; nil if it no longer exists or its kind is not
-// served.
-func (l *disruptions) getOwner(ctx context.Context, namespace string, owner *metav1.OwnerReference) (core.Object, error) {
-	group, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err != nil {
-		return nil, nil // nobody is called so
-	}
-	for _, store := range l.Resources {
-		r := store.Info().Resource
-		if r.Group != group.Group || r.Kind != owner.Kind || !r.Namespaced {
-			continue
-		}
-		encoded, err := store.Get(ctx, namespace, owner.Name, "0")
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		obj, err := store.Decode(encoded)
-		if err != nil || obj.GetUID() != owner.UID {
-			return nil, err
-		}
-		return obj, nil
-	}
-	return nil, nil
 }

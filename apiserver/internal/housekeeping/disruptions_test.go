@@ -1,6 +1,8 @@
 package housekeeping
 
 import (
+	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -68,5 +70,18 @@ func TestHowManyMayGo(t *testing.T) {
 		if c.again == 0 && s.DisruptedPods != nil || c.again > 0 && len(s.DisruptedPods) != 1 {
 			t.Errorf("%s: %v", name, s.DisruptedPods)
 		}
+	}
+}
+
+// Who else writes the status has other words for the same.
+func TestWordsOfOthersStay(t *testing.T) {
+	s := policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 3, CurrentHealthy: 4, ObservedGeneration: 2}
+	setFailed(&s, errors.New("first"), time.Now())
+	first := *s.DeepCopy()
+	if c := first.Conditions[0]; c.Message != "first" || c.Status != metav1.ConditionFalse || first.DisruptionsAllowed != 0 || first.CurrentHealthy != 4 || first.ObservedGeneration != 2 {
+		t.Errorf("%+v", first)
+	}
+	if setFailed(&s, errors.New("second"), time.Now().Add(time.Hour)); !reflect.DeepEqual(s, first) {
+		t.Errorf("%+v became %+v", first, s)
 	}
 }

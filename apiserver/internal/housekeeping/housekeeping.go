@@ -67,6 +67,9 @@ type Dependencies struct {
 type DynamicResources interface {
 	// Resources are the present ones.
 	Resources() []registry.Resource
+	// Lookup returns one with its subresources; ok is false if there is none of that name and
+	// version.
+	Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error)
 	// OnChange adds a function to be called when that may have changed, until
 	// forget is called.
 	OnChange(callback func()) (forget func())
