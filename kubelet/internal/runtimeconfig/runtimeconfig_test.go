@@ -132,7 +132,7 @@ func TestSecurity(t *testing.T) {
 	}
 }
 
-// A container may use the huge pages that it requests, and no others.
+// The counters of each processor are masked, whatever else is beside them.
 func TestMaskedPaths(t *testing.T) {
 	sys := t.TempDir()
 	for _, dir := range []string{"cpu0/thermal_throttle", "cpu12/thermal_throttle", "cpu1/topology", "cpufreq/thermal_throttle"} {
@@ -148,6 +148,7 @@ func TestMaskedPaths(t *testing.T) {
 	}
 }
 
+// A container may use the huge pages that it requests, and no others.
 func TestHugePages(t *testing.T) {
 	limits := corev1.ResourceList{"hugepages-2Mi": resource.MustParse("6Mi"), "memory": resource.MustParse("1Gi")}
 	for _, got := range (&Maker{}).linuxResources(nil, limits).HugepageLimits {
