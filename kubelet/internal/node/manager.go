@@ -105,8 +105,10 @@ type Manager struct {
 	deleted  bool
 	reported time.Time
 
-	startup  startup // used by runStatus only
-	podCIDRs string  // as reported to the runtime; used by runStatus only
+	// Used by runStatus only:
+	startup    startup
+	registered bool   // by this kubelet; the watch may show an earlier one's before
+	podCIDRs   string // as reported to the runtime
 }
 
 // New returns a Manager that does nothing before Run.
@@ -246,7 +248,7 @@ func (m *Manager) wait(ctx context.Context, d time.Duration) {
 // update brings the API's picture up to date, registering the node if need be.
 func (m *Manager) update(ctx context.Context) error {
 	m.mu.RLock()
-	node, unknown := m.node, m.node.UID == "" || m.deleted
+	node, unknown := m.node, !m.registered || m.deleted
 	m.mu.RUnlock()
 	s := m.observe(ctx)
 	if unknown {
@@ -254,6 +256,7 @@ func (m *Manager) update(ctx context.Context) error {
 		if node, err = m.register(ctx, s); err != nil {
 			return err
 		}
+		m.registered = true
 	}
 	m.updateRuntimePodCIDRs(ctx, node)
 	status := m.status(&node.Status, s)

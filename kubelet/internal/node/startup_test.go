@@ -7,8 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"kctl/proto/core"
 	"kctl/proto/rest"
 )
 
@@ -62,5 +64,26 @@ func TestStartupIsToldOnce(t *testing.T) {
 	look(New(config))
 	if len(legs) > 0 {
 		t.Errorf("told by a kubelet that came back: %v", legs)
+	}
+}
+
+// The watch, or who reads the node for a pod, may show it before this kubelet could register. It is
+// an earlier kubelet's, with that one's labels.
+func TestANodeThatIsSeenBeforeItIsRegistered(t *testing.T) {
+	before := core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "uid", ResourceVersion: "1", Labels: map[string]string{"zone": "b"}}}
+	api := &nodeAPI{node: before.DeepCopy()}
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: api})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(testConfig(t, client, clocktesting.NewFakeClock(time.Now())))
+	nodeSink{m}.Replace([]*core.Node{&before})
+	for range 2 {
+		if err := m.update(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if api.node.Labels["zone"] != "a" || api.node.Labels[corev1.LabelHostname] != "n" || api.patches != 2 {
+		t.Errorf("%d patches, and the node has the labels %v", api.patches, api.node.Labels)
 	}
 }
