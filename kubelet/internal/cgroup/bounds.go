@@ -62,8 +62,10 @@ func needed(controller string, bounds *cgroups.Resources) bool {
 	return false
 }
 
+// boundsOf touches no devices, for which a slice that has rules for some would be frozen meanwhile,
+// with cgroup v1: this kubelet may be in it.
 func boundsOf(amounts corev1.ResourceList, compressible bool) *cgroups.Resources {
-	bounds := &cgroups.Resources{SkipDevices: true}
+	bounds := &cgroups.Resources{SkipDevices: true, SkipFreezeOnSet: true}
 	if cpu, ok := amounts[corev1.ResourceCPU]; ok {
 		setShares(bounds, Shares(cpu.MilliValue()))
 	}

@@ -77,3 +77,10 @@ func TestDaemonsAreBound(t *testing.T) {
 	has("all", "memory/memory.limit_in_bytes", "67108864", "memory.max", "67108864")
 	has("all", "pids/pids.max", "77", "pids.max", "77")
 }
+
+// The kubelet may be among the daemons that it bounds, and would not come to thaw itself.
+func TestNobodyIsFrozenToBeBound(t *testing.T) {
+	if bounds := boundsOf(list("1", "1Gi"), false); !bounds.SkipDevices || !bounds.SkipFreezeOnSet {
+		t.Errorf("%+v", bounds)
+	}
+}
