@@ -51,6 +51,7 @@ func (c *Config) BoundDaemons() []BoundDaemons {
 func (c *Config) validateEnforcement(add func(format string, args ...any)) {
 	known := []string{enforcePods, enforceSystem, enforceSystem + compressible, enforceKube, enforceKube + compressible, enforceNone}
 	groups := map[string]string{enforceSystem: c.SystemReservedCgroup, enforceKube: c.KubeReservedCgroup}
+	reserved := map[string]corev1.ResourceList{enforceSystem: c.SystemReserved, enforceKube: c.KubeReserved}
 	seen := map[string]bool{}
 	for _, whom := range c.EnforceNodeAllocatable {
 		plain := strings.TrimSuffix(whom, compressible)
@@ -66,6 +67,8 @@ func (c *Config) validateEnforcement(add func(format string, args ...any)) {
 			add("--enforce-node-allocatable=%s: --%s-cgroup must say which control group its processes are in", whom, plain)
 		case daemons && !c.CgroupsPerQOS:
 			add("--enforce-node-allocatable=%s: it needs --cgroups-per-qos", whom)
+		case daemons && len(reserved[plain]) == 0:
+			add("--enforce-node-allocatable=%s: --%s must say what is reserved", whom, plain)
 		}
 		seen[plain] = true
 	}

@@ -35,6 +35,7 @@ func TestEnforcement(t *testing.T) {
 		"pods-compressible": "pods-compressible: there are",
 		"everything":        "everything: there are",
 		"kube-reserved --kube-reserved-cgroup=/r --cgroups-per-qos=false": "it needs --cgroups-per-qos",
+		"system-reserved --system-reserved-cgroup=/s":                     "--system-reserved must say what is reserved",
 		"pods --kube-reserved-cgroup=/r --reserved-cpus=0":                "--reserved-cpus can't be used with",
 	} {
 		if _, err := load(t, "", append(strings.Fields("--enforce-node-allocatable="+enforced), kubeconfig)...); err == nil || !strings.Contains(err.Error(), want) {
