@@ -301,6 +301,9 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 		if err := checkTaint(&c.RegisterWithTaints[i]); err != nil {
 			add("--register-with-taints: %w", err)
 		}
+		if hasTaint(c.RegisterWithTaints[:i], &c.RegisterWithTaints[i]) {
+			add("--register-with-taints: there are two with the key %s and the effect %s", c.RegisterWithTaints[i].Key, c.RegisterWithTaints[i].Effect)
+		}
 	}
 	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {
 		add("--node-network=%q: unknown; there are %q", c.NodeNetwork, nodenetwork.Modes)

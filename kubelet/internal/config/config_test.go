@@ -105,6 +105,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "crashLoopBackOff: {maxContainerRestartPeriod: 301s}", []string{kubeconfig}, "maxContainerRestartPeriod=5m1s: it must be between 1s and 300s"},
 		{header + "maxParallelImagePulls: -1\nserializeImagePulls: false", []string{kubeconfig}, "maxParallelImagePulls=-1: it must be positive"},
 		{header + "registerWithTaints: [{key: a, effect: Never}]", []string{kubeconfig}, `--register-with-taints: taint a: the effect "Never" is none of`},
+		{header + "registerWithTaints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]", []string{kubeconfig}, "two with the key a and the effect NoSchedule"},
 		{header + "registerWithTaints: [{key: a b, effect: NoSchedule}]", []string{kubeconfig}, "--register-with-taints: taint a b="},
 		{header + "tracing: {samplingRatePerMillion: -1}", []string{kubeconfig}, "tracing: samplingRatePerMillion"},
 		{header + "kubeReserved: {pods: \"3\"}", []string{kubeconfig}, "only cpu, memory, ephemeral-storage and pid"},

@@ -120,12 +120,17 @@ func (f *taintsFlag) Set(text string) error {
 		if err := checkTaint(&taint); err != nil {
 			return fmt.Errorf("%q is not key=value:effect: %w", part, err)
 		}
-		if slices.ContainsFunc(*f, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+		if hasTaint(*f, &taint) {
 			return fmt.Errorf("taint %q: there is another with the key %s and the effect %s", part, key, effect)
 		}
 		*f = append(*f, taint)
 	}
 	return nil
+}
+
+// hasTaint says that there is one with the same key and effect, of which a node may have one only.
+func hasTaint(taints []corev1.Taint, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(taint) })
 }
 
 // checkTaint refuses a taint with which the API server would refuse the node.
