@@ -75,6 +75,16 @@ func TestChecksWaitSideBySide(t *testing.T) {
 	})
 }
 
+func TestAPanicIsOfItsCheckAlone(t *testing.T) {
+	h := NewHealth()
+	h.Add("store", func(context.Context) error { panic("no store") })
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if want := "[+]ping ok\n[-]store failed: panic: no store\nreadyz check failed\n"; w.Code != 500 || w.Body.String() != want {
+		t.Errorf("%d %q, want %q", w.Code, w.Body.String(), want)
+	}
+}
+
 func TestServe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	address := make(chan net.Addr, 1)

@@ -91,12 +91,20 @@ func (h *Health) Check(ctx context.Context, endpoint string, except ...string) e
 }
 
 // runAll makes all checks at once: several may wait for the same thing, which does not
-// answer, and whoever asks waits no longer than for a second or two.
+// answer, and whoever asks waits no longer than for a second or two. A check that panics does
+// not hold; in a goroutine of its own it would end the program.
 func runAll(ctx context.Context, checks []Check) []error {
 	errs := make([]error, len(checks))
 	var group sync.WaitGroup
 	for i, c := range checks {
-		group.Go(func() { errs[i] = c.Func(ctx) })
+		group.Go(func() {
+			defer func() {
+				if cause := recover(); cause != nil {
+					errs[i] = fmt.Errorf("panic: %v", cause)
+				}
+			}()
+			errs[i] = c.Func(ctx)
+		})
 	}
 	group.Wait()
 	return errs
