@@ -80,6 +80,25 @@ func TestReadinessIsAskedAgainSoonAfterTheStart(t *testing.T) {
 	})
 }
 
+// A runtime that does not answer is not asked ever so often by each container that is not ready.
+func TestReadinessIsNotAskedSoonOfWhoIsAway(t *testing.T) {
+	run(t, func(w *world) {
+		w.answer("ready", no)
+		w.manager.AddPod(podWith(nil, probe("ready"), nil))
+		w.after(time.Second)
+		w.container("1", runtimestate.StateRunning)
+		w.after(50 * time.Millisecond)
+		w.expectAsked("ready 1 @1")
+		w.mu.Lock()
+		w.err = errors.New("the runtime is away")
+		w.mu.Unlock()
+		w.after(30 * time.Second)
+		if asked := w.forgetAsked(); len(asked) > 9*attempts {
+			t.Errorf("asked %d times in 30 seconds", len(asked))
+		}
+	})
+}
+
 // A program that does not listen yet has not failed.
 func TestLivenessWithoutDelayIsAskedAPeriodAfterTheStart(t *testing.T) {
 	run(t, func(w *world) {

@@ -55,6 +55,7 @@ type worker struct {
 	next      time.Time // when to ask
 	last      podactions.ProbeResult
 	resultRun int32 // how often in a row last was the answer
+	asked     int   // how often, for this container
 	answered  bool  // once it has succeeded, for this container
 	done      bool
 }
@@ -106,6 +107,7 @@ func (w *worker) step(ctx context.Context) time.Duration {
 		return wait
 	}
 	w.next = w.manager.config.Clock.Now().Add(w.period())
+	w.asked++
 	w.ask(ctx, status.ID)
 	now := w.manager.config.Clock.Now()
 	if retry := now.Add(w.retry()); retry.Before(w.next) {
@@ -119,7 +121,7 @@ func (w *worker) retry() time.Duration {
 	if w.kind != Readiness || w.answered || w.last != podactions.ProbeFailure {
 		return w.period()
 	}
-	return backoff.Policy{Initial: firstRetry, Max: w.period()}.Delay(int(w.resultRun))
+	return backoff.Policy{Initial: firstRetry, Max: w.period()}.Delay(w.asked)
 }
 
 // status is the newest container by the worker's name.
@@ -151,7 +153,7 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 		// the moment when this kubelet starts.
 		w.next = now.Add(rand.N(w.period()))
 	}
-	w.last, w.resultRun, w.answered, w.done = podactions.ProbeUnknown, 0, false, false
+	w.last, w.resultRun, w.asked, w.answered, w.done = podactions.ProbeUnknown, 0, 0, false, false
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
