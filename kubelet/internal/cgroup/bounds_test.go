@@ -23,7 +23,12 @@ func TestPodsThatUseTooMuchAreBoundLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.BoundPods(); err == nil && !cgroups.IsCgroup2UnifiedMode() { // which ends processes instead
+	swaps, _ := os.ReadFile("/proc/swaps") // a line for the head
+	err = m.BoundPods()
+	switch {
+	case cgroups.IsCgroup2UnifiedMode(), strings.Count(string(swaps), "\n") > 1:
+		t.Log("the kernel ends or swaps those who use too much here, and the bound need not wait")
+	case err == nil:
 		t.Error("pods that use twice as much have their bound")
 	}
 	if err := m.Destroy(pod.UID, QOSClass(pod)); err != nil {
