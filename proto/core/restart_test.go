@@ -43,6 +43,22 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// TestRestartAction: of several rules about an exit code the first counts, and rules about none are skipped.
+func TestRestartAction(t *testing.T) {
+	const one, all = corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers
+	rule := func(action corev1.ContainerRestartRuleAction, codes ...int32) corev1.ContainerRestartRule {
+		return corev1.ContainerRestartRule{
+			Action: action, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: codes},
+		}
+	}
+	c := &Container{RestartPolicyRules: []corev1.ContainerRestartRule{{Action: one}, rule(all, 3), rule(one, 3, 42)}}
+	for code, want := range map[int32]corev1.ContainerRestartRuleAction{3: all, 42: one, 1: ""} {
+		if got := RestartAction(c, code); got != want {
+			t.Errorf("after %d: %q, want %q", code, got, want)
+		}
+	}
+}
+
 // TestMayStartOver: any container may have the rule.
 func TestMayStartOver(t *testing.T) {
 	all := Container{RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}}
