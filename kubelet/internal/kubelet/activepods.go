@@ -16,6 +16,7 @@ type activePods struct {
 	granted map[types.UID]*core.Pod
 	at      time.Time // when all were looked at
 	changes int       // of what pods are granted, until then
+	reread  bool      // the node
 }
 
 // activeFor is how long those that end meanwhile may still count.
@@ -38,6 +39,17 @@ func (a *activePods) beside(pod *core.Pod) []*core.Pod {
 		}
 	}
 	return others
+}
+
+// rereadNode is the Kubelet's, once for all pods that have come together: the answer is newer than
+// they are. They are judged in one round of the sync loop, which would count as stuck if an API
+// server that does not answer were waited for again for each of very many.
+func (a *activePods) rereadNode() bool {
+	if a.reread {
+		return false
+	}
+	a.reread = true
+	return a.kubelet.rereadNode()
 }
 
 // update takes a pod in, or out if it is not active.

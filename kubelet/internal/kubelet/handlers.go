@@ -81,7 +81,7 @@ func (k *Kubelet) admit(pod *core.Pod, active *activePods) admit.Decision {
 		return admit.Pod(pod, others, k.node.Node(), podmanager.IsStatic(pod), admit.Features, volume.Check, k.health.CheckImageVolumes)
 	}
 	decision := check()
-	if (decision.Reason == admit.ReasonNodeAffinity || decision.Reason == admit.ReasonTaint) && k.rereadNode() {
+	if (decision.Reason == admit.ReasonNodeAffinity || decision.Reason == admit.ReasonTaint) && active.rereadNode() {
 		decision = check()
 	}
 	if decision.InsufficientResource != "" && podmanager.IsCritical(pod) {

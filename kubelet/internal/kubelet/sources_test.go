@@ -129,6 +129,35 @@ func TestPodsForANodeThatHasJustChanged(t *testing.T) {
 	runs(fast)
 }
 
+// Many pods that come together, as when a kubelet starts, cost one look at the node.
+func TestTheNodeIsReadOnceForManyPods(t *testing.T) {
+	b, runtime := newHollowBed(t, nil)
+	b.api.wait("the node", func() bool { return b.api.object("/api/v1/nodes/node-1", &core.Node{}) })
+	b.stop()
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	for _, name := range names {
+		pod := hollowPod(name, nil)
+		pod.Spec.NodeSelector = map[string]string{"no": "such"}
+		b.create(pod)
+	}
+	var reads atomic.Int32
+	b.api.around = func(r *http.Request, serve func()) {
+		if r.Method == http.MethodGet && r.URL.Path == "/api/v1/nodes/node-1" {
+			reads.Add(1)
+		}
+		serve()
+	}
+	b.startHollow(runtime)
+	for _, name := range names {
+		if reason := b.waitPhase(name, corev1.PodFailed).Status.Reason; reason != "NodeAffinity" {
+			t.Errorf("%s ended for %s", name, reason)
+		}
+	}
+	if n := reads.Load(); n > 2 { // once as the kubelet registers
+		t.Errorf("the node was read %d times", n)
+	}
+}
+
 func (b *bed) patchNode(patch string) {
 	b.t.Helper()
 	if err := b.client.Resource(core.Nodes, "").Patch(b.t.Context(), "node-1", types.MergePatchType, []byte(patch), nil); err != nil {
