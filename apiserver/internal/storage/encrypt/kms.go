@@ -230,7 +230,10 @@ func (k *kms) currentSeed(ctx context.Context) (*seed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.cachedSeed()
+	if s, err := k.cachedSeed(); s != nil || err != nil {
+		return s, err
+	}
+	return nil, errors.New("the service took longer to answer than its answer is valid")
 }
 
 // cachedSeed returns the seed to seal with, or why there is none; neither if it is

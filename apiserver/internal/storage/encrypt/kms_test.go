@@ -2,9 +2,14 @@ package encrypt
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 func TestKMS(t *testing.T) {
@@ -114,6 +119,22 @@ func TestKMSAnnotations(t *testing.T) {
 	s.set(func() { s.note = "note" })
 	if sealed, err := mustTransformer(t, providers(kmsOf(s, "mine"))).Seal(t.Context(), place, []byte("text")); err == nil || !strings.Contains(err.Error(), "annotation") {
 		t.Errorf("sealed as %q, %v", sealed, err)
+	}
+}
+
+// TestKMSThatTakesTooLong: an answer that comes when it is no longer valid is none.
+func TestKMSThatTakesTooLong(t *testing.T) {
+	s := startKMS(t)
+	now := testingclock.NewFakeClock(time.Unix(1000, 0))
+	s.set(func() { s.asks = func() { now.Step(seedLifetime) } })
+	ctx, end := context.WithCancel(t.Context())
+	k, err := newKMS(ctx, &kmsConfig{Name: "slow", Endpoint: s.endpoint, Timeout: &metav1.Duration{Duration: 2 * seedLifetime}}, now, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	if sealed, err := k.seal(t.Context(), []byte(place), nil); err == nil {
+		t.Errorf("sealed as %q", sealed)
 	}
 }
 
