@@ -213,3 +213,39 @@ func TestTTL(t *testing.T) {
 	}
 	t.Error("the watch ended")
 }
+
+// TestTimesThatNobodyReads: the first and the last hours of what RFC 3339 can say are outside of it in UTC,
+// in which times are stored. An object with such a time could not be read back.
+func TestTimesThatNobodyReads(t *testing.T) {
+	b := start(t)
+	for text, refused := range map[string]bool{
+		"9999-12-31T23:30:00-01:00": true, "0000-01-01T00:30:00+01:00": true,
+		"9999-12-31T23:30:00Z": false, "0000-01-01T00:30:00-01:00": false,
+	} {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		admit := registry.Admission{TrackFields: func(obj, _ core.Object, _ []byte) {
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}, Time: &metav1.Time{Time: at}}})
+		}}
+		s := service("new")
+		s.Annotations = map[string]string{"at": "10000-01-01T00:00:00Z"} // which is no time
+		stored := b.create(service("stored"))
+		_, createErr := b.Create(t.Context(), s.DeepCopy(), admit, create)
+		_, _, updateErr := b.Update(t.Context(), registry.Target{Namespace: "ns", Name: "stored"}, func(core.Object) (core.Object, error) {
+			stored.Annotations = s.Annotations
+			return stored, nil
+		}, admit, &metav1.UpdateOptions{})
+		for _, err := range []error{createErr, updateErr} {
+			if refused && !apierrors.IsBadRequest(err) || !refused && err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		for _, name := range []string{"new", "stored"} {
+			if name == "stored" || !refused {
+				b.delete(name, &metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			}
+		}
+	}
+}

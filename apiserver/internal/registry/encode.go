@@ -1,10 +1,13 @@
 package registry
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"kctl/apiserver/internal/scheme"
@@ -27,7 +30,23 @@ func (s *Store[T]) encode(obj T) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s/%s: %w", s.strategy.Resource.Kind, obj.GetNamespace(), obj.GetName(), err)
 	}
-	return value, nil
+	return value, s.checkTimes(value)
+}
+
+// farTimes is how times begin that are written and can't be read: with a time zone, those of
+// the last and the first hours that a client may send are in the years after and before, and
+// they are stored in UTC.
+var farTimes = [][]byte{[]byte(`"10000-`), []byte(`"-0001-`)}
+
+// checkTimes refuses an object that nobody could read back, nor therefore delete.
+func (s *Store[T]) checkTimes(value []byte) error {
+	if !slices.ContainsFunc(farTimes, func(begin []byte) bool { return bytes.Contains(value, begin) }) {
+		return nil
+	}
+	if _, err := s.decode(value); err != nil { // else it was another text
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
 }
 
 // decode returns a stored object with its defaults filled in: the version that
