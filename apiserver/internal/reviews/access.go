@@ -95,7 +95,11 @@ func attributesOf(spec *authorizationv1.SubjectAccessReviewSpec) (_ *authz.Attri
 	}
 	if resource.LabelSelector != nil {
 		var err error
-		if info.LabelSelector, err = labelSelectorText(resource.LabelSelector); err != nil {
+		info.LabelSelector, err = labelSelectorText(resource.LabelSelector)
+		switch {
+		case err != nil && info.LabelSelector != "":
+			ignored = append(ignored, errors.New("spec.resourceAttributes.labelSelector partially ignored due to parse error"))
+		case err != nil:
 			ignored = append(ignored, errors.New("spec.resourceAttributes.labelSelector ignored due to parse error"))
 		}
 	}
@@ -126,7 +130,8 @@ func selectorOf(a *authorizationv1.FieldSelectorAttributes) (fields.Selector, er
 	return fields.AndSelectors(terms...), nil
 }
 
-// labelSelectorText is a label selector as a request for a collection would have it.
+// labelSelectorText is a label selector as a request for a collection would have it. Of
+// requirements, those are left out that can't be read.
 func labelSelectorText(a *authorizationv1.LabelSelectorAttributes) (string, error) {
 	if a.RawSelector != "" {
 		if _, err := labels.Parse(a.RawSelector); err != nil {
@@ -134,11 +139,18 @@ func labelSelectorText(a *authorizationv1.LabelSelectorAttributes) (string, erro
 		}
 		return a.RawSelector, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.Requirements})
-	if err != nil {
-		return "", err
+	selector := labels.NewSelector()
+	var errs []error
+	for i := range a.Requirements {
+		one, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.Requirements[i : i+1]})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		requirements, _ := one.Requirements()
+		selector = selector.Add(requirements...)
 	}
-	return selector.String(), nil
+	return selector.String(), errors.Join(errs...)
 }
 
 // Rules lists what a user may do in a namespace.

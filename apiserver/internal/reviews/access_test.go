@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"errors"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -8,25 +9,38 @@ import (
 )
 
 // A review's label selector is asked about as that of a request would be. One that can't be
-// read is left out, and the answer says so.
+// read is left out, or what of it can't, and the answer says so.
 func TestLabelSelectors(t *testing.T) {
 	required := func(operator metav1.LabelSelectorOperator, values ...string) *authorizationv1.LabelSelectorAttributes {
 		return &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{Key: "app", Operator: operator, Values: values}}}
 	}
+	and := func(a, b *authorizationv1.LabelSelectorAttributes) *authorizationv1.LabelSelectorAttributes {
+		return &authorizationv1.LabelSelectorAttributes{Requirements: append(a.Requirements, b.Requirements...)}
+	}
+	const (
+		all  = "spec.resourceAttributes.labelSelector ignored due to parse error"
+		part = "spec.resourceAttributes.labelSelector partially ignored due to parse error"
+	)
 	for _, c := range []struct {
 		asked   *authorizationv1.LabelSelectorAttributes
 		want    string
-		ignored int
+		ignored string
 	}{
-		{nil, "", 0},
-		{&authorizationv1.LabelSelectorAttributes{RawSelector: "app=a,!b"}, "app=a,!b", 0},
-		{&authorizationv1.LabelSelectorAttributes{RawSelector: "=="}, "", 1},
-		{required(metav1.LabelSelectorOpNotIn, "a", "b"), "app notin (a,b)", 0},
-		{required("near", "a"), "", 1},
+		{nil, "", ""},
+		{&authorizationv1.LabelSelectorAttributes{RawSelector: "app=a,!b"}, "app=a,!b", ""},
+		{&authorizationv1.LabelSelectorAttributes{RawSelector: "=="}, "", all},
+		{required(metav1.LabelSelectorOpNotIn, "a", "b"), "app notin (a,b)", ""},
+		{required("near", "a"), "", all},
+		{and(required("near", "a"), required(metav1.LabelSelectorOpExists)), "app", part},
 	} {
 		spec := &authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{LabelSelector: c.asked}}
-		if at, ignored := attributesOf(spec); at.LabelSelector != c.want || len(ignored) != c.ignored {
-			t.Errorf("%v: %q, %v", c.asked, at.LabelSelector, ignored)
+		at, errs := attributesOf(spec)
+		ignored := ""
+		if err := errors.Join(errs...); err != nil {
+			ignored = err.Error()
+		}
+		if at.LabelSelector != c.want || ignored != c.ignored {
+			t.Errorf("%v: %q, %q", c.asked, at.LabelSelector, ignored)
 		}
 	}
 }
