@@ -4,11 +4,11 @@ import (
 	"context"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -37,6 +37,6 @@ func Complete(obj core.Object) (errs field.ErrorList, known bool) {
 func complete[T core.Object](s registry.Strategy[T], obj T) field.ErrorList {
 	var none T
 	s.Default(obj)
-	errs := check.Messages(field.NewPath("metadata", "name"), obj.GetName(), s.ValidateName(obj.GetName(), false))
+	errs := validation.ValidateObjectMetaAccessor(obj, false, s.ValidateName, field.NewPath("metadata").Upstream())
 	return append(errs, s.Update.Validate(context.Background(), obj, none)...)
 }
