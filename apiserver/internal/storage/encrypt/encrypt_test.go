@@ -200,6 +200,23 @@ func TestWhichResources(t *testing.T) {
 	}
 }
 
+// TestKeysOfOneName: AES-CBC can't tell that a key is the wrong one; one of 256 values seems to
+// be opened by it.
+func TestKeysOfOneName(t *testing.T) {
+	object := []byte(`{"kind":"Secret"}`)
+	before := mustTransformer(t, providers(keysOf("aescbc", "a", key16)))
+	after := mustTransformer(t, providers(keysOf("aescbc", "a", other, "a", key16)))
+	for i := range 4000 {
+		sealed, err := before.Seal(t.Context(), place, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain, stale, err := after.Open(t.Context(), place, sealed); err != nil || !stale || !bytes.Equal(plain, object) {
+			t.Fatalf("value %d: %q, stale %v, %v", i, plain, stale, err)
+		}
+	}
+}
+
 func TestConfigurationsThatAreRefused(t *testing.T) {
 	for resources, want := range map[string]string{
 		"":                         "resources: none",
