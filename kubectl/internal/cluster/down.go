@@ -82,16 +82,17 @@ func (l Layout) removeFiles(keepData bool) (string, error) {
 		}
 		return "store, certificates and kubeconfigs kept", err
 	}
-	remove = append(remove, "apiserver", "pki")
+	written := []string{settingsFile}
 	for _, user := range users {
-		remove = append(remove, user+".kubeconfig")
+		written = append(written, user+".kubeconfig")
 	}
 	entries, err := os.ReadDir(l.Dir)
 	for _, e := range entries {
-		if slices.ContainsFunc(append(remove, settingsFile), func(name string) bool { return isDraft(e.Name(), name) }) {
+		if slices.ContainsFunc(written, func(name string) bool { return isDraft(e.Name(), name) }) {
 			remove = append(remove, e.Name())
 		}
 	}
+	remove = slices.Concat(remove, []string{"apiserver", "pki"}, written[1:])
 	for _, name := range append(remove, settingsFile) { // which has to be there for another down
 		err = errors.Join(err, os.RemoveAll(l.path(name)))
 	}

@@ -111,6 +111,23 @@ func TestDraftsOfAKilledKctl(t *testing.T) {
 		t.Fatal(err)
 	}
 	draft(l, "admin.kubeconfig")
+	others := []string{".run.12345", ".cluster.json.swp"}
+	for _, file := range others {
+		if err := os.WriteFile(l.path(file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	for _, file := range others { // which are no drafts of kctl's
+		if err := os.Remove(l.path(file)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
 	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
 		t.Error(err)
 	}

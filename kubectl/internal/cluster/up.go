@@ -191,7 +191,10 @@ func onlyOurs(entries []os.DirEntry) bool {
 }
 
 // isDraft recognises what pki.WriteFile leaves beside a file if it is killed.
-func isDraft(name, of string) bool { return strings.HasPrefix(name, "."+of+".") }
+func isDraft(name, of string) bool {
+	random, found := strings.CutPrefix(name, "."+of+".")
+	return found && random != "" && strings.Trim(random, "0123456789") == ""
+}
 
 func (l Layout) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(l.path("run", "lock"), os.O_CREATE|os.O_RDWR, 0o600)
