@@ -36,7 +36,7 @@ func Reset(ctx context.Context, n Node) error {
 		if err := cluster.RemoveNode(ctx, n.Runtime, n.RootDir); err != nil {
 			return fmt.Errorf("take the pods away: %w", err)
 		}
-	} else if err := os.RemoveAll(n.RootDir); err != nil {
+	} else if err := cluster.RemoveKubeletDir(n.RootDir); err != nil {
 		return err
 	}
 	files := []string{n.bootstrapKubeconfig(), n.Kubeconfig(), n.configFile()}
@@ -63,7 +63,11 @@ func (n Node) hasCertificates() bool {
 // hasFiles says whether a directory holds more than other directories, which are all that a
 // kubelet makes before it is let in.
 func hasFiles(dir string) (has bool) {
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+	at, err := filepath.EvalSymlinks(dir) // no link is followed by what is next
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	_ = filepath.WalkDir(at, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() || errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -82,3 +82,24 @@ func TestResetOfANodeThatWasNotLetIn(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// A link to the kubelet's directory stays, as one to the configuration does, and of what it
+// leads to nothing is left; a second reset has nothing to do.
+func TestResetOfADirectoryBehindALink(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	dir, target := t.TempDir(), t.TempDir()
+	n := Node{Dir: filepath.Join(dir, "kctl"), RootDir: filepath.Join(dir, "kubelet")}
+	if err := errors.Join(os.Mkdir(filepath.Join(target, "pods"), 0o700), os.Symlink(target, n.RootDir)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := Reset(t.Context(), n); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(n.RootDir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}

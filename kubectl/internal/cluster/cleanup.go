@@ -153,8 +153,16 @@ func (l Layout) killLeftovers(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// mounts are the mount points below the directory, deepest first.
+// mounts are the mount points below the directory, deepest first. The kernel names them
+// without links, one of which may lead to the directory.
 func (l Layout) mounts() ([]string, error) {
+	dir, err := filepath.EvalSymlinks(l.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
@@ -168,7 +176,7 @@ func (l Layout) mounts() ([]string, error) {
 			continue
 		}
 		point := unescapeMount.Replace(fields[4])
-		if strings.HasPrefix(point, l.Dir+"/") {
+		if strings.HasPrefix(point, dir+"/") {
 			out = append(out, point)
 		}
 	}

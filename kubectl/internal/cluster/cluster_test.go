@@ -326,6 +326,13 @@ func TestMountsAreSeen(t *testing.T) {
 	if points, err := l.mounts(); err != nil || !slices.Equal(points, []string{target}) {
 		t.Errorf("mounted: %q, %v", points, err)
 	}
+	link := Layout{Dir: filepath.Join(t.TempDir(), "link")}
+	if err := os.Symlink(l.Dir, link.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if points, err := link.mounts(); err != nil || !slices.Equal(points, []string{target}) {
+		t.Errorf("mounted below where a link leads to: %q, %v", points, err)
+	}
 	over := l.Dir
 	l.Dir = filepath.Dir(over)
 	if err := unix.Mount(over, over, "", unix.MS_BIND, ""); err != nil {

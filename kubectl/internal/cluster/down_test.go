@@ -154,14 +154,14 @@ func TestAKubeletsDirectoryIsKnownToTheEnd(t *testing.T) {
 	if err := unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, immutable); err != nil {
 		t.Skipf("skipped: no file can be kept from being removed here: %v", err)
 	}
-	err = removeKubeletDir(dir)
+	err = RemoveKubeletDir(dir)
 	if err := unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, there := os.Stat(filepath.Join(dir, "pki", "kubelet.crt")); err == nil || there != nil {
 		t.Errorf("stuck: %v; the certificate: %v", err, there)
 	}
-	if err := removeKubeletDir(dir); err != nil {
+	if err := RemoveKubeletDir(dir); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

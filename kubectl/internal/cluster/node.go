@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"kctl/proto/core"
 )
@@ -55,13 +58,17 @@ func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
 	if err := errors.Join(l.unmount(), l.checkUnmounted()); err != nil {
 		return err
 	}
-	return removeKubeletDir(rootDir)
+	return RemoveKubeletDir(rootDir)
 }
 
-// removeKubeletDir removes the certificates last: by them, another reset knows what one that
-// was cut short has left of the directory.
-func removeKubeletDir(dir string) error {
+// RemoveKubeletDir removes the certificates last: by them, another reset knows what one that
+// was cut short has left of the directory. A link to it stays, as does a place where
+// something is mounted: they are somebody's own.
+func RemoveKubeletDir(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	for _, e := range entries {
 		if e.Name() != "pki" {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
@@ -70,7 +77,13 @@ func removeKubeletDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	if err := os.RemoveAll(filepath.Join(dir, "pki")); err != nil {
+		return err
+	}
+	if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("remove %s: %w", dir, err)
+	}
+	return nil
 }
 
 // podsSlice holds the pods where systemd manages control groups.
