@@ -163,6 +163,34 @@ func TestWhyARequestIsMadeAgainIsSaid(t *testing.T) {
 	}
 }
 
+// What another request was refused for is no reason for a silence.
+func TestARefusalIsOfOneRequest(t *testing.T) {
+	said := &heard{word: "pods/y: Ctrl-C", at: make(chan struct{})}
+	var refused atomic.Bool
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		switch {
+		case name == "x" && !refused.Swap(true):
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		case name == "y":
+			select {
+			case <-said.at:
+			case <-r.Context().Done():
+			}
+		}
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q}}`, name)
+	})
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var out bytes.Buffer
+	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
+	code := run(context.Background(), c, []string{"--cache-dir", t.TempDir(), "--request-timeout=20s", "--server", host, "get", "pod", "x", "y", "-o", "name"})
+	if code != 0 || out.String() != "pod/x\npod/y\n" {
+		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
+	}
+}
+
 // Ctrl-C ends a run at every stage with 130, and says what is left behind.
 func TestInterruptedRun(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"default","uid":"u","resourceVersion":"1"},"spec":{%s"containers":[{"name":"x","image":"i"}]},"status":{%s}}`

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,9 +39,9 @@ const maxShown = 1024
 
 type loggingTransport struct {
 	*CLI
-	next    http.RoundTripper
-	warned  map[string]bool
-	refusal atomic.Pointer[string] // the last answer after which a request is made again
+	next     http.RoundTripper
+	warned   map[string]bool
+	refusals sync.Map // of requests that are made again, by attempt: what was answered last
 }
 
 func (v *loggingTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -68,9 +68,12 @@ func (v *loggingTransport) RoundTrip(request *http.Request) (*http.Response, err
 		v.showAnswer(response)
 	}
 	v.showWarnings(response)
-	v.noteRefusal(response)
+	v.noteRefusal(request, response)
 	return response, nil
 }
+
+// attempt is what a request and those that repeat it have in common.
+func attempt(request *http.Request) string { return request.Method + " " + request.URL.String() }
 
 // patience is how long a server may be silent before the user is told.
 const patience = 10 * time.Second
@@ -83,8 +86,8 @@ func (v *loggingTransport) warnWhenSlow(request *http.Request) func() {
 		return func() {}
 	}
 	return v.Later(patience, func() {
-		if refusal := v.refusal.Load(); refusal != nil {
-			v.Warn("%s has answered %q, and is asked again: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, *refusal)
+		if refusal, ok := v.refusals.Load(attempt(request)); ok {
+			v.Warn("%s has answered %q, and is asked again: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, refusal)
 			return
 		}
 		v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method, request.URL.Path)
@@ -92,15 +95,16 @@ func (v *loggingTransport) warnWhenSlow(request *http.Request) func() {
 }
 
 // noteRefusal remembers why a request is made again, by whoever made this one.
-func (v *loggingTransport) noteRefusal(response *http.Response) {
+func (v *loggingTransport) noteRefusal(request *http.Request, response *http.Response) {
 	if response.Header.Get("Retry-After") == "" {
+		v.refusals.Delete(attempt(request))
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxShown))
 	response.Body = readCloser{io.MultiReader(bytes.NewReader(body), &failingReader{err}, response.Body), response.Body}
 	var status metav1.Status
 	_ = json.Unmarshal(body, &status) // what is not JSON has no message
-	v.refusal.Store(new(cmp.Or(status.Message, response.Status)))
+	v.refusals.Store(attempt(request), cmp.Or(status.Message, response.Status))
 }
 
 // readCloser reads from one and closes another.
