@@ -29,8 +29,9 @@ if [ -e "$data" ] && [ -n "$(ls -A "$data")" ]; then
 fi
 
 umask 077
-# Beside the place where it goes, so that a move is all that is left to do.
+# On the disk where it goes, so that a move is all that is left to do.
 made=$(dirname "$data")/.restore-$$
+[ ! -d "$data" ] || made=$data/.restore-$$ # perhaps a mount, which can't be replaced
 trap 'rm -rf "$made"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 if command -v etcdutl >/dev/null 2>&1; then
@@ -39,7 +40,7 @@ else
 	echo "restore.sh: there is no etcdutl (etcd 3.5 and newer), and etcdctl can't raise the revision: restart every client of the API, schedulers and kubelets among them" >&2
 	etcdctl snapshot restore "$backup/snapshot.db" --data-dir="$made" "$@"
 fi
-if [ -d "$data" ]; then # perhaps a mount, which can't be replaced
+if [ -d "$data" ]; then
 	mv "$made"/* "$data"/
 else
 	mv "$made" "$data"

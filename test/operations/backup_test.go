@@ -180,14 +180,24 @@ func TestRestoreRefuses(t *testing.T) {
 	target := t.TempDir()
 	refuses("deploy/backup/restore.sh "+backup+" "+data+" --embedded", "is not empty")
 	refuses("deploy/backup/restore.sh "+target+" "+target+"/etcd", "is no backup")
-	interrupted := "#!/bin/sh\nfor flag; do case $flag in --data-dir=*) mkdir ${flag#*=} ;; esac; done\nkill -TERM $PPID\n"
+	// One that is interrupted leaves nothing behind, and has not begun to fill what is mounted
+	// where it goes from another disk.
+	mounted, made := t.TempDir(), filepath.Join(t.TempDir(), "made")
+	interrupted := "#!/bin/sh\nfor flag; do case $flag in --data-dir=*) mkdir ${flag#*=}; echo ${flag#*=} >" + made + " ;; esac; done\nkill -TERM $PPID\n"
 	if err := os.WriteFile(filepath.Join(target, "etcdutl"), []byte(interrupted), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	refuses("PATH="+target+":$PATH deploy/backup/restore.sh "+backup+" "+target+"/etcd", "")
+	for _, data := range []string{target + "/etcd", mounted} {
+		refuses("PATH="+target+":$PATH deploy/backup/restore.sh "+backup+" "+data, "")
+	}
+	if at := s.MustShell("cat " + made); filepath.Dir(at) != mounted {
+		t.Errorf("restored in %s before it is moved to %s", at, mounted)
+	}
 	remove(t, filepath.Join(target, "etcdutl"))
-	if left, _ := filepath.Glob(target + "/.restore-*"); len(left) > 0 {
-		t.Errorf("an interrupted restore leaves behind: %v", left)
+	for _, dir := range []string{target, mounted, filepath.Dir(mounted)} {
+		if left, _ := filepath.Glob(dir + "/.restore-*"); len(left) > 0 {
+			t.Errorf("an interrupted restore leaves behind: %v", left)
+		}
 	}
 	s.MustShell("printf x | dd of=" + backup + "/snapshot.db bs=1 seek=100 conv=notrunc 2>&1")
 	refuses("deploy/backup/restore.sh "+backup+" "+target+"/etcd", "is damaged")
