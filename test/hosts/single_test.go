@@ -100,7 +100,7 @@ func (s *single) takeDown(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if out, err := s.command(ctx, s.bin+"/kctl", "down").CombinedOutput(); err != nil {
+	if out, err := s.command(ctx, s.bin+"/kctl", "down", "--dir", "/var/lib/kctl").CombinedOutput(); err != nil {
 		t.Errorf("kctl down: %v\n%s", err, out)
 	}
 }
