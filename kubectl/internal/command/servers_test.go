@@ -123,6 +123,24 @@ type noPatience struct{ clock.RealClock }
 
 func (noPatience) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(0) }
 
+// getsWithoutPatience gets pods, the last arguments being flags, and has every silence told at once.
+func getsWithoutPatience(t *testing.T, said *heard, host string, args ...string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var out bytes.Buffer
+	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
+	code := run(context.Background(), c, append([]string{"--cache-dir", t.TempDir(), "--server", host, "-o", "name", "get", "pod"}, args...))
+	want := ""
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			want += "pod/" + arg + "\n"
+		}
+	}
+	if code != 0 || out.String() != want {
+		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
+	}
+}
+
 // A user who waits without a limit sees what kctl waits for.
 func TestSilenceIsSaid(t *testing.T) {
 	said := &heard{word: "no answer yet from ", at: make(chan struct{})}
@@ -130,13 +148,7 @@ func TestSilenceIsSaid(t *testing.T) {
 		<-said.at
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
 	})
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	var out bytes.Buffer
-	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
-	code := run(context.Background(), c, []string{"--cache-dir", t.TempDir(), "--server", host, "get", "pod", "x", "-o", "name"})
-	if code != 0 || out.String() != "pod/x\n" {
-		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
-	}
+	getsWithoutPatience(t, said, host, "x")
 }
 
 // A user who waits because a server can't do what it is asked for sees why, and not that it is
@@ -154,13 +166,7 @@ func TestWhyARequestIsMadeAgainIsSaid(t *testing.T) {
 		<-said.at
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)
 	})
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	var out bytes.Buffer
-	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
-	code := run(context.Background(), c, []string{"--cache-dir", t.TempDir(), "--server", host, "get", "pod", "x", "-o", "name"})
-	if code != 0 || out.String() != "pod/x\n" {
-		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
-	}
+	getsWithoutPatience(t, said, host, "x")
 }
 
 // What another request was refused for is no reason for a silence.
@@ -182,13 +188,7 @@ func TestARefusalIsOfOneRequest(t *testing.T) {
 		}
 		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q}}`, name)
 	})
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	var out bytes.Buffer
-	c := frame.New(frame.Streams{In: strings.NewReader(""), Out: &out, Err: said}, noPatience{})
-	code := run(context.Background(), c, []string{"--cache-dir", t.TempDir(), "--request-timeout=20s", "--server", host, "get", "pod", "x", "y", "-o", "name"})
-	if code != 0 || out.String() != "pod/x\npod/y\n" {
-		t.Errorf("code %d, %q, %s", code, out.String(), said.String())
-	}
+	getsWithoutPatience(t, said, host, "x", "y", "--request-timeout=20s")
 }
 
 // Ctrl-C ends a run at every stage with 130, and says what is left behind.
