@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -84,8 +85,11 @@ func serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
 	server := &http.Server{
-		Addr:              address,
 		ReadHeaderTimeout: 10 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Printf("%s %s from %s\n", r.Method, r.URL.Path, r.RemoteAddr)
@@ -94,7 +98,7 @@ func serve(ctx context.Context, args []string) error {
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Printf("pod %s: listening on %s\n", host, address)
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	fmt.Println("asked to stop, bye")
