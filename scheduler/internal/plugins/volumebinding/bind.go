@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"kctl/proto/core"
 	"kctl/scheduler/framework"
@@ -83,25 +85,29 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 				APIVersion: "v1", Kind: volumes.ClaimResource.Kind, Namespace: m.claim.Namespace, Name: m.claim.Name,
 				UID: m.claim.UID, ResourceVersion: m.claim.ResourceVersion,
 			},
-		})
+		}, nil)
 		if err != nil {
 			return fmt.Errorf("persistent volume %s for claim %s: %w", m.volume.Name, m.claim.Name, err)
 		}
 	}
-	for _, wanted := range made.provision {
-		claim := wanted.claim
+	for i := range made.provision {
+		claim := made.provision[i].claim
 		if claim.Annotations[volumes.SelectedNode] == node {
+			made.provision[i].since = claim.ResourceVersion
 			continue
 		}
-		if err := p.patch(ctx, volumes.ClaimResource, claim, map[string]string{volumes.SelectedNode: node}, nil); err != nil {
+		var written metav1.PartialObjectMetadata
+		if err := p.patch(ctx, volumes.ClaimResource, claim, map[string]string{volumes.SelectedNode: node}, nil, &written); err != nil {
 			return fmt.Errorf("node of claim %s: %w", claim.Name, err)
 		}
+		made.provision[i].since = written.ResourceVersion
 	}
 	return nil
 }
 
-// patch annotates obj and changes its specification, if it has not changed meanwhile.
-func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotations map[string]string, spec map[string]any) error {
+// patch annotates obj and changes its specification, if it has not changed meanwhile; into is what it
+// is then.
+func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotations map[string]string, spec map[string]any, into any) error {
 	change := map[string]any{"metadata": map[string]any{
 		"resourceVersion": obj.GetResourceVersion(), "annotations": annotations,
 	}}
@@ -112,13 +118,19 @@ func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Obj
 	if err != nil {
 		return err
 	}
-	return p.client.Resource(resource, obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, body, nil)
+	return p.client.Resource(resource, obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, body, into)
 }
 
 // await waits for the volume controller. A driver that can't make a volume on the
-// node removes the node from the claim again, and the pod has to look elsewhere.
+// node removes the node from the claim again, and the pod has to look elsewhere. The watch
+// need not show the claim in between: a driver may be quicker than we look.
 func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
-	selected := map[types.UID]bool{} // whose annotation the watch has shown
+	since := map[types.UID]string{}
+	if found.plan != nil {
+		for _, wanted := range found.plan.provision {
+			since[wanted.claim.UID] = wanted.since
+		}
+	}
 	for {
 		changed := p.volumes.Changed()
 		bound := 0
@@ -133,8 +145,7 @@ func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
 			}
 			switch at := now.Annotations[volumes.SelectedNode]; {
 			case at == node:
-				selected[claim.UID] = true
-			case at != "" || selected[claim.UID]:
+			case at != "" || isSince(now, since[claim.UID]):
 				return fmt.Errorf("no volume for persistentvolumeclaim %q could be made on node %s", claim.Name, node)
 			}
 		}
@@ -147,4 +158,10 @@ func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
 			return fmt.Errorf("claims without their volumes: %d: %w", len(found.waiting)-bound, ctx.Err())
 		}
 	}
+}
+
+// isSince tells whether the claim is as it was at the resource version, or later.
+func isSince(claim *corev1.PersistentVolumeClaim, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(claim.ResourceVersion, version)
+	return err == nil && order >= 0
 }

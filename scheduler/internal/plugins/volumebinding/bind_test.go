@@ -28,6 +28,9 @@ func TestPreBind(t *testing.T) {
 	selected := func(node string) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{volumes.SelectedNode: node} }
 	}
+	at := func(version string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) { c.ResourceVersion = version }
+	}
 	for name, test := range map[string]struct {
 		claims  []string
 		answers map[string][]*corev1.PersistentVolumeClaim // by the object that is written
@@ -43,6 +46,9 @@ func TestPreBind(t *testing.T) {
 		}},
 		"no volume can be made here": {claims: []string{"b"}, answers: map[string][]*corev1.PersistentVolumeClaim{
 			"b": {claim("b", "made", "1Gi", selected("m"))},
+		}, wrong: `no volume for persistentvolumeclaim "b" could be made on node n`},
+		"a driver that refuses before anybody looks": {claims: []string{"b"}, answers: map[string][]*corev1.PersistentVolumeClaim{
+			"b": {claim("b", "made", "1Gi", selected("n"), at("8")), claim("b", "made", "1Gi", at("9"))},
 		}, wrong: `no volume for persistentvolumeclaim "b" could be made on node n`},
 		"somebody else was quicker": {claims: []string{"a"}, code: http.StatusConflict, wrong: "persistent volume v for claim a"},
 	} {
@@ -63,7 +69,7 @@ func TestPreBind(t *testing.T) {
 				if test.code != 0 {
 					w.WriteHeader(test.code)
 				}
-				_ = json.NewEncoder(w).Encode(map[string]string{"kind": "Status", "apiVersion": "v1", "reason": "Conflict"})
+				_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "reason": "Conflict", "metadata": map[string]string{"resourceVersion": "8"}})
 			}))
 			defer server.Close()
 			client, err := rest.New(&rest.Config{Host: server.URL})

@@ -84,6 +84,7 @@ type match struct {
 type provision struct {
 	claim *corev1.PersistentVolumeClaim
 	room  *resource.Quantity
+	since string // the resource version at which the claim got its node
 }
 
 // PreFilter sorts the pod's claims.
@@ -188,7 +189,7 @@ func (p *Plugin) plan(waiting []*corev1.PersistentVolumeClaim, node *core.Node) 
 		case volumes.NoCapacity:
 			return nil, refusedCapacity
 		}
-		made.provision = append(made.provision, provision{claim, room})
+		made.provision = append(made.provision, provision{claim: claim, room: room})
 	}
 	return made, nil
 }
