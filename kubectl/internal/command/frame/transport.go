@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -100,11 +101,16 @@ func (v *loggingTransport) noteRefusal(request *http.Request, response *http.Res
 		v.refusals.Delete(attempt(request))
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxShown))
-	response.Body = readCloser{io.MultiReader(bytes.NewReader(body), &failingReader{err}, response.Body), response.Body}
 	var status metav1.Status
-	_ = json.Unmarshal(body, &status) // what is not JSON has no message
+	_ = json.Unmarshal(peek(response, maxShown), &status) // what is not JSON has no message
 	v.refusals.Store(attempt(request), cmp.Or(status.Message, response.Status))
+}
+
+// peek returns the first bytes of the answer, and leaves it whole to others.
+func peek(response *http.Response, most int64) []byte {
+	body, err := io.ReadAll(io.LimitReader(response.Body, most))
+	response.Body = readCloser{io.MultiReader(bytes.NewReader(body), &failingReader{err}, response.Body), response.Body}
+	return body
 }
 
 // readCloser reads from one and closes another.
@@ -153,9 +159,7 @@ func (v *loggingTransport) showRequest(request *http.Request) error {
 }
 
 func (v *loggingTransport) showAnswer(response *http.Response) {
-	body, err := io.ReadAll(response.Body)
-	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), &failingReader{err}))
-	fmt.Fprintf(v.Err, "Response Body: %s\n", v.redact(body))
+	fmt.Fprintf(v.Err, "Response Body: %s\n", v.redact(peek(response, math.MaxInt64)))
 }
 
 // failingReader passes on the error that ended reading.
