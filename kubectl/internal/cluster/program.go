@@ -36,6 +36,7 @@ type program struct {
 const (
 	readyWithin = 60 * time.Second
 	readyEvery  = 20 * time.Millisecond
+	execWithin  = time.Second
 	// logTail is how much of a program's log is shown when it ends too early.
 	logTail = 1500
 )
@@ -49,10 +50,31 @@ func (l Layout) pid(name string) int {
 		return 0
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || pid <= 1 || !l.ownsProcess(pid) {
+	if err != nil || pid <= 1 {
+		return 0
+	}
+	awaitExec(pid)
+	if !l.ownsProcess(pid) {
 		return 0
 	}
 	return pid
+}
+
+// awaitExec returns once a process has a command line, if it will have one. A process that
+// becomes another program has none for a moment, in which it has an executable already:
+// zombies and the kernel's threads have neither. The bound is for a program that has wiped
+// its own.
+func awaitExec(pid int) {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	for deadline := time.Now().Add(execWithin); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+		if err != nil || len(cmdline) > 0 {
+			return
+		}
+		if _, err := os.Readlink(filepath.Join(proc, "exe")); err != nil {
+			return
+		}
+	}
 }
 
 // ownsProcess reports whether a live process has a path below the cluster's directory
