@@ -28,10 +28,15 @@ import (
 func TestTokensAndTheirSecrets(t *testing.T) {
 	now := time.Now().Truncate(time.Second).UTC()
 	token := NewToken()
-	token.Usages, token.Groups, token.Description, token.Expires = Usages, []string{DefaultGroup}, "rack 7", now
-	if err := token.Validate(); err != nil {
-		t.Fatal(err)
+	token.Usages, token.Groups, token.Description, token.Expires = Usages, []string{""}, "rack 7", now
+	longest := "system:bootstrappers:" + strings.Repeat("x", 256)
+	for _, group := range []string{DefaultGroup, longest} {
+		token.Groups[0] = group
+		if err := token.Validate(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	token.Groups[0] = DefaultGroup
 	again, err := TokenOf(token.Object())
 	if err != nil || again.String() != token.String() || !again.Expires.Equal(now) || again.Description != "rack 7" || len(again.Usages) != 2 || again.Groups[0] != DefaultGroup {
 		t.Errorf("got %+v, %v", again, err)
@@ -47,6 +52,7 @@ func TestTokensAndTheirSecrets(t *testing.T) {
 	for name, bad := range map[string]*Token{
 		"usage":           {Usages: []string{"ruling"}},
 		"group":           {Usages: Usages, Groups: []string{"system:masters"}},
+		"long group":      {Usages: Usages, Groups: []string{longest + "x"}},
 		"group for whom?": {Usages: []string{"signing"}, Groups: []string{DefaultGroup}},
 	} {
 		if bad.Validate() == nil {

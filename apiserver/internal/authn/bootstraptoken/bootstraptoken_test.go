@@ -43,6 +43,7 @@ func with(key, value string) func(*core.Secret) {
 
 func TestTokens(t *testing.T) {
 	const token = "abcdef.0123456789abcdef"
+	longest := "system:bootstrappers:" + strings.Repeat("x", 256)
 	for name, test := range map[string]struct {
 		secret *core.Secret
 		token  string
@@ -63,6 +64,8 @@ func TestTokens(t *testing.T) {
 		"being deleted":         {secret(func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }), token, nil, "being deleted"},
 		"a group of the system": {secret(with(keyGroups, "system:masters")), token, nil, `group "system:masters" is not one of`},
 		"a group by a newline":  {secret(with(keyGroups, "system:bootstrappers:a\nsystem:masters")), token, nil, "is not one of"},
+		"a long group":          {secret(with(keyGroups, longest)), token, []string{"system:bootstrappers", longest}, ""},
+		"a group too long":      {secret(with(keyGroups, longest+"x")), token, nil, "is not one of"},
 		"unknown":               {secret(), "zzzzzz.0123456789abcdef", nil, ""},
 		"not of the form":       {secret(), "ABCDEF.0123456789abcdef", nil, ""},
 		"with a newline":        {secret(), token + "\n", nil, ""},
