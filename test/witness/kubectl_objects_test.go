@@ -166,7 +166,7 @@ func applying(u user, _ string) {
 func editing(u user, _ string) {
 	u.run("create", "configmap", "edited", "--from-literal=colour=blue")
 	edit := func(script string) (string, int) {
-		r := u.try("", []string{"env", "KUBE_EDITOR=sed -i " + script}, "edit", "configmap", "edited")
+		r := u.try("", []string{"env", "KUBE_EDITOR=sed -i " + script, "TMPDIR=" + u.TempDir()}, "edit", "configmap", "edited")
 		return r.Stdout + r.Stderr, r.Code
 	}
 	if out, code := edit("s/blue/green/"); code != 0 || !strings.Contains(out, "configmap/edited edited") {

@@ -100,7 +100,7 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true")
+	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+t.TempDir(), "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true")
 	s.copyFiles(t)
 	return s
 }

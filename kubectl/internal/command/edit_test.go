@@ -18,6 +18,7 @@ func TestEditPrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBE_EDITOR", editor)
+	t.Setenv("TMPDIR", t.TempDir()) // where a copy of what can't be printed stays
 	patched := make(chan url.Values, 1)
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		value := "before"
