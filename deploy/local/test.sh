@@ -4,7 +4,7 @@
 # built before) from outside, where that detector sees nothing: they are compiled
 # as check.sh has already compiled them, and go's memory of results, which knows
 # nothing of those programs, is not asked. Where tests start container runtimes or
-# clusters, one package runs at a time. What go vet says is for check.sh.
+# clusters, one package runs at a time, or two. What go vet says is for check.sh.
 #
 # Machines that tests share are now and then too slow for a moment, and real
 # runtimes have faults of their own. A package that fails is therefore run once
@@ -38,7 +38,13 @@ all() {
 		local rc=$?
 		run -p 1 $(with_imports '$0 ~ runtime') && return $rc
 		;;
-	test) run -p 1 -count=1 ./... ;;
+	test)
+		# These two keep the machine busy all by themselves. The others wait as much as they
+		# work, and the longest of them, which compares kubectl and kctl, works beside them.
+		run -p 1 -count=1 ./conformance/... ./faults
+		local rc=$?
+		run -p 2 -count=1 ./witness $(go list ./... | grep -vE '/(conformance(/.*)?|faults|witness)$') && return $rc
+		;;
 	*) run ./... ;;
 	esac
 }
