@@ -3,7 +3,6 @@ package handlers
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,13 +50,7 @@ func (c *call) apply(options *metav1.PatchOptions) error {
 	admit.TrackFields = func(core.Object, core.Object, []byte) {}
 	admit.CreatesIfMissing = true
 	e, created, err := c.store.Update(c.ctx, c.target(), change, guardManagedFields(admit), updateOptionsOf(options))
-	if err != nil {
-		return err
-	}
-	if created {
-		return c.respond(http.StatusCreated, e)
-	}
-	return c.respond(http.StatusOK, e)
+	return c.respondUpdated(e, created, err)
 }
 
 // decodeApplied reads the body, which is YAML or its subset JSON.
@@ -137,7 +130,7 @@ func (c *call) mayCreate(applied *unstructured.Unstructured) error {
 
 func updateOptionsOf(o *metav1.PatchOptions) *metav1.UpdateOptions {
 	return &metav1.UpdateOptions{
-		TypeMeta: metav1.TypeMeta{Kind: "UpdateOptions", APIVersion: metav1.GroupName + "/v1"},
+		TypeMeta: optionsType("UpdateOptions"),
 		DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
 	}
 }

@@ -132,7 +132,7 @@ func (c *call) authorizeAs(ctx context.Context, verb string) error {
 
 // createOptionsOf are the options of a create by another verb.
 func createOptionsOf(options runtime.Object) runtime.Object {
-	out := &metav1.CreateOptions{TypeMeta: metav1.TypeMeta{Kind: "CreateOptions", APIVersion: metav1.GroupName + "/v1"}}
+	out := &metav1.CreateOptions{TypeMeta: optionsType("CreateOptions")}
 	switch o := options.(type) {
 	case *metav1.UpdateOptions:
 		out.DryRun, out.FieldManager, out.FieldValidation = o.DryRun, o.FieldManager, o.FieldValidation

@@ -62,7 +62,7 @@ func (c *call) auditRequestObject(obj core.Object, kind schema.GroupVersionKind,
 func (c *call) createOptions() (*metav1.CreateOptions, error) {
 	q := c.query()
 	options := &metav1.CreateOptions{
-		TypeMeta:        metav1.TypeMeta{Kind: "CreateOptions", APIVersion: metav1.GroupName + "/v1"},
+		TypeMeta:        optionsType("CreateOptions"),
 		DryRun:          q.Values["dryRun"],
 		FieldManager:    q.Get("fieldManager"),
 		FieldValidation: q.Get("fieldValidation"),

@@ -115,7 +115,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	if c.resource.Name == "jobs" && c.resource.Group == batchv1.GroupName && options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // older clients send it
 		request.Warn(c.ctx, "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning")
 	}
-	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: metav1.GroupName + "/v1"}
+	options.TypeMeta = optionsType("DeleteOptions")
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))
 }
 

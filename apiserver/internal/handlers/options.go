@@ -73,6 +73,11 @@ func (c *call) fieldSelector(text string) (fields.Selector, error) {
 	return fields.ParseSelector(text)
 }
 
+// optionsType is the type of options of the given kind.
+func optionsType(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: kind, APIVersion: metav1.GroupName + "/v1"}
+}
+
 // invalidOptions refuses options of the given kind.
 func invalidOptions(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {

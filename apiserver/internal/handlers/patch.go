@@ -84,7 +84,7 @@ func (c *call) unsupportedPatch(taken []string) error {
 func (c *call) patchOptions(media types.PatchType) (*metav1.PatchOptions, error) {
 	q := c.query()
 	options := &metav1.PatchOptions{
-		TypeMeta:        metav1.TypeMeta{Kind: "PatchOptions", APIVersion: metav1.GroupName + "/v1"},
+		TypeMeta:        optionsType("PatchOptions"),
 		DryRun:          q.Values["dryRun"],
 		FieldManager:    q.Get("fieldManager"),
 		FieldValidation: q.Get("fieldValidation"),

@@ -31,10 +31,15 @@ func (c *call) update() error {
 	}
 	admit := c.trackFields(c.admit(admission.Update, options, options.DryRun), options.FieldManager)
 	e, created, err := c.store.Update(c.ctx, c.target(), change, admit, options)
-	if err != nil {
+	return c.respondUpdated(e, created, err)
+}
+
+// respondUpdated answers with what an update has stored.
+func (c *call) respondUpdated(e registry.Encoded, created bool, err error) error {
+	switch {
+	case err != nil:
 		return err
-	}
-	if created {
+	case created:
 		return c.respond(http.StatusCreated, e)
 	}
 	return c.respond(http.StatusOK, e)
@@ -43,7 +48,7 @@ func (c *call) update() error {
 func (c *call) updateOptions() (*metav1.UpdateOptions, error) {
 	q := c.query()
 	options := &metav1.UpdateOptions{
-		TypeMeta:        metav1.TypeMeta{Kind: "UpdateOptions", APIVersion: metav1.GroupName + "/v1"},
+		TypeMeta:        optionsType("UpdateOptions"),
 		DryRun:          q.Values["dryRun"],
 		FieldManager:    q.Get("fieldManager"),
 		FieldValidation: q.Get("fieldValidation"),
