@@ -54,13 +54,13 @@ type Aggregator struct {
 	discoveryChanges   atomic.Int64 // counts changes of what discovery says
 	descriptionChanges atomic.Int64 // and of what OpenAPI does
 
-	listenersMu sync.Mutex
-	listeners   map[*func()]bool
+	// Listeners are told when other servers, or what they serve, may have changed.
+	informer.Listeners
 }
 
 // New returns an Aggregator that knows nothing until Run.
 func New(o Options) (*Aggregator, error) {
-	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), metrics: newMetrics(o.Metrics), listeners: map[*func()]bool{}}
+	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), metrics: newMetrics(o.Metrics)}
 	if o.CertFile != "" {
 		shown, err := pki.NewReloader(o.CertFile, o.KeyFile, o.Clock)
 		if err != nil {
@@ -117,7 +117,7 @@ func (a *Aggregator) applyChange(_ informer.Key, old, now **apiservice.APIServic
 	a.remotes.Store(&remotes)
 	a.priorities.Store(&priorities)
 	a.discoveryChanges.Add(1)
-	a.notifyListeners()
+	a.Notify()
 }
 
 // subscribe returns a channel that signals changes of APIServices, or of their
@@ -125,14 +125,6 @@ func (a *Aggregator) applyChange(_ informer.Key, old, now **apiservice.APIServic
 func (a *Aggregator) subscribe() (changed <-chan struct{}, forget func()) {
 	c := make(chan struct{}, 1)
 	return c, a.OnChange(func() { signal(c) })
-}
-
-func (a *Aggregator) notifyListeners() {
-	a.listenersMu.Lock()
-	defer a.listenersMu.Unlock()
-	for told := range a.listeners {
-		(*told)()
-	}
 }
 
 // signal is neither lost nor doubled if no one is receiving yet.

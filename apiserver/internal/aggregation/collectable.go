@@ -37,19 +37,6 @@ func (a *Aggregator) Collectable() []registry.Objects {
 	return out
 }
 
-// OnChange adds a function to be called when other servers, or what they serve,
-// may have changed, until forget is called. The function must not block.
-func (a *Aggregator) OnChange(callback func()) (forget func()) {
-	a.listenersMu.Lock()
-	defer a.listenersMu.Unlock()
-	a.listeners[&callback] = true
-	return func() {
-		a.listenersMu.Lock()
-		defer a.listenersMu.Unlock()
-		delete(a.listeners, &callback)
-	}
-}
-
 // objectsOf are a server's resources, the same values as long as its discovery does not
 // change.
 func (a *Aggregator) objectsOf(r *remote) []*objects {

@@ -119,7 +119,7 @@ func (a *Aggregator) readDiscovery(ctx context.Context, r *remote) {
 	r.mu.Unlock()
 	if !same {
 		a.discoveryChanges.Add(1)
-		a.notifyListeners()
+		a.Notify()
 	}
 }
 

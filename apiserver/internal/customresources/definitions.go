@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 
+	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/apiserver/internal/webhookclient"
@@ -45,8 +46,8 @@ type Definitions struct {
 	running   sync.WaitGroup
 	cancel    context.CancelFunc
 
-	listenersMu sync.Mutex
-	listeners   map[*func()]bool
+	// Listeners are told when what is served may have changed.
+	informer.Listeners
 
 	mu      sync.Mutex
 	current atomic.Pointer[snapshot]
@@ -62,31 +63,10 @@ type snapshot struct {
 // New returns Definitions. What they define is served at once; Run maintains
 // their status.
 func New(o Options) *Definitions {
-	d := &Definitions{options: o, listeners: map[*func()]bool{}, logger: o.Registry.Logger.Named("customresources")}
+	d := &Definitions{options: o, logger: o.Registry.Logger.Named("customresources")}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.current.Store(&snapshot{changed: -1})
 	return d
-}
-
-// OnChange adds a function to be called when what is served may have changed,
-// until forget is called. The function must not block.
-func (d *Definitions) OnChange(f func()) (forget func()) {
-	d.listenersMu.Lock()
-	defer d.listenersMu.Unlock()
-	d.listeners[&f] = true
-	return func() {
-		d.listenersMu.Lock()
-		defer d.listenersMu.Unlock()
-		delete(d.listeners, &f)
-	}
-}
-
-func (d *Definitions) notifyListeners() {
-	d.listenersMu.Lock()
-	defer d.listenersMu.Unlock()
-	for f := range d.listeners {
-		(*f)()
-	}
 }
 
 // snapshot is the present state according to the cache of definitions: a client

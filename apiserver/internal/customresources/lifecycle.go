@@ -76,7 +76,7 @@ func (d *Definitions) follow(ctx context.Context) error {
 		if d.processAll(ctx, endings) {
 			retry = d.options.Registry.Clock.After(retryInterval)
 		}
-		d.notifyListeners()
+		d.Notify()
 		select {
 		case _, ok := <-events:
 			if !ok {

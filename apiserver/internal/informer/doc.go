@@ -3,5 +3,6 @@
 // does, but reads the store directly and keeps only a projection of each object.
 //
 // Authorizers and housekeeping loops read it. It never answers requests: those
-// go to the stores, which have more and can wait for a revision.
+// go to the stores, which have more and can wait for a revision. Listeners are for changes of what is
+// not stored.
 package informer
