@@ -64,23 +64,18 @@ func (d Directory) files() ([]file, error) {
 	return files, nil
 }
 
-// Read returns what all files hold, in a form that has upstream's hash.
-func (d Directory) Read() ([]byte, error) {
-	files, err := d.files()
+// contentOf is what all files hold, in a form that has upstream's hash.
+func contentOf(files []file) []byte {
 	var all bytes.Buffer
 	for _, f := range files {
 		all.Write(f.content)
 		all.WriteByte(0)
 	}
-	return all.Bytes(), err
+	return all.Bytes()
 }
 
-// Objects are those in the files, ordered by their names.
-func (d Directory) Objects() ([]core.Object, error) {
-	files, err := d.files()
-	if err != nil {
-		return nil, err
-	}
+// objects are those in the files, ordered by their names.
+func (d Directory) objects(files []file) ([]core.Object, error) {
 	var all []core.Object
 	for _, f := range files {
 		found, err := d.objectsOf(f.content)

@@ -64,7 +64,7 @@ func TestObjects(t *testing.T) {
 		for file, content := range test.files {
 			write(t, filepath.Join(directory, file), content)
 		}
-		objects, err := Directory{Path: directory, Kinds: test.kinds}.Objects()
+		objects, err := Directory{Path: directory, Kinds: test.kinds}.read()
 		if test.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), test.fails) {
 				t.Errorf("%s:\n got: %v\nwant: %s", name, err, test.fails)
@@ -77,10 +77,18 @@ func TestObjects(t *testing.T) {
 	}
 	directory := t.TempDir()
 	write(t, filepath.Join(directory, "a.yaml"), policy)
-	objects, err := Directory{Path: directory, Kinds: policyKinds}.Objects()
+	objects, err := Directory{Path: directory, Kinds: policyKinds}.read()
 	if err != nil || *objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.FailurePolicy != admissionregistrationv1.Fail {
 		t.Errorf("the policy has no defaults: %v, %v", objects, err)
 	}
+}
+
+func (d Directory) read() ([]core.Object, error) {
+	files, err := d.files()
+	if err != nil {
+		return nil, err
+	}
+	return d.objects(files)
 }
 
 const inJSON = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"p.static.k8s.io"},"spec":{"matchConstraints":` +

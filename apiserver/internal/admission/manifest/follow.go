@@ -41,14 +41,19 @@ func (p Plugin) Follow(o Options) (*configfile.Follower, error) {
 		return nil, err
 	}
 	d := Directory{Path: path, Kinds: p.Kinds}
-	apply := func([]byte) error {
-		objects, err := d.Objects()
+	var files []file
+	read := func() (content []byte, err error) {
+		files, err = d.files()
+		return contentOf(files), err
+	}
+	apply := func([]byte) error { // of what was read last
+		objects, err := d.objects(files)
 		if err == nil {
 			p.Apply(objects)
 		}
 		return err
 	}
-	content, err := d.Read()
+	content, err := read()
 	if err == nil {
 		err = apply(content)
 	}
@@ -56,7 +61,7 @@ func (p Plugin) Follow(o Options) (*configfile.Follower, error) {
 		return nil, fmt.Errorf("manifests of %s: %w", p.Name, err)
 	}
 	metrics := configfile.NewMetrics("manifest_admission", content, prometheus.WrapRegistererWith(prometheus.Labels{"plugin": p.Name}, o.Metrics))
-	return &configfile.Follower{Path: path, Read: d.Read, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: metrics}, nil
+	return &configfile.Follower{Path: path, Read: read, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: metrics}, nil
 }
 
 // directory is the directory that the plugin's configuration names; "" for none.
