@@ -63,7 +63,7 @@ func userOfCertificate(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.
 		Username: leaf.Subject.CommonName,
 		UID:      uid,
 		Groups:   leaf.Subject.Organization,
-		Extra:    map[string]authenticationv1.ExtraValue{"authentication.kubernetes.io/credential-id": {"X509SHA256=" + hex.EncodeToString(sum[:])}},
+		Extra:    map[string]authenticationv1.ExtraValue{ExtraCredentialID: {"X509SHA256=" + hex.EncodeToString(sum[:])}},
 	}, nil
 }
 

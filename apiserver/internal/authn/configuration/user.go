@@ -15,6 +15,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/expression"
 	"kctl/apiserver/internal/request"
 )
@@ -26,6 +27,7 @@ const (
 	emailClaim    = "email"
 	verifiedClaim = "email_verified"
 	namesClaim    = "_claim_names" // of claims that have to be fetched elsewhere
+	idClaim       = "jti"
 )
 
 // claimsEnvironment is what expressions about claims see.
@@ -82,6 +84,8 @@ func (m *Mapping) User(ctx context.Context, raw map[string]json.RawMessage) (*re
 	if err != nil {
 		return nil, err
 	}
+	id, _ := e.claims[idClaim].(string)
+	authn.AddCredentialID(user, id) // which the rules see, too
 	seen := map[string]any{"username": user.Username, "uid": user.UID, "groups": user.Groups, "extra": extraOf(user)}
 	for i := range m.userRules {
 		if err := e.checkRule(&m.userRules[i], userVar, seen); err != nil {

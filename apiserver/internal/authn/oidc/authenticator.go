@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
@@ -113,12 +112,6 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	user, err := a.options.UserOf(ctx, claims)
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("oidc: %w", err)
-	}
-	if id, err := claims.stringValue(idClaim); err == nil && id != "" {
-		if user.Extra == nil {
-			user.Extra = map[string]authenticationv1.ExtraValue{}
-		}
-		user.Extra[extraID] = authenticationv1.ExtraValue{"JTI=" + id}
 	}
 	audiences, err := authn.ForAPI(a.options.Audiences, wanted)
 	if err != nil {

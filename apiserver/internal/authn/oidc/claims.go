@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
 )
 
@@ -15,7 +16,6 @@ const (
 	verifiedClaim = "email_verified"
 	namesClaim    = "_claim_names" // of claims that have to be fetched elsewhere
 	idClaim       = "jti"
-	extraID       = "authentication.kubernetes.io/credential-id"
 )
 
 type claims map[string]json.RawMessage
@@ -69,7 +69,11 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 	if err != nil {
 		return nil, err
 	}
-	return &request.User{Username: o.UsernamePrefix + name, Groups: groups}, nil
+	user := &request.User{Username: o.UsernamePrefix + name, Groups: groups}
+	if id, err := c.stringValue(idClaim); err == nil {
+		authn.AddCredentialID(user, id)
+	}
+	return user, nil
 }
 
 // checkEmail refuses addresses that the issuer marks as unverified.

@@ -1,7 +1,6 @@
 package oidc
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
@@ -18,10 +17,7 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	testingclock "k8s.io/utils/clock/testing"
-
-	"kctl/apiserver/internal/request"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -190,31 +186,19 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestTokensAreNamed: a user's extra fields name the token by its id (KEP-2799), beside those that
-// come from claims.
+// TestTokensAreNamed: a user's extra fields name the token by its id (KEP-2799).
 func TestTokensAreNamed(t *testing.T) {
 	i := newIssuer(t)
-	mapped := func(o *Options) {
-		o.UserOf = func(context.Context, map[string]json.RawMessage) (*request.User, error) {
-			return &request.User{Username: "jane", Extra: map[string]authenticationv1.ExtraValue{"tenant": {"blue"}}}, nil
-		}
-	}
+	a, _ := i.authenticator(t)
 	for name, test := range map[string]struct {
-		change func(*Options)
-		id     any
-		want   string
+		id   any
+		want string
 	}{
-		"an id":            {nil, "7", "map[authentication.kubernetes.io/credential-id:[JTI=7]]"},
-		"an empty id":      {nil, "", "map[]"},
-		"no id":            {nil, nil, "map[]"},
-		"a number":         {nil, 7, "map[]"},
-		"with a claim":     {mapped, "7", "map[authentication.kubernetes.io/credential-id:[JTI=7] tenant:[blue]]"},
-		"a claim and none": {mapped, nil, "map[tenant:[blue]]"},
+		"an id":       {"7", "map[authentication.kubernetes.io/credential-id:[JTI=7]]"},
+		"an empty id": {"", "map[]"},
+		"no id":       {nil, "map[]"},
+		"a number":    {7, "map[]"},
 	} {
-		if test.change == nil {
-			test.change = func(*Options) {}
-		}
-		a, _ := i.authenticator(t, test.change)
 		user, _, ok, err := a.AuthenticateToken(t.Context(), i.sign(t, jwt.MapClaims{"jti": test.id}), nil)
 		if err != nil || !ok {
 			t.Fatalf("%s: %v %v", name, ok, err)

@@ -232,9 +232,7 @@ func userOf(c *claims) *request.User {
 			user.Extra[key] = authenticationv1.ExtraValue{value}
 		}
 	}
-	if c.ID != "" {
-		add(extraCredentialID, credentialID(c.ID))
-	}
+	authn.AddCredentialID(user, c.ID)
 	if k.Pod != nil {
 		add(extraPodName, k.Pod.Name)
 		add(extraPodUID, k.Pod.UID)

@@ -31,9 +31,8 @@ type reference struct {
 
 // Keys of the user info's extra values.
 const (
-	extraCredentialID = "authentication.kubernetes.io/credential-id"
-	extraPodName      = "authentication.kubernetes.io/pod-name"
-	extraPodUID       = "authentication.kubernetes.io/pod-uid"
-	extraNodeName     = "authentication.kubernetes.io/node-name"
-	extraNodeUID      = "authentication.kubernetes.io/node-uid"
+	extraPodName  = "authentication.kubernetes.io/pod-name"
+	extraPodUID   = "authentication.kubernetes.io/pod-uid"
+	extraNodeName = "authentication.kubernetes.io/node-name"
+	extraNodeUID  = "authentication.kubernetes.io/node-uid"
 )

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/audit"
+	"kctl/apiserver/internal/authn"
 	"kctl/proto/core"
 )
 
@@ -113,12 +114,9 @@ func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authen
 	}
 	// By this, what the token is used for is found in the audit log: its bearer
 	// carries the same as authentication.kubernetes.io/credential-id.
-	audit.Annotate(ctx, "authentication.kubernetes.io/issued-credential-id", credentialID(c.ID))
+	audit.Annotate(ctx, "authentication.kubernetes.io/issued-credential-id", authn.CredentialID(c.ID))
 	return token, expiry, nil
 }
-
-// credentialID is how a token is called by its id.
-func credentialID(id string) string { return "JTI=" + id }
 
 // grantedLifetime is the lifetime that is granted for a requested one.
 func (i *Issuer) grantedLifetime(life time.Duration) time.Duration {

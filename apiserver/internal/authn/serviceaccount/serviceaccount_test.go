@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/proto/core"
 )
 
@@ -152,7 +153,7 @@ func TestTokenRoundTrip(t *testing.T) {
 			if len(audiences) != 1 || audiences[0] != testIssuer {
 				t.Errorf("audiences are %v", audiences)
 			}
-			if id := user.Extra[extraCredentialID]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || len(id[0]) < 20 {
+			if id := user.Extra[authn.ExtraCredentialID]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || len(id[0]) < 20 {
 				t.Errorf("the token's name is %v", id)
 			}
 			for key, want := range map[string]string{extraPodName: "web-0", extraPodUID: "pod-1", extraNodeName: "n1", extraNodeUID: "node-1"} {

@@ -1,0 +1,25 @@
+package authn
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"kctl/apiserver/internal/request"
+)
+
+// ExtraCredentialID is the extra field of a user that names the credential that was shown, so that what
+// was done with it is found in the audit log (KEP-2799).
+const ExtraCredentialID = "authentication.kubernetes.io/credential-id"
+
+// CredentialID names the token whose id (its claim jti) it is given.
+func CredentialID(id string) string { return "JTI=" + id }
+
+// AddCredentialID adds the name of the user's token, if that has an id.
+func AddCredentialID(user *request.User, id string) {
+	if id == "" {
+		return
+	}
+	if user.Extra == nil {
+		user.Extra = map[string]authenticationv1.ExtraValue{}
+	}
+	user.Extra[ExtraCredentialID] = authenticationv1.ExtraValue{CredentialID(id)}
+}
