@@ -94,11 +94,12 @@ func (f *Follower) read() ([]byte, error) {
 // look applies a change. failed is the last error; it returns the present one.
 func (f *Follower) look(failed string) string {
 	content, err := f.read()
-	if err == nil && bytes.Equal(content, f.Content) {
+	same := err == nil && bytes.Equal(content, f.Content)
+	if same && failed == "" {
 		return ""
 	}
-	status := "success"
-	if err == nil {
+	status := "success" // also if a change is taken back: the file is what is in force
+	if err == nil && !same {
 		err = f.Apply(content)
 	}
 	if err != nil {
