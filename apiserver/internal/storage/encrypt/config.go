@@ -79,19 +79,22 @@ func (c *configuration) validate() error {
 	if len(c.Resources) == 0 {
 		return errors.New("resources: none is given")
 	}
-	var seen []string
+	var earlier []string
 	kms := map[string]bool{}
 	for i, r := range c.Resources {
 		at := fmt.Sprintf("resources[%d]", i)
 		if len(r.Resources) == 0 || len(r.Providers) == 0 {
 			return fmt.Errorf("%s: needs resources and providers", at)
 		}
-		for _, name := range r.Resources {
-			if err := checkResource(name, seen); err != nil {
+		for i, name := range r.Resources {
+			if err := checkResource(name); err != nil {
 				return fmt.Errorf("%s.resources: %w", at, err)
 			}
-			seen = append(seen, name)
+			if err := checkOverlap(name, r.Resources[:i], earlier); err != nil {
+				return fmt.Errorf("%s.resources: %w", at, err)
+			}
 		}
+		earlier = append(earlier, r.Resources...)
 		for j, p := range r.Providers {
 			if err := p.validate(kms); err != nil {
 				return fmt.Errorf("%s.providers[%d]: %w", at, j, err)
@@ -104,9 +107,8 @@ func (c *configuration) validate() error {
 // nonREST are the names of what the server stores for itself.
 var nonREST = sets.New("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
 
-// checkResource refuses names without a meaning, by which nothing would be encrypted,
-// and those that an earlier one already covers.
-func checkResource(name string, seen []string) error {
+// checkResource refuses names without a meaning, by which nothing would be encrypted.
+func checkResource(name string) error {
 	resource, group, divided := strings.Cut(name, ".")
 	switch {
 	case nonREST.Has(name):
@@ -124,12 +126,32 @@ func checkResource(name string, seen []string) error {
 	case divided && group == "" && resource != "*":
 		return fmt.Errorf("%s: a resource of the core group has no dot", name)
 	}
-	for _, earlier := range seen {
-		if earlier == name || earlier == "*.*" || earlier == "*."+group {
-			return fmt.Errorf("%s: the earlier %s leaves nothing to it", name, earlier)
+	return nil
+}
+
+// checkOverlap refuses names that others of the same entry, or wildcards of earlier ones, cover. A
+// name that several entries have gets the providers of all, in their order.
+func checkOverlap(name string, beside, earlier []string) error {
+	for _, other := range beside {
+		switch {
+		case other == name || covers(other, name):
+			return fmt.Errorf("%s: the earlier %s leaves nothing to it", name, other)
+		case covers(name, other):
+			return fmt.Errorf("%s: covers %s of the same entry", name, other)
+		}
+	}
+	for _, other := range earlier {
+		if covers(other, name) {
+			return fmt.Errorf("%s: the earlier %s leaves nothing to it", name, other)
 		}
 	}
 	return nil
+}
+
+// covers reports whether a name in the configuration is a wildcard for another.
+func covers(wildcard, name string) bool {
+	_, group, _ := strings.Cut(name, ".")
+	return wildcard == "*.*" || wildcard == "*."+group
 }
 
 func (p *providerConfiguration) validate(kmsNames map[string]bool) error {
@@ -200,13 +222,4 @@ func (k *kmsConfig) timeout() time.Duration {
 		return defaultKMSTimeout
 	}
 	return k.Timeout.Duration
-}
-
-// matches reports whether a name in the configuration covers a resource.
-func matches(name, group, resource string) bool {
-	if name == "*.*" {
-		return true
-	}
-	named, of, _ := strings.Cut(name, ".")
-	return of == group && (named == "*" || named == resource)
 }

@@ -200,6 +200,23 @@ func TestWhichResources(t *testing.T) {
 	}
 }
 
+// TestTwoEntriesOfAResource: the first one's first provider seals, and all of both can open.
+func TestTwoEntriesOfAResource(t *testing.T) {
+	sealed, err := mustTransformer(t, providers(keysOf("secretbox", "b", key32))).Seal(t.Context(), place, []byte("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := mustTransformer(t, providers(keysOf("aesgcm", "a", key16))+providers(keysOf("secretbox", "b", key32), "identity: {}"))
+	for _, stored := range [][]byte{sealed, []byte("text")} {
+		if plain, stale, err := both.Open(t.Context(), place, stored); err != nil || !stale || string(plain) != "text" {
+			t.Errorf("%q: %q, stale %v, %v", stored, plain, stale, err)
+		}
+	}
+	if sealed, err = both.Seal(t.Context(), place, []byte("text")); err != nil || !bytes.HasPrefix(sealed, []byte("k8s:enc:aesgcm:v1:a:")) {
+		t.Errorf("%q, %v", sealed, err)
+	}
+}
+
 // TestKeysOfOneName: AES-CBC can't tell that a key is the wrong one; one of 256 values seems to
 // be opened by it.
 func TestKeysOfOneName(t *testing.T) {
@@ -234,12 +251,15 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		"- {resources: ['*.*', secrets], providers: [identity: {}]}":                     "leaves nothing",
 		"- {resources: ['*.', secrets], providers: [identity: {}]}":                      "leaves nothing",
 		"- {resources: [secrets, secrets], providers: [identity: {}]}":                   "leaves nothing",
-		"- {resources: ['pod*'], providers: [identity: {}]}":                             "wildcards",
-		"- {resources: [events.events.k8s.io], providers: [identity: {}]}":               "are stored as events",
-		"- {resources: ['*.events.k8s.io'], providers: [identity: {}]}":                  "are stored as events",
-		"- {resources: [ingresses.extensions], providers: [identity: {}]}":               "has been removed",
-		"- {resources: [serviceipallocations], providers: [identity: {}]}":               "cannot be encrypted",
-		"- {resources: [secrets], providers: [rot13: {}]}":                               "unknown",
+		"- {resources: [secrets, '*.'], providers: [identity: {}]}":                      "covers secrets",
+		providers("identity: {}") + "- {resources: ['*.'], providers: [identity: {}]}\n- {resources: [pods], providers: [identity: {}]}": "leaves nothing",
+		"- {resources: ['*.apps'], providers: [identity: {}]}\n- {resources: ['*.apps'], providers: [identity: {}]}":                     "leaves nothing",
+		"- {resources: ['pod*'], providers: [identity: {}]}":                                                                             "wildcards",
+		"- {resources: [events.events.k8s.io], providers: [identity: {}]}":                                                               "are stored as events",
+		"- {resources: ['*.events.k8s.io'], providers: [identity: {}]}":                                                                  "are stored as events",
+		"- {resources: [ingresses.extensions], providers: [identity: {}]}":                                                               "has been removed",
+		"- {resources: [serviceipallocations], providers: [identity: {}]}":                                                               "cannot be encrypted",
+		"- {resources: [secrets], providers: [rot13: {}]}":                                                                               "unknown",
 	} {
 		if _, err := transformer(t, resources); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", resources, err, want)

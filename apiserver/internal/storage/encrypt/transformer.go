@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/configfile"
@@ -31,22 +32,16 @@ type Transformer struct {
 	current atomic.Pointer[generation]
 
 	mu       sync.RWMutex
-	prefixes map[string]groupResource // by prefix of keys
+	prefixes map[string]schema.GroupResource // by prefix of keys
 }
-
-type groupResource struct{ group, resource string }
 
 // generation is one configuration in use.
 type generation struct {
-	rules []rule
-	kms   []*kms
-	end   context.CancelFunc // of KMS calls
-	text  []byte
-}
-
-type rule struct {
-	names     []string
-	providers []provider
+	// providers are those of each name in the configuration.
+	providers map[string][]provider
+	kms       []*kms
+	end       context.CancelFunc // of KMS calls
+	text      []byte
 }
 
 // provider is a sealer with the prefix of its values; "" for values stored in
@@ -59,7 +54,7 @@ type provider struct {
 // New reads the configuration in file. RegisterPrefix then tells it which keys belong to
 // which resource.
 func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*Transformer, error) {
-	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, prefixes: map[string]groupResource{}}
+	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, prefixes: map[string]schema.GroupResource{}}
 	config, text, err := load(file)
 	if err != nil {
 		return nil, err
@@ -77,23 +72,25 @@ func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metr
 func (t *Transformer) RegisterPrefix(prefix, group, resource string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.prefixes[prefix] = groupResource{group, resource}
+	t.prefixes[prefix] = schema.GroupResource{Group: group, Resource: resource}
 }
 
 func (t *Transformer) generation(ctx context.Context, config *configuration, text []byte) (*generation, error) {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	g := &generation{end: end, text: text}
+	g := &generation{providers: map[string][]provider{}, end: end, text: text}
 	for _, r := range config.Resources {
-		made := rule{names: r.Resources}
+		var made []provider
 		for _, p := range r.Providers {
 			providers, err := t.providers(ctx, g, p)
 			if err != nil {
 				end()
 				return nil, err
 			}
-			made.providers = append(made.providers, providers...)
+			made = append(made, providers...)
 		}
-		g.rules = append(g.rules, made)
+		for _, name := range r.Resources { // which an earlier entry may have named, too
+			g.providers[name] = append(g.providers[name], made...)
+		}
 	}
 	return g, nil
 }
@@ -128,22 +125,18 @@ func (t *Transformer) providers(ctx context.Context, g *generation, p providerCo
 	return []provider{{}}, nil
 }
 
-// providersOf returns the providers for the resource that a key belongs to, and
-// whether a claim names one.
-func (t *Transformer) providersOf(key string) (providers []provider, claimed bool) {
-	place, claimed := t.resourceOf(key)
-	for _, r := range t.current.Load().rules {
-		for _, name := range r.names {
-			if matches(name, place.group, place.resource) {
-				return r.providers, claimed
-			}
+// providersOf returns the providers for a resource.
+func (g *generation) providersOf(of schema.GroupResource) []provider {
+	for _, name := range []string{of.String(), "*." + of.Group, "*.*"} {
+		if found, ok := g.providers[name]; ok {
+			return found
 		}
 	}
-	return nil, claimed
+	return nil
 }
 
 // resourceOf finds the resource that a key belongs to, by the longest claimed prefix.
-func (t *Transformer) resourceOf(key string) (found groupResource, claimed bool) {
+func (t *Transformer) resourceOf(key string) (found schema.GroupResource, claimed bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for end := len(key); end > 0; end = strings.LastIndexByte(key[:end-1], '/') + 1 {
@@ -151,12 +144,13 @@ func (t *Transformer) resourceOf(key string) (found groupResource, claimed bool)
 			return found, true
 		}
 	}
-	return groupResource{}, false
+	return schema.GroupResource{}, false
 }
 
 // Seal returns plain in the form in which it is stored under key.
 func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byte, error) {
-	providers, _ := t.providersOf(key)
+	of, _ := t.resourceOf(key)
+	providers := t.current.Load().providersOf(of)
 	if len(providers) == 0 || providers[0].sealer == nil {
 		return plain, nil
 	}
@@ -172,7 +166,8 @@ func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byt
 // Open returns what was given to Seal. stale: it would be sealed differently
 // today, so an update should write the object even if it has not changed.
 func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error) {
-	providers, claimed := t.providersOf(key)
+	of, claimed := t.resourceOf(key)
+	providers := t.current.Load().providersOf(of)
 	sealed := bytes.HasPrefix(stored, []byte(sealedPrefix))
 	if !sealed && (len(providers) == 0 || !claimed) {
 		return stored, false, nil
