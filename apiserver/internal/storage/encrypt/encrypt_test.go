@@ -125,8 +125,8 @@ func TestUnclaimed(t *testing.T) {
 	if plain, _, err := started.Open(t.Context(), custom, sealed); err == nil {
 		t.Errorf("before it is claimed: %q", plain)
 	}
-	if n := testutil.ToFloat64(started.metrics.failures.WithLabelValues("from_storage")); n != 0 {
-		t.Errorf("counted as %v failures", n)
+	if n := testutil.CollectAndCount(started.metrics.operations); n != 0 {
+		t.Errorf("counted in %d metrics", n)
 	}
 	started.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
 	if plain, _, err := started.Open(t.Context(), custom, sealed); err != nil || string(plain) != "text" {
@@ -134,7 +134,7 @@ func TestUnclaimed(t *testing.T) {
 	}
 	lost := mustTransformer(t, strings.Replace(rules, key32, other, 1))
 	lost.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
-	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.failures.WithLabelValues("from_storage")) != 1 {
+	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.operations.WithLabelValues("widgets.x.io", fromStorage, "a:", "unknown-non-grpc")) != 1 {
 		t.Errorf("with a key that is lost: %v", err)
 	}
 	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")
@@ -214,6 +214,34 @@ func TestTwoEntriesOfAResource(t *testing.T) {
 	}
 	if sealed, err = both.Seal(t.Context(), place, []byte("text")); err != nil || !bytes.HasPrefix(sealed, []byte("k8s:enc:aesgcm:v1:a:")) {
 		t.Errorf("%q, %v", sealed, err)
+	}
+}
+
+// TestOperationsAreCounted: by resource, direction and provider, and by key as upstream's.
+func TestOperationsAreCounted(t *testing.T) {
+	tr := mustTransformer(t, providers(keysOf("aesgcm", "a", key16), "identity: {}")+"- {resources: [deployments.apps], providers: [identity: {}]}\n")
+	sealed, err := tr.Seal(t.Context(), place, []byte("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stored := range []string{string(sealed), "text", "k8s:enc:aesgcm:v1:a:x", "k8s:enc:rot13:v1:a:x"} {
+		_, _, _ = tr.Open(t.Context(), place, []byte(stored))
+	}
+	if _, err := tr.Seal(t.Context(), "/registry/deployments/a/d", []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	const other = "unknown-non-grpc"
+	for _, labels := range [][]string{
+		{"secrets", toStorage, "k8s:enc:aesgcm:v1:", "OK"}, {"secrets", toStorage, "a:", "OK"}, {"deployments.apps", toStorage, "", "OK"},
+		{"secrets", fromStorage, "k8s:enc:aesgcm:v1:", "OK"}, {"secrets", fromStorage, "a:", "OK"}, {"secrets", fromStorage, "identity", "OK"},
+		{"secrets", fromStorage, "k8s:enc:aesgcm:v1:", other}, {"secrets", fromStorage, "a:", other}, {"secrets", fromStorage, "unknown", other},
+	} {
+		if n := testutil.ToFloat64(tr.metrics.operations.WithLabelValues(labels...)); n != 1 {
+			t.Errorf("%v: %v", labels, n)
+		}
+	}
+	if n := testutil.CollectAndCount(tr.metrics.operations); n != 9 {
+		t.Errorf("%d metrics", n)
 	}
 }
 

@@ -52,6 +52,7 @@ type kms struct {
 	timeout time.Duration
 	client  kmsv2.KeyManagementServiceClient
 	clock   clock.WithTicker
+	metrics *metrics
 	logger  *zap.Logger
 
 	refreshing sync.Mutex // one at a time
@@ -82,16 +83,17 @@ func grpcTarget(endpoint string) string {
 	return endpoint
 }
 
-func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, logger *zap.Logger) (*kms, error) {
+func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*kms, error) {
 	connection, err := grpc.NewClient(grpcTarget(c.Endpoint),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a socket of this machine
+		grpc.WithUnaryInterceptor(metrics.timeCalls(c.Name, clock)),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxKMSMessage)))
 	if err != nil {
 		return nil, fmt.Errorf("kms %s: %w", c.Name, err)
 	}
 	k := &kms{
 		name: c.Name, timeout: c.timeout(), client: kmsv2.NewKeyManagementServiceClient(connection),
-		clock: clock, logger: logger.With(zap.String("kms", c.Name)), openedSeeds: lru.New(cachedSeeds),
+		clock: clock, metrics: metrics, logger: logger.With(zap.String("kms", c.Name)), openedSeeds: lru.New(cachedSeeds),
 		failed: errors.New("not asked yet"),
 	}
 	go func() {
@@ -133,15 +135,17 @@ func (k *kms) queryStatus(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	status, err := k.client.Status(ctx, &kmsv2.StatusRequest{})
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("status: %w", err)
+	}
+	named := k.metrics.checkNamed(k.name, status.KeyId, k.clock.Now())
+	switch {
 	case status.Healthz != "ok":
 		return fmt.Errorf("status: it says of itself %.100q", status.Healthz)
 	case status.Version != "v2" && status.Version != "v2beta1":
 		return fmt.Errorf("status: it speaks version %.20q, v2 is needed", status.Version)
-	case status.KeyId == "" || len(status.KeyId) > maxKeyID:
-		return errors.New("status: its key id is missing or too long")
+	case named != nil:
+		return fmt.Errorf("status: %w", named)
 	}
 	k.mu.RLock()
 	next := k.current
@@ -151,7 +155,7 @@ func (k *kms) queryStatus(ctx context.Context) error {
 			return err
 		}
 		// When the key changes, what was sealed by this one must not need the service.
-		k.openedSeeds.Add(next.digest(), next.sealer)
+		k.remember(next.digest(), next.sealer)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -260,6 +264,7 @@ func (k *kms) seal(ctx context.Context, place, plain []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.metrics.keyHasBeenUsed(toStorage, k.name, s.keyID, k.clock.Now())
 	return s.envelope(sealed), nil
 }
 
@@ -274,6 +279,7 @@ func (k *kms) open(ctx context.Context, place, stored []byte) ([]byte, bool, err
 	if err := k.unseal(ctx, s, current); err != nil {
 		return nil, false, err
 	}
+	k.metrics.keyHasBeenUsed(fromStorage, k.name, s.keyID, k.clock.Now())
 	plain, _, err := s.sealer.open(ctx, place, sealed)
 	stale := current != nil && (current.keyID != s.keyID || s.source != sourceSeed)
 	return plain, stale, err
@@ -291,6 +297,7 @@ func (k *kms) unseal(ctx context.Context, s, current *seed) error {
 		s.sealer = found.(sealer)
 		return nil
 	}
+	k.metrics.misses.Inc()
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
 	answer, err := k.client.Decrypt(ctx, &kmsv2.DecryptRequest{Uid: uuid.NewString(), Ciphertext: s.sealed, KeyId: s.keyID, Annotations: s.annotations})
@@ -300,8 +307,13 @@ func (k *kms) unseal(ctx context.Context, s, current *seed) error {
 	if s.sealer, err = s.sealerOf(answer.Plaintext); err != nil {
 		return err
 	}
-	k.openedSeeds.Add(id, s.sealer)
+	k.remember(id, s.sealer)
 	return nil
+}
+
+func (k *kms) remember(id [sha256.Size]byte, opened sealer) {
+	k.openedSeeds.Add(id, opened)
+	k.metrics.seeds.WithLabelValues(k.name).Set(float64(k.openedSeeds.Len()))
 }
 
 // digest identifies a stored seed.

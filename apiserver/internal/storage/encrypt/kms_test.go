@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
@@ -128,7 +130,7 @@ func TestKMSThatTakesTooLong(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Unix(1000, 0))
 	s.set(func() { s.asks = func() { now.Step(seedLifetime) } })
 	ctx, end := context.WithCancel(t.Context())
-	k, err := newKMS(ctx, &kmsConfig{Name: "slow", Endpoint: s.endpoint, Timeout: &metav1.Duration{Duration: 2 * seedLifetime}}, now, zap.NewNop())
+	k, err := newKMS(ctx, &kmsConfig{Name: "slow", Endpoint: s.endpoint, Timeout: &metav1.Duration{Duration: 2 * seedLifetime}}, now, NewMetrics(prometheus.NewRegistry()), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,5 +156,51 @@ func TestCloseDelay(t *testing.T) {
 		if got := mustTransformer(t, providers(c.lines...)).current.Load().closeDelay(); got != c.want {
 			t.Errorf("%v: %v, want %v", c.lines, got, c.want)
 		}
+	}
+}
+
+// TestMetricsOfKMS: which key is used is seen by its hash, and how the service answers.
+func TestMetricsOfKMS(t *testing.T) {
+	s := startKMS(t)
+	config := providers(kmsOf(s, "mine"))
+	sealed, err := mustTransformer(t, config).Seal(t.Context(), place, []byte("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := mustTransformer(t, config)
+	k, m := tr.current.Load().kms[0], tr.metrics
+	for range 2 {
+		if _, _, err := tr.Open(t.Context(), place, sealed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.set(func() { s.keyID = strings.Repeat("x", maxKeyID+1) })
+	if err := k.refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("%v", err)
+	}
+	hash := hashOf("1")
+	if n := testutil.ToFloat64(m.keyUses.WithLabelValues(fromStorage, "mine", hash)); n != 2 {
+		t.Errorf("the key was used %v times", n)
+	}
+	if testutil.ToFloat64(m.keyUsed.WithLabelValues(fromStorage, "mine", hash)) == 0 || testutil.ToFloat64(m.keyNamed.WithLabelValues("mine", hash)) == 0 {
+		t.Error("when the key was used and named is not said")
+	}
+	if n := testutil.ToFloat64(m.misses); n != 1 {
+		t.Errorf("%v seeds were opened by the service", n)
+	}
+	if testutil.ToFloat64(m.keyFaults.WithLabelValues("mine", "too_long")) == 0 {
+		t.Error("the wrong key is not counted")
+	}
+	if !m.calls.DeleteLabelValues("mine", "/v2.KeyManagementService/Decrypt", "OK") {
+		t.Error("the call is not timed")
+	}
+	for i := range countedKeys + 1 {
+		m.keyHasBeenUsed(fromStorage, "other", strings.Repeat("y", i), k.clock.Now())
+	}
+	if n := testutil.CollectAndCount(m.keyUses); n != countedKeys {
+		t.Errorf("%d keys are told apart", n)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"kctl/apiserver/internal/configfile"
@@ -20,31 +19,6 @@ const (
 	// least.
 	minCloseDelay = 10 * time.Second
 )
-
-type metrics struct {
-	failures *prometheus.CounterVec
-	reloads  *prometheus.CounterVec
-	last     *prometheus.GaugeVec
-	info     *prometheus.GaugeVec
-}
-
-// NewMetrics registers the metrics, which have upstream's names.
-func NewMetrics(registry prometheus.Registerer) *metrics {
-	m := &metrics{
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_storage_transformation_failures_total", Help: "Number of values that could not be sealed or opened, by direction.",
-		}, []string{"transformation_type"}),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reloads_total", Help: "Total number of reload successes and failures of encryption configuration split by apiserver identity.",
-		}, []string{"status"}),
-		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds", Help: "Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.",
-		}, []string{"status"}),
-	}
-	m.info = configfile.NewInfo("encryption", registry)
-	registry.MustRegister(m.failures, m.reloads, m.last)
-	return m
-}
 
 // Run watches the configuration's file, if it is to be reloaded, until ctx ends.
 func (t *Transformer) Run(ctx context.Context, reload bool) error {

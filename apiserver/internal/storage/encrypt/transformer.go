@@ -48,6 +48,7 @@ type generation struct {
 // plain text.
 type provider struct {
 	prefix string
+	labels []string // in metrics
 	sealer sealer
 }
 
@@ -103,7 +104,8 @@ func (t *Transformer) providers(ctx context.Context, g *generation, p providerCo
 			if err != nil {
 				return nil, fmt.Errorf("%s key %s: %w", kind, key.Name, err)
 			}
-			out = append(out, provider{prefix: sealedPrefix + kind + ":v1:" + key.Name + ":", sealer: s})
+			of, named := sealedPrefix+kind+":v1:", key.Name+":"
+			out = append(out, provider{prefix: of + named, labels: []string{of, named}, sealer: s})
 		}
 		return out, nil
 	}
@@ -115,12 +117,13 @@ func (t *Transformer) providers(ctx context.Context, g *generation, p providerCo
 	case p.Secretbox != nil:
 		return local("secretbox", p.Secretbox)
 	case p.KMS != nil:
-		k, err := newKMS(ctx, p.KMS, t.clock, t.logger)
+		k, err := newKMS(ctx, p.KMS, t.clock, t.metrics, t.logger)
 		if err != nil {
 			return nil, err
 		}
 		g.kms = append(g.kms, k)
-		return []provider{{prefix: sealedPrefix + "kms:v2:" + p.KMS.Name + ":", sealer: k}}, nil
+		prefix := sealedPrefix + "kms:v2:" + p.KMS.Name + ":"
+		return []provider{{prefix: prefix, labels: []string{prefix}, sealer: k}}, nil
 	}
 	return []provider{{}}, nil
 }
@@ -151,17 +154,28 @@ func (t *Transformer) resourceOf(key string) (found schema.GroupResource, claime
 func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byte, error) {
 	of, _ := t.resourceOf(key)
 	providers := t.current.Load().providersOf(of)
-	if len(providers) == 0 || providers[0].sealer == nil {
+	if len(providers) == 0 {
 		return plain, nil
 	}
 	first := providers[0]
+	if first.sealer == nil {
+		t.metrics.transformed(of, toStorage, identityLabels[toStorage], 0, nil)
+		return plain, nil
+	}
+	began := t.clock.Now()
 	sealed, err := first.sealer.seal(ctx, []byte(key), plain)
+	t.metrics.transformed(of, toStorage, first.labels, t.clock.Since(began), err)
 	if err != nil {
-		t.metrics.failures.WithLabelValues("to_storage").Inc()
 		return nil, fmt.Errorf("encrypt: %w", err)
 	}
 	return append([]byte(first.prefix), sealed...), nil
 }
+
+// identityLabels are upstream's for values that are stored as they are, by direction.
+var identityLabels = map[string][]string{toStorage: {""}, fromStorage: {"identity"}}
+
+// unknownLabels are upstream's for values that no provider may be able to open.
+var unknownLabels = []string{"unknown"}
 
 // Open returns what was given to Seal. stale: it would be sealed differently
 // today, so an update should write the object even if it has not changed.
@@ -172,11 +186,12 @@ func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plai
 	if !sealed && (len(providers) == 0 || !claimed) {
 		return stored, false, nil
 	}
-	plain, stale, err = open(ctx, providers, key, stored, sealed)
+	began := t.clock.Now()
+	plain, stale, labels, err := open(ctx, providers, key, stored, sealed)
+	if claimed { // others are not waited for: their definition is gone, or not read yet
+		t.metrics.transformed(of, fromStorage, labels, t.clock.Since(began), err)
+	}
 	if err != nil {
-		if claimed { // others are not waited for: their definition is gone, or not read yet
-			t.metrics.failures.WithLabelValues("from_storage").Inc()
-		}
 		return nil, false, fmt.Errorf("decrypt: %w", err)
 	}
 	return plain, stale, nil
@@ -194,13 +209,13 @@ func anyOpens(providers []provider, stored []byte) bool {
 }
 
 // open tries each provider whose prefix the value has: several keys may have one name, and
-// the name of one may begin with that of another and a colon.
-func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) ([]byte, bool, error) {
+// the name of one may begin with that of another and a colon. labels are those of the last.
+func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) (plain []byte, stale bool, labels []string, err error) {
 	var errs []error
 	for i, p := range providers {
 		if p.sealer == nil {
 			if !sealed {
-				return stored, i > 0, nil
+				return stored, i > 0, identityLabels[fromStorage], nil
 			}
 			continue
 		}
@@ -208,6 +223,7 @@ func open(ctx context.Context, providers []provider, key string, stored []byte, 
 		if !ok {
 			continue
 		}
+		labels = p.labels
 		plain, stale, err := p.sealer.open(ctx, []byte(key), text)
 		if _, unsure := p.sealer.(cbc); err == nil && unsure && anyOpens(providers[i+1:], stored) && !isObject(plain) {
 			err = errNotOpened
@@ -216,13 +232,13 @@ func open(ctx context.Context, providers []provider, key string, stored []byte, 
 			errs = append(errs, fmt.Errorf("by %s: %w", strings.TrimSuffix(p.prefix, ":"), err))
 			continue
 		}
-		return plain, stale || i > 0, nil
+		return plain, stale || i > 0, labels, nil
 	}
-	if len(errs) > 0 {
-		return nil, false, errors.Join(errs...)
+	switch {
+	case len(errs) > 0:
+		return nil, false, labels, errors.Join(errs...)
+	case !sealed:
+		return nil, false, unknownLabels, errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
 	}
-	if !sealed {
-		return nil, false, errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
-	}
-	return nil, false, errors.New("no provider of the configuration has the key that the value was sealed with")
+	return nil, false, unknownLabels, errors.New("no provider of the configuration has the key that the value was sealed with")
 }
