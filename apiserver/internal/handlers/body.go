@@ -233,7 +233,9 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	if err != nil {
 		return cannotHandle(kind, err)
 	}
-	if err := checkJSONForm(into); err != nil {
+	// Objects are stored as JSON, and what protobuf has as a field of any content (runtime.RawExtension)
+	// need not be that.
+	if _, err := scheme.Encode(into); err != nil {
 		return cannotHandle(kind, err)
 	}
 	into.GetObjectKind().SetGroupVersionKind(*actual)
