@@ -46,12 +46,40 @@ type Record struct {
 
 type recordKey struct{}
 
+// early is what is found out about a request before it is known whose it is, and so whether anything is kept
+// of it. It is safe for concurrent use.
+type early struct {
+	mu          sync.Mutex
+	annotations map[string]string
+}
+
+type earlyKey struct{}
+
+// WithEarly returns a context whose request keeps what Annotate is told before Begin.
+func WithEarly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, earlyKey{}, &early{})
+}
+
 // Annotate adds a fact to the events of the request in ctx, under a key of the
 // form NAME.DOMAIN/KEY. A key keeps its first value. Without auditing it does
 // nothing.
 func Annotate(ctx context.Context, key, value string) {
 	if r := recordOf(ctx); r != nil {
 		r.annotate(key, value)
+	} else if e, ok := ctx.Value(earlyKey{}).(*early); ok {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		addFirst(&e.annotations, key, value)
+	}
+}
+
+// addFirst adds an annotation, unless the key has a value already.
+func addFirst(annotations *map[string]string, key, value string) {
+	if *annotations == nil {
+		*annotations = map[string]string{}
+	}
+	if _, set := (*annotations)[key]; !set {
+		(*annotations)[key] = value
 	}
 }
 
@@ -71,13 +99,9 @@ func recordOf(ctx context.Context) *Record {
 func (r *Record) annotate(key, value string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, set := r.event.Annotations[key]; set || r.closed {
-		return
+	if !r.closed {
+		addFirst(&r.event.Annotations, key, value)
 	}
-	if r.event.Annotations == nil {
-		r.event.Annotations = map[string]string{}
-	}
-	r.event.Annotations[key] = value
 }
 
 // Impersonation records the constrained right by which a user impersonates
@@ -140,6 +164,11 @@ func (a *Auditor) Begin(r *http.Request, user *request.User) *Record {
 		RequestURI: r.URL.RequestURI(), Verb: info.Verb, SourceIPs: sourceIPs(r), UserAgent: userAgent(r),
 		RequestReceivedTimestamp: metav1.NewMicroTime(request.ReceivedFrom(ctx)),
 	}}
+	if e, ok := ctx.Value(earlyKey{}).(*early); ok {
+		e.mu.Lock()
+		record.event.Annotations = maps.Clone(e.annotations)
+		e.mu.Unlock()
+	}
 	if user != nil {
 		record.event.User = *user
 	}

@@ -27,6 +27,7 @@ const auditKey = "audited"
 // they have no user by which the policy could select them.
 func AuditRefused(a *audit.Auditor) gin.HandlerFunc {
 	return func(c *gin.Context) {
+		c.Request = c.Request.WithContext(audit.WithEarly(c.Request.Context()))
 		c.Next()
 		if c.GetBool(auditKey) || c.Writer.Status() != http.StatusUnauthorized {
 			return
