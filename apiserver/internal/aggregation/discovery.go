@@ -32,8 +32,8 @@ func (a *Aggregator) DiscoveryChanged() int64 { return a.discoveryChanges.Load()
 // Priorities are the priorities that APIServices give their groups and versions.
 func (a *Aggregator) Priorities() map[string]discovery.Priority { return *a.priorities.Load() }
 
-// Remotes are the groups and versions of other servers, with their last
-// discovery. It is stale if they no longer answer.
+// Remotes are the groups and versions of other servers, with their discovery
+// while they answer.
 func (a *Aggregator) Remotes() []discovery.Remote {
 	var out []discovery.Remote
 	for gv, r := range *a.remotes.Load() {
@@ -45,17 +45,15 @@ func (a *Aggregator) Remotes() []discovery.Remote {
 	return out
 }
 
+// discovery is what the server says of its version now; nil if it does not answer.
 func (r *remote) discovery() *apidiscoveryv2.APIVersionDiscovery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.documents.discovery == nil {
+	if r.documents.discovery == nil || !r.documents.fresh || !r.available.Load() {
 		return nil
 	}
 	out := *r.documents.discovery
-	out.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
-	if r.documents.fresh && r.available.Load() {
-		out.Freshness = apidiscoveryv2.DiscoveryFreshnessCurrent
-	}
+	out.Freshness = apidiscoveryv2.DiscoveryFreshnessCurrent
 	return &out
 }
 

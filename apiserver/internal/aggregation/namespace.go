@@ -24,7 +24,7 @@ func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays
 	for _, gv := range slices.SortedFunc(maps.Keys(remotes), func(x, y schema.GroupVersion) int { return strings.Compare(x.String(), y.String()) }) {
 		r := remotes[gv]
 		served := r.discovery()
-		if served == nil || served.Freshness != apidiscoveryv2.DiscoveryFreshnessCurrent {
+		if served == nil {
 			undiscovered[gv] = fmt.Errorf("stale GroupVersion discovery: %s", gv)
 			continue
 		}
