@@ -57,7 +57,7 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	case errors.Is(err, context.Canceled):
 		return apierrors.NewTimeoutError("the request was given up before it was complete", 0)
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return noAnswer(verb)
+		return noAnswer(verb, errors.Is(err, context.DeadlineExceeded))
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("the object is larger than etcd takes")
 	}
@@ -111,13 +111,16 @@ func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
 }
 
 // noAnswer is the error for a call that etcd did not answer. A read can
-// simply be tried again, and clients do that by themselves; whether a write
-// happened is unknown.
-func noAnswer(verb string) error {
+// simply be tried again, and clients do that by themselves if they are told to, ten times;
+// one that has waited in vain until its time was up is left to its user, who would wait for
+// minutes. Whether a write happened is unknown.
+func noAnswer(verb string, waited bool) error {
 	switch verb {
 	case "get", "list", "watch":
 		err := apierrors.NewServiceUnavailable("etcd does not answer")
-		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		if !waited {
+			err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		}
 		return err
 	}
 	return apierrors.NewTimeoutError(fmt.Sprintf("etcd did not answer in time: the %s may or may not have happened", verb), 0)

@@ -41,6 +41,12 @@ func TestWithoutEtcd(t *testing.T) {
 	if _, err := b.CreateTyped(t.Context(), service("b")); err == nil || apierrors.IsAlreadyExists(err) {
 		t.Errorf("write: %v", err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	_, err = b.GetTyped(ctx, "ns", "a", "")
+	if _, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsServiceUnavailable(err) || ok {
+		t.Errorf("a read that has waited until its time was up: %#v", err)
+	}
 }
 
 func TestObjectsThatEtcdDoesNotTake(t *testing.T) {
