@@ -8,11 +8,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -136,6 +140,7 @@ func hostileBodies(c *cluster) {
 		{"zeros", "POST", maps, "json", strings.Repeat("\x00", 1<<20), 400, "invalid character"},
 		{"protobuf", "POST", maps, "vnd.kubernetes.protobuf", "k8s\x00" + strings.Repeat("\xff", 1<<20), 400, "integer overflow"},
 		{"protobuf length", "POST", maps, "vnd.kubernetes.protobuf", "k8s\x00\x12\xff\xff\xff\xff\x07", 400, "unexpected EOF"},
+		{"late time in protobuf", "POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", "vnd.kubernetes.protobuf", renewedLate(c), 400, "20000"},
 		{"too large", "POST", maps, "json", `{"data":{"a":"` + strings.Repeat("x", 4<<20) + `"}}`, 413, "limit is"},
 		{"compressed", "POST", maps, "json", "\x1f\x8b\x08\x00" + strings.Repeat("\x00", 100), 400, "invalid character"},
 	} {
@@ -153,6 +158,16 @@ func hostileBodies(c *cluster) {
 	if warnings := answer.Header.Values("Warning"); answer.StatusCode != http.StatusCreated || len(warnings) == 0 || len(strings.Join(warnings, "")) > 4<<10 {
 		c.T.Errorf("20,000 doubled fields: %d, %d warnings, %.200s", answer.StatusCode, len(warnings), text)
 	}
+}
+
+// renewedLate is a lease in protobuf with a time that JSON, which objects are stored as, can't hold.
+func renewedLate(c *cluster) string {
+	at := metav1.NewMicroTime(time.Date(20_000, time.January, 1, 0, 0, 0, 0, time.UTC))
+	lease := &core.Lease{TypeMeta: metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}, ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+	lease.Spec.RenewTime = &at
+	body, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), lease)
+	c.Must(err)
+	return string(body)
 }
 
 func hostileSelectors(c *cluster) {
