@@ -16,10 +16,7 @@ import (
 // once.
 func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorList {
 	c := &checker{}
-	c.structure(path, root, level{root: true})
-	for _, some := range combinations(path, root) {
-		c.known(path, root, some.path, some.props)
-	}
+	c.structural(path, root)
 	// Structural faults are reported in order of the fields, as in upstream.
 	slices.SortStableFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	c.unsupported(path, root)
@@ -40,9 +37,27 @@ func Check(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorL
 	return c.errs
 }
 
+// Violations are why a schema is not structural, as it may be if it was stored before that was
+// required. What else Check refuses is left out.
+func Violations(path *field.Path, root *apiextensionsv1.JSONSchemaProps) field.ErrorList {
+	c := &checker{stored: true}
+	c.structural(path, root)
+	slices.SortFunc(c.errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+	return c.errs
+}
+
+func (c *checker) structural(path *field.Path, root *apiextensionsv1.JSONSchemaProps) {
+	c.structure(path, root, level{root: true})
+	for _, some := range combinations(path, root) {
+		c.known(path, root, some.path, some.props)
+	}
+}
+
 type checker struct {
-	errs  field.ErrorList
-	steps int // of the patterns so far
+	errs field.ErrorList
+	// stored: the schema is there already, and has to be structural only.
+	stored bool
+	steps  int // of the patterns so far
 	// dialect: a $schema names the language of a schema.
 	dialect bool
 }
@@ -141,17 +156,20 @@ func eitherWay(p *apiextensionsv1.JSONSchemaProps, some combination) bool {
 func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps, l level) {
 	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch {
-	case l.root && p.Type == "":
-		c.add(field.Required(path.Child("type"), "must not be empty at the root"))
-	case l.root && p.Type != "object":
-		c.add(field.Invalid(path.Child("type"), p.Type, "must be object at the root"))
-	case l.root && p.Nullable:
-		c.add(field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
+	case p.XEmbeddedResource && p.Type != "object": // see below
 	case p.Type != "" || p.XIntOrString || preserve:
+	case l.root:
+		c.add(field.Required(path.Child("type"), "must not be empty at the root"))
 	case l.item:
 		c.add(field.Required(path.Child("type"), "must not be empty for specified array items"))
 	default:
 		c.add(field.Required(path.Child("type"), "must not be empty for specified object fields"))
+	}
+	if l.root && p.Type != "" && p.Type != "object" {
+		c.add(field.Invalid(path.Child("type"), p.Type, "must be object at the root"))
+	}
+	if l.root && p.Nullable && !c.stored {
+		c.add(field.Forbidden(path.Child("nullable"), "nullable cannot be true at the root"))
 	}
 	if l.root && p.AdditionalProperties != nil {
 		c.add(field.Forbidden(path.Child("additionalProperties"), "must not be used at the root"))
@@ -163,7 +181,7 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 		c.add(field.Invalid(path.Child("x-kubernetes-preserve-unknown-fields"), true, "must be false if x-kubernetes-int-or-string is true"))
 	}
 	c.words(path, p)
-	if p.Type == "array" && (p.Items == nil || p.Items.Schema == nil && len(p.Items.JSONSchemas) == 0) && !preserve {
+	if p.Type == "array" && (p.Items == nil || p.Items.Schema == nil && len(p.Items.JSONSchemas) == 0) {
 		c.add(field.Required(path.Child("items"), "must be specified"))
 	}
 	if p.XEmbeddedResource || l.root {
@@ -177,7 +195,7 @@ func (c *checker) structure(path *field.Path, p *apiextensionsv1.JSONSchemaProps
 
 // words checks the keywords of a schema.
 func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
-	if p.Type != "" && !slices.Contains(types, p.Type) {
+	if !c.stored && p.Type != "" && !slices.Contains(types, p.Type) {
 		c.add(field.NotSupported(path.Child("type"), p.Type, types))
 	}
 	parsed, err := parsePattern(p.Pattern)
@@ -186,7 +204,7 @@ func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 		return
 	}
 	before := c.steps
-	if c.steps += steps(parsed); before <= mostSteps && c.steps > mostSteps {
+	if c.steps += steps(parsed); !c.stored && before <= mostSteps && c.steps > mostSteps {
 		c.add(field.Forbidden(path.Child("pattern"), fmt.Sprintf("the patterns of a schema are repeated too often: together they take more than %d steps", mostSteps)))
 	}
 }
@@ -259,7 +277,7 @@ func (c *checker) valuesOnly(path *field.Path, p *apiextensionsv1.JSONSchemaProp
 	empty(p.Type == "" || typed, "type", must)
 	empty(p.Title == "", "title", must)
 	empty(p.Default == nil, "default", "must be undefined to be structural")
-	empty(p.AdditionalProperties == nil, "additionalProperties", "must be undefined to be structural")
+	empty(p.AdditionalProperties == nil || p.AdditionalProperties.Schema == nil && !p.AdditionalProperties.Allows, "additionalProperties", "must be undefined to be structural")
 	empty(!p.Nullable, "nullable", "must be false to be structural")
 	empty(p.XPreserveUnknownFields == nil, "x-kubernetes-preserve-unknown-fields", "must be false to be structural")
 	empty(!p.XEmbeddedResource, "x-kubernetes-embedded-resource", "must be false to be structural")
@@ -276,6 +294,9 @@ func (c *checker) valuesOnly(path *field.Path, p *apiextensionsv1.JSONSchemaProp
 	})
 	for _, some := range combinations(path, p) {
 		c.valuesOnly(some.path, some.props, either && eitherWay(p, some), false)
+	}
+	if _, ok := p.Properties["metadata"]; ok {
+		c.add(field.Forbidden(path.Child("properties").Key("metadata"), "must not be specified in a nested context"))
 	}
 }
 

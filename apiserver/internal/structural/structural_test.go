@@ -118,6 +118,29 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestClosed: with additionalProperties: false there are no fields, also in an alternative.
+func TestClosed(t *testing.T) {
+	props := propsOf(t, `{"type":"object","properties":{"a":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"additionalProperties":false},
+		"b":{"type":"object","properties":{"c":{"type":"string"}},"anyOf":[{"additionalProperties":false},{"required":["c"]}]}}}`)
+	if errs := Check(field.NewPath("s"), props); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	s, err := Compile(props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		`{"a":{},"b":{}}`: "<nil>",
+		`{"b":{"c":"x"}}`: "<nil>",
+		`{"a":{"y":1}}`:   `a: Invalid value: "y": a.y in body is a forbidden property`,
+		`{"b":{"d":"x"}}`: `[<nil>: Invalid value: "": "b" must validate at least one schema (anyOf), b: Invalid value: "d": b.d in body is a forbidden property]`,
+	} {
+		if got := fmt.Sprint(s.Validate(nil, object(t, value), nil, false).ToAggregate()); got != want {
+			t.Errorf("%s\n  got: %s\n want: %s", value, got, want)
+		}
+	}
+}
+
 // TestUnchanged: unchanged values are skipped as by upstream, which takes no
 // object for unchanged that has a field unknown to its schema.
 func TestUnchanged(t *testing.T) {
@@ -150,9 +173,10 @@ func TestUnchanged(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for schema, want := range map[string]string{
-		whole:                                 "",
-		`{"type":"string"}`:                   "s.type: Invalid value: \"string\": must be object at the root",
-		`{"type":"object","nullable":true}`:   "s.nullable: Forbidden: nullable cannot be true at the root",
+		whole:                               "",
+		`{"type":"string"}`:                 "s.type: Invalid value: \"string\": must be object at the root",
+		`{"type":"object","nullable":true}`: "s.nullable: Forbidden: nullable cannot be true at the root",
+		`{"x-kubernetes-preserve-unknown-fields":true}`: "",
 		`{}`:                                  "s.type: Required value: must not be empty at the root",
 		`{"type":"object","dependencies":{}}`: "s.dependencies: Forbidden: dependencies is not supported",
 		`{"type":"object","$schema":"x"}`:     `s: Invalid value: "": OpenAPIV3Schema 'schema' is not supported`,
@@ -163,6 +187,9 @@ func TestCheck(t *testing.T) {
 		`{"type":"object","properties":{"a":{"x-kubernetes-int-or-string":true,"default":true}}}`:                                                                                    "",
 		`{"type":"object","properties":{"a":{"x-kubernetes-int-or-string":true,"default":true,"anyOf":[{"type":"integer"},{"type":"string"}]}}}`:                                     `s.properties[a].default`,
 		`{"type":"object","properties":{"a":{"type":"object","default":{"b":[1]},"properties":{"b":{"x-kubernetes-int-or-string":true}}}}}`:                                          "",
+		`{"type":"object","properties":{"a":{"type":"array","x-kubernetes-preserve-unknown-fields":true}}}`:                                                                          "s.properties[a].items: Required value: must be specified",
+		`{"type":"object","anyOf":[{"additionalProperties":true}]}`:                                                                                                                  "s.anyOf[0].additionalProperties: Forbidden: must be undefined to be structural",
+		`{"type":"object","anyOf":[{"additionalProperties":false}]}`:                                                                                                                 "",
 		`{"type":"object","properties":{"a":{"type":"array"}}}`:                                                                                                                      "s.properties[a].items: Required value: must be specified",
 		`{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}`:                                                                                                       "must be a valid regular expression, but isn't",
 		`{"type":"object","properties":{"a":{"type":"string","anyOf":[{"type":"string"}]}}}`:                                                                                         "s.properties[a].anyOf[0].type: Forbidden: must be empty to be structural",
@@ -177,6 +204,8 @@ func TestCheck(t *testing.T) {
 		`{"type":"object","properties":{"a":{"type":"object"}},"not":{"anyOf":[{"properties":{"a":{"properties":{"z":{"minLength":1}}}}}]}}`:                                         "s.properties[a].properties[z]: Required value: because it is defined in s.not.anyOf[0].properties[a].properties[z]",
 		`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"object","anyOf":[{"properties":{"b":{"minLength":1}}}]}},"oneOf":[{"properties":{"z":{"minLength":1}}}]}`: "",
 		`{"type":"object","allOf":[{"items":{"minLength":1}}]}`:                                                                                                                      "s.items: Required value: because it is defined in s.allOf[0].items",
+		`{"type":"object","properties":{"metadata":{"type":"object"}},"anyOf":[{"properties":{"metadata":{}}}]}`:                                                                     "s.anyOf[0].properties[metadata]: Forbidden: must not be specified in a nested context",
+		`{"type":"object","properties":{"a":{"type":"object","properties":{"metadata":{"type":"string"}},"not":{"properties":{"metadata":{"minLength":1}}}}}}`:                       "s.properties[a].not.properties[metadata]: Forbidden: must not be specified in a nested context",
 		`{"type":"object","properties":{"kind":{"type":"string","default":"A"}}}`:                                                                                                    "s.properties[kind].default: Forbidden: must not be set in top-level kind",
 		`{"type":"object","properties":{"metadata":{"type":"object","default":{}}}}`:                                                                                                 "s.properties[metadata].default: Forbidden: must not be set in top-level metadata",
 		`{"type":"object","properties":{"metadata":{"type":"object","properties":{"name":{"type":"string","maxLength":3}}}}}`:                                                        "",
@@ -189,6 +218,16 @@ func TestCheck(t *testing.T) {
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s\n  got: %s\n want: %s", schema, got, want)
 		}
+	}
+}
+
+// TestViolations: only what keeps a stored schema from being structural counts, in order of the words.
+func TestViolations(t *testing.T) {
+	props := propsOf(t, `{"nullable":true,"properties":{"b":{"type":"odd"},"a":{"type":"object","properties":{"c":{}}},"a-b":{}}}`)
+	want := "[s.properties[a-b].type: Required value: must not be empty for specified object fields, " +
+		"s.properties[a].properties[c].type: Required value: must not be empty for specified object fields, s.type: Required value: must not be empty at the root]"
+	if got := Violations(field.NewPath("s"), props).ToAggregate(); got.Error() != want {
+		t.Errorf("%v\nwant %s", got, want)
 	}
 }
 

@@ -253,10 +253,14 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 		errs = append(errs, field.TooMany(path, int(count), int(*p.MaxProperties)))
 	}
 	before, _ := old.(map[string]any)
+	closed := p.AdditionalProperties != nil && p.AdditionalProperties.Schema == nil && !p.AdditionalProperties.Allows
 	for _, key := range slices.Sorted(maps.Keys(value)) {
 		below := s.properties[key]
 		if below == nil {
 			below = s.values
+		}
+		if below == nil && closed {
+			errs = append(errs, field.Invalid(path, key, fmt.Sprintf("%s.%s in body is a forbidden property", name(path), key)))
 		}
 		if below == nil {
 			continue
