@@ -31,6 +31,8 @@ type entry struct {
 	established, terminating bool
 	// settled: the names are all accepted, and the status needs no more changes.
 	settled bool
+	// violations are why its schemas are not structural.
+	violations string
 
 	// encoded is shared with the cache of definitions.
 	encoded []byte
@@ -57,8 +59,6 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		established: customresourcedefinition.IsConditionTrue(d, apiextensionsv1.Established),
 		terminating: d.DeletionTimestamp != nil,
 	}
-	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
-		customresourcedefinition.IsConditionTrue(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d)
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
 		one := version{name: v.Name, served: v.Served, storage: v.Storage}
@@ -78,9 +78,14 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		return nil, fmt.Errorf("encode the spec of %s: %w", d.Name, err)
 	}
 	e.hash = sha256.Sum256(spec)
-	if before != nil && before.uid == e.uid && before.hash == e.hash {
-		e.store = before.store
+	same := before != nil && before.uid == e.uid && before.hash == e.hash
+	if same {
+		e.store, e.violations = before.store, before.violations
+	} else {
+		e.violations = violations(d)
 	}
+	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
+		customresourcedefinition.IsConditionTrue(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d) && nonStructuralIsCurrent(d, e.violations, same && before.settled)
 	if e.store != nil {
 		e.store.terminating.Store(e.terminating)
 	}

@@ -246,7 +246,7 @@ func (d *Definitions) Resources() []registry.Resource {
 	return out
 }
 
-// schema reads the objects' schema of a version, nil if it has none.
+// schema reads what clients are told of the objects' schema in a version, nil for nothing.
 func (e *entry) schema(version string) *apiextensionsv1.JSONSchemaProps {
 	def, err := e.decodeDefinition()
 	if err != nil {
@@ -254,7 +254,7 @@ func (e *entry) schema(version string) *apiextensionsv1.JSONSchemaProps {
 	}
 	for i := range def.Spec.Versions {
 		if v := &def.Spec.Versions[i]; v.Name == version && v.Schema != nil {
-			return v.Schema.OpenAPIV3Schema
+			return published(v.Schema.OpenAPIV3Schema, def.Spec.PreserveUnknownFields)
 		}
 	}
 	return nil

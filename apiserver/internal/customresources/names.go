@@ -22,6 +22,7 @@ func settleStatus(d *definition, others []apiextensionsv1.CustomResourceDefiniti
 	accepted, names := acceptNames(d, others)
 	d.Status.AcceptedNames = accepted
 	updateApproval(d, now)
+	updateNonStructural(d, violations(d), now)
 	customresourcedefinition.SetCondition(d, names, now)
 	if customresourcedefinition.IsConditionTrue(d, apiextensionsv1.Established) {
 		return // for good

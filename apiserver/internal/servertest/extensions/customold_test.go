@@ -10,7 +10,7 @@ import (
 // TestDefinitionsFromBeforeV1: definitions that an API server with
 // apiextensions.k8s.io/v1beta1 left in etcd are still served. Objects of
 // versions without a schema, and of definitions that preserve unknown fields,
-// are as they were sent.
+// are as they were sent, and the documents don't say that there are no such fields.
 func TestDefinitionsFromBeforeV1(t *testing.T) {
 	t.Parallel()
 	c := start(t)
@@ -42,6 +42,10 @@ func TestDefinitionsFromBeforeV1(t *testing.T) {
 		}
 		if _, text := c.Ask(http.MethodGet, path+"/o", nil, nil); !strings.Contains(string(text), `"deep":1`) {
 			t.Errorf("%s: get: %s", plural, text)
+		}
+		_, document := c.Ask(http.MethodGet, "/openapi/v2", nil, nil)
+		if !strings.Contains(string(document), `"test.old.v1.K`+plural+`":{"type":"object","x-kubernetes-group-version-kind"`) {
+			t.Errorf("%s: the document does not tell of any object", plural)
 		}
 	}
 }

@@ -28,7 +28,8 @@ func (c *custom) property(d *apiextensionsv1.CustomResourceDefinition, part, nam
 }
 
 // stored: a definition without a schema, and an object with unreadable
-// metadata, both as an older server stored them.
+// metadata, both as an older server stored them. A condition tells of the definition until it
+// has a schema.
 func (c *custom) stored() {
 	const group, path = "stored.test", "/apis/stored.test/v1/namespaces/default/widgets"
 	_, err := c.Server.Storage().Create(c.T.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets."+group, []byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1",
@@ -45,6 +46,12 @@ func (c *custom) stored() {
 	if answer := c.want(200, "DELETE", path+"/b", nil); answer["details"].(map[string]any)["uid"] != "2" {
 		c.T.Errorf("deleted: %v", answer)
 	}
+	c.Until("the definition is known to have no structural schema", func(context.Context) bool {
+		return c.condition("widgets."+group, "NonStructuralSchema") == "True"
+	})
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"preserveUnknownFields":false,"versions":[{"name":"v1","served":true,"storage":true,
+		"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, merge...)
+	c.Until("the definition has one", func(context.Context) bool { return c.condition("widgets."+group, "NonStructuralSchema") == "" })
 }
 
 // defaults: those of the version that was sent and of the version that is
