@@ -144,19 +144,19 @@ func (f *compiledVersion) hasStatus() bool {
 	return f.props.Subresources != nil && f.props.Subresources.Status != nil
 }
 
-// normalize defaults and prunes an object by the schema.
+// normalize defaults and prunes an object by the schema, and repairs its metadata.
 func (f *compiledVersion) normalize(o *object) {
-	if f.schema == nil {
-		return
-	}
 	f.prune(o.Object, false)
-	f.schema.Complete(o.Object)
+	f.schema.Repair(o.Object)
+	if f.schema != nil {
+		f.schema.Complete(o.Object)
+	}
 }
 
 // isNormal reports whether it is certain that normalize would leave an encoded object as
 // it is.
 func (f *compiledVersion) isNormal(value []byte) bool {
-	return f.schema.Settled(value, structural.Changes{Prune: !f.preserves, Nulls: true, Defaults: true})
+	return f.schema.Settled(value, structural.Changes{Prune: !f.preserves, Nulls: true, Defaults: true, Metadata: true})
 }
 
 // prune drops unknown fields, and returns them if asked; it drops nothing

@@ -53,7 +53,7 @@ func storedObject(tb testing.TB, i int, change func(spec map[string]any)) regist
 	spec := map[string]any{"size": "large", "labels": labels, "items": items}
 	change(spec)
 	text, err := json.Marshal(map[string]any{"apiVersion": "c.io/v1", "kind": "C", "spec": spec, "metadata": map[string]any{
-		"name": fmt.Sprint("c", i), "namespace": "default", "resourceVersion": fmt.Sprint(i), "uid": "f3a4e5c6-0000-4000-8000-000000000000"}})
+		"name": fmt.Sprint("c", i), "namespace": "default", "generation": 1, "resourceVersion": fmt.Sprint(i), "uid": "f3a4e5c6-0000-4000-8000-000000000000"}})
 	if err != nil {
 		tb.Fatal(err)
 	}

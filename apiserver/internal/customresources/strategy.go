@@ -131,9 +131,6 @@ func (f *compiledVersion) validate(o, old *object) (errs field.ErrorList) {
 		return field.ErrorList{field.Invalid(field.NewPath("kind"), o.GetKind(), "must be "+f.kind)}
 	}
 	errs = structural.ValidateMetadata(o.Object)
-	if len(errs) > 0 && old != nil && len(structural.ValidateMetadata(old.Object)) > 0 {
-		errs = nil // others have stored it so
-	}
 	if f.schema != nil {
 		errs = append(errs, f.schema.Validate(nil, o.Object, contentOf(old), old != nil)...)
 		if old == nil || !reflect.DeepEqual(o.Object, old.Object) {

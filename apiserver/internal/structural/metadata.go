@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,63 @@ func coerceMetadata(object map[string]any, path string) ([]string, error) {
 		}
 	}
 	return unknown, nil
+}
+
+// Repair is Coerce for an object that was stored, maybe by a server that did not look at its metadata:
+// what is malformed is dropped, too, and a generation is given.
+func (s *Schema) Repair(object map[string]any) {
+	repairMetadata(object)
+	if meta, ok := object["metadata"].(map[string]any); ok && (meta["generation"] == nil || meta["generation"] == int64(0)) {
+		meta["generation"] = int64(1)
+	}
+	s.repairEmbedded(object, true)
+}
+
+func (s *Schema) repairEmbedded(value any, root bool) {
+	if !s.holdsEmbedded() {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if s.embedded && !root {
+			maps.DeleteFunc(v, func(name string, item any) bool {
+				_, text := item.(string)
+				return (name == "apiVersion" || name == "kind") && !text
+			})
+			repairMetadata(v)
+		}
+		for name, item := range v {
+			below := s.properties[name]
+			if below == nil {
+				below = s.values
+			}
+			below.repairEmbedded(item, false)
+		}
+	case []any:
+		for _, item := range v {
+			s.items.repairEmbedded(item, false)
+		}
+	}
+}
+
+func repairMetadata(object map[string]any) {
+	found, ok := object["metadata"].(map[string]any)
+	if !ok || settledMetadata(found) {
+		return
+	}
+	if _, err := coerceMetadata(object, ""); err == nil {
+		return
+	}
+	var whole metav1.ObjectMeta
+	for name, item := range found {
+		text, err := json.Marshal(map[string]any{name: item})
+		if err == nil && kjson.UnmarshalCaseSensitivePreserveInts(text, &metav1.ObjectMeta{}) == nil {
+			_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &whole) // it has just been read
+		}
+	}
+	if repaired, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&whole); err == nil {
+		object["metadata"] = repaired
+	}
 }
 
 // Settle is Coerce for an object that was coerced when it came, and that plugins or a merge

@@ -13,6 +13,8 @@ type Changes struct {
 	// Nulls: those that are not allowed, which Complete drops or replaces. Defaults: what it
 	// fills in.
 	Nulls, Defaults bool
+	// Metadata: what Repair changes.
+	Metadata bool
 }
 
 // Settled reports whether it is certain that none of these changes would be made in an
@@ -21,14 +23,17 @@ type Changes struct {
 // false for an object that would stay as it is.
 func (s *Schema) Settled(object []byte, changes Changes) bool {
 	if s == nil {
-		return true
+		if !changes.Metadata {
+			return true
+		}
+		s, changes = nothing, Changes{Metadata: true}
 	}
 	c := &settledCheck{text: object, Changes: changes}
 	i := raw.SkipSpace(object, 0)
 	if i >= len(object) || object[i] != '{' {
 		return false
 	}
-	_, ok := c.object(i, s, bounds{whole: true, prune: changes.Prune, preserve: s.preserve})
+	_, ok := c.object(i, s, bounds{root: true, whole: true, prune: changes.Prune, preserve: s.preserve})
 	return ok
 }
 
@@ -42,7 +47,8 @@ type settledCheck struct {
 }
 
 // bounds are what pruner's functions take besides the value and its schema.
-type bounds struct{ whole, prune, preserve bool }
+// root: it is that of the object itself.
+type bounds struct{ root, whole, prune, preserve bool }
 
 func (c *settledCheck) skip(i int) (end int, ok bool) {
 	end, err := raw.SkipValue(c.text, i)
@@ -85,7 +91,7 @@ func (c *settledCheck) list(i int, items *Schema, prune, preserve bool) (end int
 }
 
 func (c *settledCheck) object(i int, s *Schema, b bounds) (end int, ok bool) {
-	if len(s.properties) == 0 && s.values == nil && (!b.prune || b.preserve || s.anyValues) {
+	if len(s.properties) == 0 && s.values == nil && (!b.prune || b.preserve || s.anyValues) && !(b.whole && c.Metadata) {
 		return c.skip(i)
 	}
 	defaulted, last := 0, []byte(nil)
@@ -128,6 +134,16 @@ func (c *settledCheck) member(start int, key []byte, s *Schema, b bounds) (end i
 	below := s.properties[string(key)]
 	if below == nil {
 		below = s.values
+	}
+	if b.whole && c.Metadata && objectFields[string(key)] {
+		if string(key) == "metadata" {
+			end, ok = c.metadata(start, b.root)
+		} else if ok = c.at(start, '"'); ok {
+			end, ok = c.skip(start)
+		}
+		if !ok || below == nil {
+			return end, ok
+		}
 	}
 	if below == nil {
 		if prune && !b.preserve && !s.anyValues {

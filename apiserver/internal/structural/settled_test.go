@@ -74,6 +74,48 @@ func TestSettledIsCareful(t *testing.T) {
 	}
 }
 
+// TestSettledMetadata: where Repair would change something, it is not settled; where it is in order, it is.
+func TestSettledMetadata(t *testing.T) {
+	s, err := Compile(propsOf(t, `{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object"}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for fields, want := range map[string]bool{
+		`"annotations":{"a":"1"},"generation":1,"labels":{},"name":"x"`:                                                                                                                           true,
+		`"creationTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":30,"finalizers":["a","b"],"generation":7`:                                                                        true,
+		`"generation":1,"managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}},"manager":"m","operation":"Update","time":"2020-01-01T00:00:00Z"}]`:                     true,
+		`"generation":1,"ownerReferences":[{"apiVersion":"v1","blockOwnerDeletion":true,"controller":false,"kind":"K","name":"n","uid":"u"},{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}]`: true,
+		`"name":"x"`:     false, // without a generation
+		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"generation":"1"`: false, `"generation":1e30`: false,
+		`"generation":1,"name":5`: false, `"generation":1,"odd":"x"`: false, `"generation":1,"labels":{"a":5}`: false, `"generation":1,"labels":["a"]`: false,
+		`"generation":1,"finalizers":[5]`: false, `"generation":1,"finalizers":"x"`: false, `"creationTimestamp":"x","generation":1`: false,
+		`"generation":1,"ownerReferences":[{"controller":"yes"}]`: false, `"generation":1,"ownerReferences":["x"]`: false,
+		`"generation":1,"managedFields":[{"time":"x"}]`: false, `"generation":1,"managedFields":[{"odd":"x"}]`: false,
+	} {
+		embedded := fields + `,"zone":1`
+		if want {
+			embedded = fields
+		}
+		for schema, text := range map[*Schema]string{
+			nil: `{"apiVersion":"v1","kind":"K","metadata":{` + fields + `}}`,
+			s:   `{"e":{"apiVersion":"v1","kind":"K","metadata":{` + embedded + `}},"metadata":{"generation":1}}`,
+		} {
+			if got := schema.Settled([]byte(text), Changes{Metadata: true}); got != want {
+				t.Errorf("%s: settled is %v", text, got)
+			}
+			repaired := object(t, text)
+			if schema.Repair(repaired); want && !reflect.DeepEqual(repaired, object(t, strings.Replace(text, `"labels":{},`, "", 1))) || !want && reflect.DeepEqual(repaired, object(t, text)) {
+				t.Errorf("%s: repaired to %v", text, repaired)
+			}
+		}
+	}
+	for _, text := range []string{`{"metadata":[]}`, `{"metadata":{"generation":1`, `{"metadata":{"finalizers":["a"`, `{"e":{"kind":5},"metadata":{"generation":1}}`} {
+		if s.Settled([]byte(text), Changes{Metadata: true}) {
+			t.Errorf("%s: settled", text)
+		}
+	}
+}
+
 func unchangedBy(s *Schema, object map[string]any, changes Changes) bool {
 	pruned, completed := copyValue(object).(map[string]any), copyValue(object)
 	if s.Prune(pruned, false); changes.Prune && !reflect.DeepEqual(pruned, object) {

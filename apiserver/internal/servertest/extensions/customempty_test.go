@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -82,17 +83,33 @@ func (c *custom) unreadable() {
 	}
 }
 
-// malformed: an object that was stored with metadata of other types can be deleted.
+// malformed: of an object that was stored with metadata of other types, as an old server did not look
+// at it, what can be read is served, and it can be changed and deleted.
 func (c *custom) malformed() {
 	const group, path = "malformed.test", "/apis/malformed.test/v1/namespaces/default/widgets"
-	c.define(widgets(group))
+	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
+		c.property(d, "spec", "pod", `{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}`)
+	}))
 	_, err := c.Server.Etcd().Put(c.T.Context(), "/registry/malformed.test/widgets/default/a",
-		`{"apiVersion":"malformed.test/v1","kind":"Widget","metadata":{"name":"a","namespace":"default","uid":"u","labels":{"a":1}},"spec":{"size":1}}`)
+		`{"apiVersion":"malformed.test/v1","kind":"Widget","metadata":{"name":"a","namespace":"default","uid":"u","odd":1,"labels":{"a":1},"annotations":{"b":"1"}},"spec":{"size":1,
+		"pod":{"apiVersion":"v1","kind":5,"metadata":{"name":"p","odd":1,"labels":{"a":1}}}}}`)
 	c.Must(err)
-	c.Until("it is read", func(context.Context) bool {
-		code, _, _ := c.call("GET", path+"/a", nil)
+	var got map[string]any
+	c.Until("it is read", func(context.Context) (read bool) {
+		code, answer, _ := c.call("GET", path+"/a", nil)
+		got = answer
 		return code == 200
 	})
+	meta := got["metadata"].(map[string]any)
+	delete(meta, "resourceVersion")
+	if want := map[string]any{"name": "a", "namespace": "default", "uid": "u", "generation": 1.0, "annotations": map[string]any{"b": "1"}}; !reflect.DeepEqual(meta, want) {
+		c.T.Errorf("served with the metadata %v", meta)
+	}
+	pod := got["spec"].(map[string]any)["pod"]
+	if want := map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "p"}}; !reflect.DeepEqual(pod, want) {
+		c.T.Errorf("served with the embedded object %v", pod)
+	}
+	c.want(200, "PATCH", path+"/a", `{"metadata":{"labels":{"c":"1"}},"spec":{"pod":{"kind":"Pod"}}}`, merge...)
 	c.want(200, "DELETE", path+"/a", nil)
 	c.want(404, "GET", path+"/a", nil)
 }
