@@ -52,6 +52,15 @@ func NewMetrics(about string, content []byte, registry prometheus.Registerer) *M
 	return m
 }
 
+// Loaded counts the content in force among the successful reloads, as upstream does with some
+// configurations.
+func (m *Metrics) Loaded(now time.Time) { m.count("success", now) }
+
+func (m *Metrics) count(status string, now time.Time) {
+	m.reloads.WithLabelValues(status).Inc()
+	m.last.WithLabelValues(status).Set(float64(now.Unix()))
+}
+
 // NewInfo returns the gauge that tells which configuration about a subject is in force,
 // so that servers can be compared.
 func NewInfo(about string, registry prometheus.Registerer) *prometheus.GaugeVec {
@@ -105,8 +114,7 @@ func (f *Follower) look(failed string) string {
 	if err != nil {
 		status = "failure"
 	}
-	f.Metrics.reloads.WithLabelValues(status).Inc()
-	f.Metrics.last.WithLabelValues(status).Set(float64(f.Clock.Now().Unix()))
+	f.Metrics.count(status, f.Clock.Now())
 	if err != nil {
 		if err.Error() != failed {
 			f.Logger.Error("a changed configuration file is not taken up, what was there before stays in force", zap.String("file", f.Path), zap.Error(err))

@@ -158,4 +158,7 @@ func TestFollow(t *testing.T) {
 	if n, err := testutil.GatherAndCount(registry, "apiserver_manifest_admission_config_controller_last_config_info"); err != nil || n != 1 {
 		t.Errorf("%d configurations are told of: %v", n, err)
 	}
+	if n, err := testutil.GatherAndCount(registry, "apiserver_manifest_admission_config_controller_automatic_reloads_total"); err != nil || n != 1 {
+		t.Errorf("%d kinds of reloads are counted after the first one: %v", n, err)
+	}
 }

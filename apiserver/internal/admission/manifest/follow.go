@@ -61,6 +61,7 @@ func (p Plugin) Follow(o Options) (*configfile.Follower, error) {
 		return nil, fmt.Errorf("manifests of %s: %w", p.Name, err)
 	}
 	metrics := configfile.NewMetrics("manifest_admission", content, prometheus.WrapRegistererWith(prometheus.Labels{"plugin": p.Name}, o.Metrics))
+	metrics.Loaded(o.Clock.Now())
 	return &configfile.Follower{Path: path, Read: read, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: metrics}, nil
 }
 
