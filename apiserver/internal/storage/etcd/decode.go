@@ -55,11 +55,15 @@ func decode(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (storage.Ob
 // decodeValue returns a stored value as JSON.
 func decodeValue(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = t.Open(ctx, string(kv.Key), kv.Value)
-	if err == nil && bytes.HasPrefix(value, envelope) {
-		var former bool
+	former := false
+	switch {
+	case err != nil:
+	case bytes.HasPrefix(value, envelope):
 		value, former, err = protobufToJSON(value)
-		stale = stale || former
+	case bytes.Contains(kv.Key, []byte(definitionsPath)):
+		value, former, err = renewDefinition(value)
 	}
+	stale = stale || former
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", storage.ErrUnreadable, err)
 	}
