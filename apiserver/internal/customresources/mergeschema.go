@@ -50,11 +50,11 @@ func (c *converter) into(version schema.GroupVersion) managedfields.Convert {
 
 // mergeSchemaOf is how the objects of a schema are merged (Kubernetes docs,
 // "Server-Side Apply", "Custom resources"): lists as a whole and maps entry by
-// entry, unless the schema says otherwise.
-func mergeSchemaOf(s *structural.Schema) *mergeschema.Schema {
+// entry, unless the schema says otherwise. preserve: unknown fields may be anywhere.
+func mergeSchemaOf(s *structural.Schema, preserve bool) *mergeschema.Schema {
 	out := &mergeschema.Schema{Kind: mergeschema.Struct, Element: mergeschema.Anything}
 	if s != nil {
-		out = objectSchema(s, false, true)
+		out = objectSchema(s, preserve, true)
 		out.Kind = mergeschema.Struct
 	}
 	return withMeta(out)

@@ -87,7 +87,7 @@ func (c *converter) encoding(f, storage *compiledVersion) *registry.Encoding[*ob
 		DecodeBody:      f.decodeBody,
 		Settle:          f.settle,
 		NormalizeStored: c.normalizeStored,
-		MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema) },
+		MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema, f.preserves) },
 	}
 }
 

@@ -43,6 +43,11 @@ func TestDefinitionsFromBeforeV1(t *testing.T) {
 		if _, text := c.Ask(http.MethodGet, path+"/o", nil, nil); !strings.Contains(string(text), `"deep":1`) {
 			t.Errorf("%s: get: %s", plural, text)
 		}
+		apply := http.Header{"Content-Type": {"application/apply-patch+yaml"}}
+		applied := strings.Replace(strings.Replace(object, `"o"`, `"p"`, 1), `"deep": 1`, `"deep": {"list": [1]}`, 1)
+		if answer, text := c.Ask(http.MethodPatch, path+"/p?fieldManager=m", apply, []byte(applied)); answer.StatusCode != http.StatusCreated || !strings.Contains(string(text), `"deep":{"list":[1]}`) {
+			t.Errorf("%s: apply: %d %s", plural, answer.StatusCode, text)
+		}
 		_, document := c.Ask(http.MethodGet, "/openapi/v2", nil, nil)
 		if !strings.Contains(string(document), `"test.old.v1.K`+plural+`":{"type":"object","x-kubernetes-group-version-kind"`) {
 			t.Errorf("%s: the document does not tell of any object", plural)
