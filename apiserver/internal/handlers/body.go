@@ -235,7 +235,11 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	}
 	// Objects are stored as JSON, and what protobuf has as a field of any content (runtime.RawExtension)
 	// need not be that.
-	if _, err := scheme.Encode(into); err != nil {
+	_, err = scheme.Encode(into)
+	if err != nil && dropUnreadableOwnership(into) {
+		_, err = scheme.Encode(into)
+	}
+	if err != nil {
 		return cannotHandle(kind, err)
 	}
 	into.GetObjectKind().SetGroupVersionKind(*actual)

@@ -2,10 +2,13 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/registry"
@@ -74,4 +77,17 @@ func guardManagedFields(admit registry.Admission) registry.Admission {
 		return err
 	}
 	return admit
+}
+
+// dropUnreadableOwnership drops managedFields of which an entry is not JSON, as kube-apiserver does with
+// those that can't be read, and reports whether there were any.
+func dropUnreadableOwnership(object runtime.Object) bool {
+	meta, ok := object.(metav1.Object)
+	if !ok || !slices.ContainsFunc(meta.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.FieldsV1 != nil && !json.Valid(e.FieldsV1.GetRawBytes())
+	}) {
+		return false
+	}
+	meta.SetManagedFields(nil)
+	return true
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -22,5 +24,22 @@ func TestProtobufThatIsNoJSON(t *testing.T) {
 		if err := decodeProtobuf(body.Bytes(), &appsv1.ControllerRevision{}, kind); refused && !apierrors.IsBadRequest(err) || !refused && err != nil {
 			t.Errorf("%s: %v", data, err)
 		}
+	}
+}
+
+// TestOwnershipThatIsNoJSON: who owns which fields is dropped where it can't be read.
+func TestOwnershipThatIsNoJSON(t *testing.T) {
+	two := &metav1.FieldsV1{}
+	two.SetRawBytes([]byte(`{"f:data":{}}{}`))
+	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	sent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsType: "FieldsV1", FieldsV1: two}}}}
+	sent.SetGroupVersionKind(kind)
+	var body bytes.Buffer
+	if err := protobufObjects.Encode(sent, &body); err != nil {
+		t.Fatal(err)
+	}
+	read := &corev1.ConfigMap{}
+	if err := decodeProtobuf(body.Bytes(), read, kind); err != nil || len(read.ManagedFields) > 0 {
+		t.Errorf("%v is left: %v", read.ManagedFields, err)
 	}
 }
