@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"kctl/proto/core"
@@ -248,6 +250,12 @@ func validateStatic(pod *core.Pod) error {
 	case len(spec.Containers) == 0:
 		return errors.New("spec.containers: a pod needs at least one container")
 	}
+	if err := errors.Join(
+		oneOf("spec.restartPolicy", pod.Spec.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever),
+		oneOf("spec.dnsPolicy", pod.Spec.DNSPolicy, corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone),
+	); err != nil {
+		return err
+	}
 	volumes := map[string]bool{}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -263,7 +271,7 @@ func validateStatic(pod *core.Pod) error {
 		if err := validateName("container", c.Name, containers); err != nil {
 			return err
 		}
-		if err := validateContainer(c); err != nil {
+		if err := validateContainer(c, volumes); err != nil {
 			return fmt.Errorf("container %q: %w", c.Name, err)
 		}
 	}
@@ -283,9 +291,36 @@ func validateName(of, name string, taken map[string]bool) error {
 	return nil
 }
 
-func validateContainer(c *core.Container) error {
+// oneOf refuses a value that nobody knows. One that is misspelled (always) would be taken for
+// another.
+func oneOf[T ~string](where string, value T, known ...T) error {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return field.NotSupported(field.NewPath(where), value, known)
+}
+
+func validateContainer(c *core.Container, volumes map[string]bool) error {
 	if c.Image == "" {
 		return errors.New("image is required")
+	}
+	policy := ptr.Deref(c.RestartPolicy, corev1.ContainerRestartPolicyAlways)
+	if err := errors.Join(
+		oneOf("restartPolicy", policy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyNever),
+		oneOf("imagePullPolicy", c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
+		oneOf("terminationMessagePolicy", c.TerminationMessagePolicy, corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError),
+	); err != nil {
+		return err
+	}
+	for _, port := range c.Ports {
+		if err := oneOf("ports.protocol", port.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP); err != nil {
+			return err
+		}
+	}
+	for _, mount := range c.VolumeMounts {
+		if !volumes[mount.Name] {
+			return field.NotFound(field.NewPath("volumeMounts", "name"), mount.Name)
+		}
 	}
 	for _, e := range c.EnvFrom {
 		if e.SecretRef != nil || e.ConfigMapRef != nil {
