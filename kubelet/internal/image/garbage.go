@@ -177,8 +177,8 @@ func inUnits(bytes uint64) string {
 
 var units = []string{"KiB", "MiB", "GiB", "TiB"}
 
-// FreeAll removes every unused image, however recent, when the node is short of
-// disk.
+// FreeAll removes every unused image when the node is short of disk. What a container is about
+// to be created from stays for the least age of images: the container would only pull it again.
 func (c *Collector) FreeAll(ctx context.Context) error {
 	unused, err := c.unused(ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 	}
 	var failed []error
 	for _, image := range unused {
-		if !c.usedSince(image) {
+		if image.asked.Sub(image.wanted) >= c.Thresholds.MinAge && !c.usedSince(image) {
 			failed = append(failed, c.remove(ctx, image.Image, "space"))
 		}
 	}

@@ -189,6 +189,23 @@ func TestANodeShortOfDisk(t *testing.T) {
 	}
 }
 
+// A container may wait for a while between its image and its creation: for others, or for its
+// sandbox.
+func TestANodeShortOfDiskKeepsWhatContainersWaitFor(t *testing.T) {
+	c, s, clock := collector(Thresholds{High: 100, MinAge: time.Minute}, "pulled", "other")
+	c.Use("pulled")
+	clock.Step(time.Minute - 1)
+	for _, want := range [][]string{{"pause", "pulled"}, {"pause"}} {
+		if err := c.FreeAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.names(); !slices.Equal(got, want) {
+			t.Errorf("images %v, want %v", got, want)
+		}
+		clock.Step(1)
+	}
+}
+
 // While some images are removed, or the runtime says what they are used for, a pod may get one of the
 // next: its container would find it gone.
 func TestAnImageThatIsUsedMeanwhile(t *testing.T) {
