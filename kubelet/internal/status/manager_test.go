@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -315,4 +316,21 @@ func TestStopsWhileStatusesArrive(t *testing.T) {
 		both.Go(stop)
 		both.Wait()
 	}
+}
+
+// While a status can't be sent, each reason for that is logged once, however often it is tried.
+func TestWhyAStatusIsNotSentIsLogged(t *testing.T) {
+	lines, logged := observer.New(zap.WarnLevel)
+	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
+		api.away = true
+		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
+		time.Sleep(time.Hour)
+		api.mu.Lock()
+		api.away, api.busy = false, 5
+		api.mu.Unlock()
+		time.Sleep(time.Hour)
+		if n := logged.FilterMessage("pod status not sent, will retry").Len(); n != 2 || api.busy > 0 {
+			t.Errorf("%d lines: %v", n, logged.All())
+		}
+	}, func(o *Options) { o.Logger = zap.New(lines) })
 }

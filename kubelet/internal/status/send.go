@@ -62,7 +62,7 @@ var sendRetry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 10 * time.S
 // send sends the entry's newest version to the API, retrying until it is there.
 // There is one send at a time for an entry.
 func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
-	failures := 0
+	failures, why := 0, metav1.StatusReasonUnknown
 	for {
 		work, ok := m.nextWork(ctx, uid, e)
 		if !ok {
@@ -74,7 +74,8 @@ func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
 			continue
 		}
 		failures++
-		if failures == 1 {
+		if now := apierrors.ReasonForError(err); failures == 1 || now != why {
+			why = now
 			m.options.Logger.Warn("pod status not sent, will retry", zap.Stringer("pod", e.name), zap.String("uid", string(uid)), zap.Error(err))
 		}
 		m.pause(ctx, e, sendRetry.Delay(failures))
