@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -164,7 +165,12 @@ func (s *Server) queryNodeLogs(c *gin.Context) (answered bool) {
 		return true
 	}
 	if len(q.files) > 0 {
-		c.Request.URL.Path = "/logs" + q.filePath(logFiles(s.NodeLogs))
+		file, err := q.filePath(logFiles(s.NodeLogs))
+		if err != nil {
+			s.refuse(c, http.StatusNotAcceptable, field.Invalid(field.NewPath("query"), q.files, err.Error()))
+			return true
+		}
+		c.Request.URL.Path = "/logs" + file
 		return false
 	}
 	c.Header("Content-Type", "text/plain;charset=UTF-8")
@@ -181,14 +187,15 @@ func (s *Server) queryNodeLogs(c *gin.Context) (answered bool) {
 	return true
 }
 
-// filePath is the path of the file that is asked for. That of a directory ends with a slash: from
-// any other, clients are sent there, with the query, which is for no path.
-func (q *logQuery) filePath(files fs.FS) string {
+// filePath is the path of the file that is asked for, if there is one. That of a directory ends with a
+// slash: from any other, clients are sent there, with the query, which is for no path.
+func (q *logQuery) filePath(files fs.FS) (string, error) {
 	name := path.Clean("/" + q.files[0])
-	if info, err := fs.Stat(files, strings.TrimPrefix(name, "/")); err == nil && info.IsDir() {
-		return name + "/"
+	info, err := fs.Stat(files, cmp.Or(strings.TrimPrefix(name, "/"), "."))
+	if err != nil || !info.IsDir() || name == "/" {
+		return name, err
 	}
-	return name
+	return name + "/", nil
 }
 
 // copyTo writes the logs of services: those that the journal has from there, the others from files.
