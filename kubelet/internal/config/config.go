@@ -341,9 +341,6 @@ func (c *Config) validatePods(add func(format string, args ...any)) {
 	if p := c.MaxContainerRestartPeriod; p < time.Second || p > 300*time.Second {
 		add("crashLoopBackOff.maxContainerRestartPeriod=%s: it must be between 1s and 300s", p)
 	}
-	if c.MaxParallelImagePulls < 0 {
-		add("maxParallelImagePulls=%d: it must be positive", c.MaxParallelImagePulls)
-	}
 	if p := c.CPUCFSQuotaPeriod; p != 0 && (p < time.Millisecond || p > time.Second) {
 		add("--cpu-cfs-quota-period=%s: it must be between 1ms and 1s", p)
 	}

@@ -95,7 +95,13 @@ func (c *Config) userNamespaces(f *kubeletv1beta1.KubeletConfiguration) translat
 }
 
 func (c *Config) parallelPulls(f *kubeletv1beta1.KubeletConfiguration) translation {
-	return translation{field: &f.MaxParallelImagePulls, write: func() {
+	return translation{&f.MaxParallelImagePulls, func() error {
+		c.MaxParallelImagePulls = int(*f.MaxParallelImagePulls)
+		if c.MaxParallelImagePulls < 1 {
+			return fmt.Errorf("it is %d, and must be positive", c.MaxParallelImagePulls)
+		}
+		return nil
+	}, func() {
 		if c.MaxParallelImagePulls > 0 {
 			f.MaxParallelImagePulls = new(int32(c.MaxParallelImagePulls))
 		}
