@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	utilnet "k8s.io/utils/net"
 
 	"kctl/proto/core"
 )
@@ -23,6 +24,7 @@ import (
 const (
 	maxServers     = 3
 	maxSearches    = 32
+	ofCluster      = 3                                    // search paths that a pod of the cluster has besides
 	maxSearchChars = 2048                                 // of all search paths, with the spaces between them
 	maxSearchPath  = validation.DNS1123SubdomainMaxLength // of one: a longer one ends programs with glibc 2.28
 )
@@ -34,6 +36,7 @@ type Configurer struct {
 	ResolvConf string
 	Servers    []string // of the cluster
 	Domain     string   // of the cluster
+	NodeIPs    []string // of the node, one of each family that it has
 	// Warn reports what a pod asks for and can't have, as the reason and the text
 	// of an event. May be nil.
 	Warn func(pod *core.Pod, reason, text string)
@@ -71,7 +74,7 @@ func (c *Configurer) ForPod(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		}
 		config = host
 		if c.ResolvConf == "" { // a runtime that is given none would take the machine's
-			config.Servers, config.Searches = []string{"127.0.0.1"}, []string{"."}
+			config.Servers, config.Searches = c.themselves(), []string{"."}
 		}
 	}
 	if own := pod.Spec.DNSConfig; own != nil {
@@ -94,6 +97,43 @@ func (c *Configurer) ForPod(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 		c.warn(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "+strings.Join(config.Searches, " "))
 	}
 	return config, nil
+}
+
+// themselves is where programs ask only their own pod.
+func (c *Configurer) themselves() (servers []string) {
+	for _, ip := range c.NodeIPs {
+		if utilnet.IsIPv6String(ip) {
+			servers = append(servers, "::1")
+		} else {
+			servers = append(servers, "127.0.0.1")
+		}
+	}
+	if len(servers) == 0 {
+		return []string{"127.0.0.1"}
+	}
+	return servers
+}
+
+// CheckNode warns if the node's own configuration can't be read, or has more search paths than pods
+// can be given with those of the cluster.
+func (c *Configurer) CheckNode() {
+	const reason = "CheckLimitsForResolvConf"
+	host, err := c.hostConfig()
+	most := maxSearches
+	if c.Domain != "" {
+		most -= ofCluster
+	}
+	switch {
+	case c.WarnNode == nil:
+	case err != nil:
+		c.WarnNode(reason, err.Error())
+	case len(host.Searches) > most:
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line consisting of more than %d domains!", c.ResolvConf, most))
+	case slices.ContainsFunc(host.Searches, func(path string) bool { return len(path) > maxSearchPath }):
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file %q contains a search path which length is more than allowed %d chars!", c.ResolvConf, maxSearchPath))
+	case len(strings.Join(host.Searches, " ")) > maxSearchChars:
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line which length is more than allowed %d chars!", c.ResolvConf, maxSearchChars))
+	}
 }
 
 // warnMissing names the policy that upstream's kubelet names, whichever of the two

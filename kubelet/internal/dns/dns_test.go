@@ -41,6 +41,7 @@ func TestOf(t *testing.T) {
 			`MissingClusterDNS pod: "p_ns(uid)". kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`},
 		{"no cluster servers, the host's network", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
 		{"none of the node's", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "127.0.0.1|.|", ""},
+		{"none of the node's, of both families", &Configurer{NodeIPs: []string{"fd00::1", "192.0.2.1"}}, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "::1 127.0.0.1|.|", ""},
 		{"none of the node's, cluster first", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst},
 			"10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local|ndots:5", ""},
 		{"too many servers", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}}, "10.0.0.1 10.0.0.2 10.0.0.3||",
@@ -76,4 +77,32 @@ func TestOf(t *testing.T) {
 	if _, err := (&Configurer{ResolvConf: "/does/not/exist"}).ForPod(&core.Pod{}); err == nil {
 		t.Error("a missing resolv.conf is silently none")
 	}
+}
+
+// A node says when it starts that its pods will not have all of its search paths.
+func TestTheNodesSearchPathsAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ searches, domain, want string }{
+		"missing": {"", "cluster.local", "missing: no such file or directory"},
+		"few":     {strings.Repeat(" a.b", 29), "cluster.local", ""},
+		"many":    {strings.Repeat(" a.b", 30), "cluster.local", "contains search line consisting of more than 29 domains!"},
+		"alone":   {strings.Repeat(" a.b", 32), "", ""},
+		"long":    {" a.b " + strings.Repeat("c", 254), "", "contains a search path which length is more than allowed 253 chars!"},
+		"large":   {strings.Repeat(" "+strings.Repeat("c", 253), 9), "", "contains search line which length is more than allowed 2048 chars!"},
+	} {
+		path := filepath.Join(dir, name)
+		if name != "missing" {
+			if err := os.WriteFile(path, []byte("search"+c.searches+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := ""
+		checked := &Configurer{ResolvConf: path, Domain: c.domain, WarnNode: func(reason, text string) { said += reason + ": " + text }}
+		checked.CheckNode()
+		if (said == "") != (c.want == "") || !strings.HasSuffix(said, c.want) || said != "" && !strings.HasPrefix(said, "CheckLimitsForResolvConf: ") {
+			t.Errorf("%s: %q, want %q", name, said, c.want)
+		}
+	}
+	silent := &Configurer{WarnNode: func(reason, text string) { t.Error(reason, text) }}
+	silent.CheckNode() // it has none
 }

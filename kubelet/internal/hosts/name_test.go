@@ -12,7 +12,7 @@ import (
 )
 
 func TestHostname(t *testing.T) {
-	yes, override := true, "other"
+	yes, override, longest := true, "other", strings.Repeat("o", 64)
 	long := strings.Repeat("a", 62) + "-bcd"
 	for _, c := range []struct {
 		name      string
@@ -27,6 +27,7 @@ func TestHostname(t *testing.T) {
 		{"p", core.PodSpec{SetHostnameAsFQDN: &yes}, "p", ""},
 		{long, core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "", "FQDN " + strings.Repeat("a", 62) + ".sub.ns.svc.c.test is too long (64 characters is the max, 80 characters requested)"},
 		{"p", core.PodSpec{HostnameOverride: &override}, "other", ""},
+		{"p", core.PodSpec{HostnameOverride: &longest}, longest, ""},
 		{"p", core.PodSpec{HostnameOverride: &override, Hostname: "h", Subdomain: "sub"}, "other", ""},
 	} {
 		got, err := Name(&core.Pod{ObjectMeta: metav1.ObjectMeta{Name: c.name, Namespace: "ns"}, Spec: c.spec}, "c.test")

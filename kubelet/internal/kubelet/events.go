@@ -121,14 +121,15 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// recordStart writes the node's events that its kubelet has started, and holds the
-// machine's daemons to what is reserved for them.
+// recordStart writes the node's events that its kubelet has started, that it holds the machine's
+// daemons to what is reserved for them, and what pods will not have of the node's search paths.
 func (k *Kubelet) recordStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	for _, daemons := range k.config.BoundDaemons() {
 		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s", daemons.Whose, daemons.Group)
 	}
+	k.resolver.CheckNode()
 }
 
 // nodeWarning writes an event about trouble of the node rather than of a pod.

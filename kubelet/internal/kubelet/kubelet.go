@@ -20,6 +20,7 @@ import (
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/dns"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/exitwatch"
 	"kctl/kubelet/internal/garbagecollector"
@@ -94,6 +95,7 @@ type Kubelet struct {
 	userIDs     *userns.Manager
 	images      *image.Collector
 	imageAccess *pullrecords.Records
+	resolver    *dns.Configurer
 	services    *service.Lister       // nil without an API server
 	classes     *runtimeclass.Manager // nil without an API server
 

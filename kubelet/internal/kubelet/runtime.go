@@ -110,13 +110,14 @@ func (k *Kubelet) makeConfigs() (*runtimeconfig.Maker, error) {
 	if k.services != nil {
 		env.Services, env.WaitForServices = k.services.List, k.services.WaitForSync
 	}
-	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain}
+	resolver := &dns.Configurer{ResolvConf: k.config.ResolvConf, Servers: k.config.ClusterDNS, Domain: k.config.ClusterDomain, NodeIPs: k.hostIPs}
 	if k.hollow == nil { // simulated containers ask nobody for names
 		resolver.Warn = func(pod *core.Pod, reason, text string) {
 			k.events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
 		}
 		resolver.WarnNode = k.nodeWarning
 	}
+	k.resolver = resolver
 	return runtimeconfig.New(runtimeconfig.Options{
 		Environment: env, Reported: k.health.Reported, RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
 		CgroupParent: k.cgroups.Parent, DNS: resolver.ForPod, UserIDs: k.userIDsOf, ClusterDomain: k.config.ClusterDomain,
