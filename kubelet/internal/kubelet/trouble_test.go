@@ -321,3 +321,12 @@ func TestAnAPIThatComesBackIsNotOverrun(t *testing.T) {
 		t.Logf("%d requests for %d pods that ended", n, pods)
 	}
 }
+
+func TestANodeThatCantGivePodsItsSearchPaths(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if err := os.WriteFile(path, []byte("search"+strings.Repeat(" a.test", 30)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t, func(c *config.Config) { c.ResolvConf = path })
+	b.waitEvent("node-1", "CheckLimitsForResolvConf", "more than 29 domains")
+}
