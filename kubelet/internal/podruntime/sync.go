@@ -261,8 +261,10 @@ func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 	return nil
 }
 
-// startAll starts ephemeral containers, then init containers one after the
-// other, then containers in parallel. It tells whether anything was started.
+// startAll starts ephemeral containers, then init containers one after the other, then
+// containers: in parallel up to one with a postStart hook, and the others when that is over. Upstream's
+// kubelet starts one after the other, and so the hook of a proxy that comes first keeps a pod's program
+// back until the proxy is ready. It tells whether anything was started.
 func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 	if _, err := s.prepared.wait(); err != nil {
 		s.fail(err)
@@ -280,13 +282,30 @@ func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 			return any // what follows needs it
 		}
 	}
-	results := make([]bool, len(beside))
-	var g sync.WaitGroup
-	for i, c := range beside {
-		g.Go(func() { results[i] = s.startContainer(c) })
+	for len(beside) > 0 {
+		together := beside[:s.untilHook(beside)]
+		beside = beside[len(together):]
+		results := make([]bool, len(together))
+		var g sync.WaitGroup
+		for i, c := range together {
+			g.Go(func() { results[i] = s.startContainer(c) })
+		}
+		g.Wait()
+		any = any || slices.Contains(results, true)
 	}
-	g.Wait()
-	return any || slices.Contains(results, true)
+	return any
+}
+
+// untilHook is how many containers there are up to the first one with a postStart hook.
+func (s *podSync) untilHook(starts []podactions.Start) int {
+	first := slices.IndexFunc(starts, func(c podactions.Start) bool {
+		spec, _ := s.spec(c)
+		return spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil
+	})
+	if first < 0 {
+		return len(starts)
+	}
+	return first + 1
 }
 
 // spec is the container that c is about, and where it is in the pod.
