@@ -329,6 +329,7 @@ func TestWhyAStatusIsNotSentIsLogged(t *testing.T) {
 		api.away, api.busy = false, 5
 		api.mu.Unlock()
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if n := logged.FilterMessage("pod status not sent, will retry").Len(); n != 2 || api.busy > 0 {
 			t.Errorf("%d lines: %v", n, logged.All())
 		}
