@@ -3,7 +3,9 @@ package encrypt
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -202,5 +204,22 @@ func TestMetricsOfKMS(t *testing.T) {
 	}
 	if n := testutil.CollectAndCount(m.keyUses); n != countedKeys {
 		t.Errorf("%d keys are told apart", n)
+	}
+}
+
+// TestKeysAreBounded: also when many are used at the same time.
+func TestKeysAreBounded(t *testing.T) {
+	m := NewMetrics(prometheus.NewRegistry())
+	var users sync.WaitGroup
+	for user := range 400 {
+		users.Go(func() {
+			for i := range 50 {
+				m.keyHasBeenUsed(fromStorage, "mine", fmt.Sprint(user, " ", i), time.Unix(1000, 0))
+			}
+		})
+	}
+	users.Wait()
+	if uses, times := testutil.CollectAndCount(m.keyUses), testutil.CollectAndCount(m.keyUsed); uses != countedKeys || times != countedKeys {
+		t.Errorf("%d and %d keys are told apart", uses, times)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,8 +45,10 @@ type metrics struct {
 	keyUsed   *prometheus.GaugeVec
 	keyNamed  *prometheus.GaugeVec
 	keyFaults *prometheus.CounterVec
-	used      *lru.Cache // the labels of keyUses and keyUsed
-	named     *lru.Cache // and of keyNamed
+
+	keys  sync.Mutex // held while a key is counted: else another's eviction could come in between
+	used  *lru.Cache // the labels of keyUses and keyUsed
+	named *lru.Cache // and of keyNamed
 }
 
 // NewMetrics registers the metrics.
@@ -136,6 +139,8 @@ func hashOf(keyID string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256
 // keyHasBeenUsed counts a value that was sealed or opened with a service's key.
 func (m *metrics) keyHasBeenUsed(direction, provider, keyID string, now time.Time) {
 	labels := [3]string{direction, provider, hashOf(keyID)}
+	m.keys.Lock()
+	defer m.keys.Unlock()
 	m.used.Add(labels, nil)
 	m.keyUses.WithLabelValues(labels[:]...).Inc()
 	m.keyUsed.WithLabelValues(labels[:]...).Set(seconds(now))
@@ -152,6 +157,8 @@ func (m *metrics) checkNamed(provider, keyID string, now time.Time) error {
 		return errors.New("its key id is too long")
 	}
 	labels := [2]string{provider, hashOf(keyID)}
+	m.keys.Lock()
+	defer m.keys.Unlock()
 	m.named.Add(labels, nil)
 	m.keyNamed.WithLabelValues(labels[:]...).Set(seconds(now))
 	return nil
