@@ -174,8 +174,17 @@ func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byt
 // identityLabels are upstream's for values that are stored as they are, by direction.
 var identityLabels = map[string][]string{toStorage: {""}, fromStorage: {"identity"}}
 
-// unknownLabels are upstream's for values that no provider may be able to open.
-var unknownLabels = []string{"unknown"}
+// unknownLabels are upstream's for values that no provider may be able to open: if their key is lost,
+// and not their kind of provider, the kind is the first.
+func unknownLabels(providers []provider, stored []byte) []string {
+	const unknown = "unknown"
+	for _, p := range providers {
+		if len(p.labels) > 1 && bytes.HasPrefix(stored, []byte(p.labels[0])) {
+			return []string{p.labels[0], unknown}
+		}
+	}
+	return []string{unknown}
+}
 
 // Open returns what was given to Seal. stale: it would be sealed differently
 // today, so an update should write the object even if it has not changed.
@@ -238,7 +247,7 @@ func open(ctx context.Context, providers []provider, key string, stored []byte, 
 	case len(errs) > 0:
 		return nil, false, labels, errors.Join(errs...)
 	case !sealed:
-		return nil, false, unknownLabels, errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
+		return nil, false, unknownLabels(nil, stored), errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
 	}
-	return nil, false, unknownLabels, errors.New("no provider of the configuration has the key that the value was sealed with")
+	return nil, false, unknownLabels(providers, stored), errors.New("no provider of the configuration has the key that the value was sealed with")
 }
