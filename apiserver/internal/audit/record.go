@@ -51,6 +51,25 @@ type recordKey struct{}
 type early struct {
 	mu          sync.Mutex
 	annotations map[string]string
+	// taken: it is known. If nothing is kept of the request, neither is what is found out later.
+	taken bool
+}
+
+// take returns the annotations, which are then those of the caller, and ends their collection.
+func (e *early) take() map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	annotations := e.annotations
+	e.annotations, e.taken = nil, true
+	return annotations
+}
+
+func (e *early) annotate(key, value string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.taken {
+		addFirst(&e.annotations, key, value)
+	}
 }
 
 type earlyKey struct{}
@@ -67,9 +86,7 @@ func Annotate(ctx context.Context, key, value string) {
 	if r := recordOf(ctx); r != nil {
 		r.annotate(key, value)
 	} else if e, ok := ctx.Value(earlyKey{}).(*early); ok {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		addFirst(&e.annotations, key, value)
+		e.annotate(key, value)
 	}
 }
 
@@ -153,6 +170,10 @@ func With(ctx context.Context, r *Record) context.Context {
 func (a *Auditor) Begin(r *http.Request, user *request.User) *Record {
 	ctx := r.Context()
 	info := request.InfoFrom(ctx)
+	var annotations map[string]string
+	if e, ok := ctx.Value(earlyKey{}).(*early); ok {
+		annotations = e.take()
+	}
 	v := a.policy.judge(user, info)
 	a.metrics.levels.WithLabelValues(string(v.level)).Inc()
 	if v.level == None {
@@ -163,12 +184,8 @@ func (a *Auditor) Begin(r *http.Request, user *request.User) *Record {
 		Level:    v.level, AuditID: types.UID(request.IDFrom(ctx)),
 		RequestURI: r.URL.RequestURI(), Verb: info.Verb, SourceIPs: sourceIPs(r), UserAgent: userAgent(r),
 		RequestReceivedTimestamp: metav1.NewMicroTime(request.ReceivedFrom(ctx)),
+		Annotations:              annotations,
 	}}
-	if e, ok := ctx.Value(earlyKey{}).(*early); ok {
-		e.mu.Lock()
-		record.event.Annotations = maps.Clone(e.annotations)
-		e.mu.Unlock()
-	}
 	if user != nil {
 		record.event.User = *user
 	}
