@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/proto/core"
 )
@@ -41,11 +43,26 @@ func TestWithoutEtcd(t *testing.T) {
 	if _, err := b.CreateTyped(t.Context(), service("b")); err == nil || apierrors.IsAlreadyExists(err) {
 		t.Errorf("write: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	_, err = b.GetTyped(ctx, "ns", "a", "")
+}
+
+// late is a store whose etcd does not answer reads in their time.
+type late struct{ storage.Interface }
+
+func (late) Revision(context.Context) (int64, error) {
+	return 0, fmt.Errorf("%w: %w", storage.ErrUnavailable, context.DeadlineExceeded)
+}
+
+// TestReadsThatHaveWaitedInVain: clients are not told to wait again.
+func TestReadsThatHaveWaitedInVain(t *testing.T) {
+	b := &bed{t: t, clock: clocktesting.NewFakeClock(now), storage: late{etcdtest.Start(t)}}
+	b.Store = registry.NewStore(strategy(), registry.Options{Storage: b.storage, Clock: b.clock, Logger: zap.NewNop()})
+	run(t, b.Store.Run)
+	if err := b.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.GetTyped(t.Context(), "ns", "a", "")
 	if _, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsServiceUnavailable(err) || ok {
-		t.Errorf("a read that has waited until its time was up: %#v", err)
+		t.Errorf("%#v", err)
 	}
 }
 
