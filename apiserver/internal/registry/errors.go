@@ -113,14 +113,15 @@ func (s *Store[T]) distinct(errs field.ErrorList) field.ErrorList {
 // noAnswer is the error for a call that etcd did not answer. A read can
 // simply be tried again, and clients do that by themselves if they are told to, ten times;
 // one that has waited in vain until its time was up is left to its user, who would wait for
-// minutes. Whether a write happened is unknown.
+// many minutes. Whether a write happened is unknown.
 func noAnswer(verb string, waited bool) error {
 	switch verb {
 	case "get", "list", "watch":
-		err := apierrors.NewServiceUnavailable("etcd does not answer")
-		if !waited {
-			err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		if waited {
+			return apierrors.NewTimeoutError("etcd did not answer in time", 0)
 		}
+		err := apierrors.NewServiceUnavailable("etcd does not answer")
+		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 		return err
 	}
 	return apierrors.NewTimeoutError(fmt.Sprintf("etcd did not answer in time: the %s may or may not have happened", verb), 0)

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -80,13 +81,19 @@ func (s *Store) page(ctx context.Context, start, end string, limit, revision int
 }
 
 // Revision implements storage.Reader. Calls that come while a request is in
-// flight share the next one.
+// flight share the next one. While etcd does not answer, it is asked again for as long as
+// the caller has said that it waits; who has said nothing gets the error.
 func (s *Store) Revision(ctx context.Context) (int64, error) {
-	revision, err := s.revisions.current(ctx)
-	if err != nil {
-		return 0, wrapError("revision of", "the store", err)
+	_, waits := ctx.Deadline()
+	for {
+		revision, err := s.revisions.current(ctx)
+		switch {
+		case err == nil:
+			return revision, nil
+		case !waits || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return 0, wrapError("revision of", "the store", err)
+		}
 	}
-	return revision, nil
 }
 
 // missingKey never exists: reading it costs etcd the least.
