@@ -85,6 +85,8 @@ func TestSettledMetadata(t *testing.T) {
 		`"creationTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":30,"finalizers":["a","b"],"generation":7`:                                                                        true,
 		`"generation":1,"managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}},"manager":"m","operation":"Update","time":"2020-01-01T00:00:00Z"}]`:                     true,
 		`"generation":1,"ownerReferences":[{"apiVersion":"v1","blockOwnerDeletion":true,"controller":false,"kind":"K","name":"n","uid":"u"},{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}]`: true,
+		`"resourceVersion":"7","annotations":{"a":"1"},"generation":1,"name":"x"`:                                                                                                                 true, // as storage gives it
+		`"annotations":{"a":"1"},"generation":1,"resourceVersion":"7"`:                                                                                                                            true,
 		`"name":"x"`:     false, // without a generation
 		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"generation":"1"`: false, `"generation":1e30`: false,
 		`"generation":1,"name":5`: false, `"generation":1,"odd":"x"`: false, `"generation":1,"labels":{"a":5}`: false, `"generation":1,"labels":["a"]`: false,
@@ -109,7 +111,8 @@ func TestSettledMetadata(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{`{"metadata":[]}`, `{"metadata":{"generation":1`, `{"metadata":{"finalizers":["a"`, `{"e":{"kind":5},"metadata":{"generation":1}}`} {
+	for _, text := range []string{`{"metadata":[]}`, `{"metadata":{"resourceVersion":"7","generation":1,"resourceVersion":"8"}}`, `{"metadata":{"resourceVersion":"7","resourceVersion":"8","generation":1}}`,
+		`{"metadata":{"generation":1,"labels":{"resourceVersion":"7","a":"1"}}}`, `{"metadata":{"generation":1`, `{"metadata":{"finalizers":["a"`, `{"e":{"kind":5},"metadata":{"generation":1}}`} {
 		if s.Settled([]byte(text), Changes{Metadata: true}) {
 			t.Errorf("%s: settled", text)
 		}

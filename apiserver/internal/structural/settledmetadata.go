@@ -46,11 +46,16 @@ func (c *settledCheck) metadata(i int, root bool) (end int, ok bool) {
 	if !c.at(i, '{') {
 		return 0, false
 	}
-	seen := false
-	end, ok = c.members(i, func(key []byte, start int) (int, bool) {
+	seen, versions := false, 0
+	end, ok = c.members(i, true, func(key []byte, start int) (int, bool) {
 		f, known := metadataForms[string(key)]
-		seen = seen || string(key) == "generation"
-		if !known {
+		switch string(key) {
+		case "generation":
+			seen = true
+		case "resourceVersion":
+			versions++
+		}
+		if !known || versions > 1 {
 			return 0, false
 		}
 		return c.form(start, f)
@@ -58,8 +63,9 @@ func (c *settledCheck) metadata(i int, root bool) (end int, ok bool) {
 	return end, ok && (seen || !root)
 }
 
-// members calls f for each member of the object at i, whose names have to be sorted.
-func (c *settledCheck) members(i int, f func(key []byte, start int) (end int, ok bool)) (end int, ok bool) {
+// members calls f for each member of the object at i, whose names have to be sorted. versioned: what
+// storage has read has its resourceVersion in front of them.
+func (c *settledCheck) members(i int, versioned bool, f func(key []byte, start int) (end int, ok bool)) (end int, ok bool) {
 	if i = raw.SkipSpace(c.text, i+1); c.at(i, '}') {
 		return i + 1, true
 	}
@@ -68,7 +74,11 @@ func (c *settledCheck) members(i int, f func(key []byte, start int) (end int, ok
 		if !ok || last != nil && bytes.Compare(key, last) <= 0 {
 			return 0, false
 		}
-		last = key
+		if versioned && last == nil && string(key) == "resourceVersion" {
+			versioned = false
+		} else {
+			last = key
+		}
 		if i, ok = f(key, start); !ok {
 			return 0, false
 		}
@@ -111,9 +121,9 @@ func (c *settledCheck) one(i int, f form) (end int, ok bool) {
 	}
 	switch {
 	case f.values:
-		return c.members(i, func(_ []byte, start int) (int, bool) { return c.one(start, aText) })
+		return c.members(i, false, func(_ []byte, start int) (int, bool) { return c.one(start, aText) })
 	case f.fields != nil:
-		return c.members(i, func(key []byte, start int) (int, bool) {
+		return c.members(i, false, func(key []byte, start int) (int, bool) {
 			below, known := f.fields[string(key)]
 			if !known {
 				return 0, false
