@@ -86,9 +86,10 @@ func TestSettledMetadata(t *testing.T) {
 		`"generation":1,"managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}},"manager":"m","operation":"Update","time":"2020-01-01T00:00:00Z"}]`:                     true,
 		`"generation":1,"ownerReferences":[{"apiVersion":"v1","blockOwnerDeletion":true,"controller":false,"kind":"K","name":"n","uid":"u"},{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}]`: true,
 		`"resourceVersion":"7","annotations":{"a":"1"},"generation":1,"name":"x"`:                                                                                                                 true, // as storage gives it
+		`"deletionGracePeriodSeconds":0,"generation":2`:                                                                                                                                           true, // deleted, and held by a finalizer
 		`"annotations":{"a":"1"},"generation":1,"resourceVersion":"7"`:                                                                                                                            true,
 		`"name":"x"`:     false, // without a generation
-		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"generation":"1"`: false, `"generation":1e30`: false,
+		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"deletionGracePeriodSeconds":0.5,"generation":1`: false, `"generation":"1"`: false, `"generation":1e30`: false,
 		`"generation":1,"name":5`: false, `"generation":1,"odd":"x"`: false, `"generation":1,"labels":{"a":5}`: false, `"generation":1,"labels":["a"]`: false,
 		`"generation":1,"finalizers":[5]`: false, `"generation":1,"finalizers":"x"`: false, `"creationTimestamp":"x","generation":1`: false,
 		`"generation":1,"ownerReferences":[{"controller":"yes"}]`: false, `"generation":1,"ownerReferences":["x"]`: false,

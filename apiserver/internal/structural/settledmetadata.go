@@ -12,8 +12,8 @@ type form struct {
 	// begins is what it begins with: for a list, each of its elements.
 	begins byte
 	list   bool
-	// time: it is a point in time. number: it begins with another digit than 0.
-	time, number bool
+	// time: it is a point in time. number: it begins with another digit than 0, or is 0 if that may be.
+	time, number, zero bool
 	// values: its fields are texts; fields: it has these.
 	values bool
 	fields map[string]form
@@ -28,7 +28,7 @@ var (
 	// metadataForms are those of metav1.ObjectMeta.
 	metadataForms = map[string]form{
 		"name": aText, "namespace": aText, "generateName": aText, "uid": aText, "resourceVersion": aText, "selfLink": aText,
-		"creationTimestamp": aTime, "deletionTimestamp": aTime, "generation": {number: true}, "deletionGracePeriodSeconds": {number: true},
+		"creationTimestamp": aTime, "deletionTimestamp": aTime, "generation": {number: true}, "deletionGracePeriodSeconds": {number: true, zero: true},
 		"labels": texts, "annotations": texts, "finalizers": {begins: '"', list: true},
 		"ownerReferences": {begins: '{', list: true, fields: map[string]form{
 			"apiVersion": aText, "kind": aText, "name": aText, "uid": aText, "controller": aFlag, "blockOwnerDeletion": aFlag,
@@ -109,7 +109,7 @@ func (c *settledCheck) form(i int, f form) (end int, ok bool) {
 func (c *settledCheck) one(i int, f form) (end int, ok bool) {
 	switch {
 	case f.number:
-		if i >= len(c.text) || c.text[i] < '1' || c.text[i] > '9' {
+		if i >= len(c.text) || (c.text[i] < '1' || c.text[i] > '9') && !(f.zero && c.text[i] == '0') {
 			return 0, false
 		}
 	case f.begins == 0:
