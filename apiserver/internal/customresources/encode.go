@@ -30,10 +30,8 @@ func (f *compiledVersion) decodeBody(body []byte) (*object, []error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.schema != nil {
-		unknown = append(unknown, f.prune(content, true)...)
-		f.schema.Complete(content)
-	}
+	unknown = append(unknown, f.prune(content, true)...)
+	f.complete(content)
 	for _, path := range append(unknown, embedded...) {
 		strict = append(strict, fmt.Errorf("unknown field %q", path))
 	}

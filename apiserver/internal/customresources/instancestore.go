@@ -148,15 +148,22 @@ func (f *compiledVersion) hasStatus() bool {
 func (f *compiledVersion) normalize(o *object) {
 	f.prune(o.Object, false)
 	f.schema.Repair(o.Object)
-	if f.schema != nil {
-		f.schema.Complete(o.Object)
-	}
+	f.complete(o.Object)
 }
 
 // isNormal reports whether it is certain that normalize would leave an encoded object as
 // it is.
 func (f *compiledVersion) isNormal(value []byte) bool {
-	return f.schema.Settled(value, structural.Changes{Prune: !f.preserves, Nulls: true, Defaults: true, Metadata: true})
+	return f.schema.Settled(value, structural.Changes{Prune: !f.preserves, Nulls: !f.preserves, Defaults: true, Metadata: true})
+}
+
+// complete fills in defaults, and drops nulls that are not allowed, unless the definition keeps everything.
+func (f *compiledVersion) complete(content map[string]any) {
+	if f.preserves {
+		f.schema.Default(content)
+		return
+	}
+	f.schema.Complete(content)
 }
 
 // prune drops unknown fields, and returns them if asked; it drops nothing

@@ -11,7 +11,7 @@ type Changes struct {
 	// Prune: what Prune drops.
 	Prune bool
 	// Nulls: those that are not allowed, which Complete drops or replaces. Defaults: what it
-	// fills in.
+	// and Default fill in, also in place of a null.
 	Nulls, Defaults bool
 	// Metadata: what Repair changes.
 	Metadata bool
@@ -105,7 +105,7 @@ func (c *settledCheck) object(i int, s *Schema, b bounds) (end int, ok bool) {
 			return 0, false
 		}
 		last = key
-		if property := s.properties[string(key)]; property != nil && property.hasFallback {
+		if property := s.properties[string(key)]; property != nil && property.hasFallback && (property.props.Nullable || !c.at(start, 'n')) {
 			defaulted++
 		}
 		if i, ok = c.member(start, key, s, b); !ok {

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestSettledSaysWhatDecodingWouldDo compares it with Prune and Complete, for random schemas
+// TestSettledSaysWhatDecodingWouldDo compares it with Prune, Complete and Default, for random schemas
 // and objects as the encoder writes them.
 func TestSettledSaysWhatDecodingWouldDo(t *testing.T) {
 	counts := map[bool]int{}
@@ -121,42 +121,34 @@ func TestSettledMetadata(t *testing.T) {
 }
 
 func unchangedBy(s *Schema, object map[string]any, changes Changes) bool {
-	pruned, completed := copyValue(object).(map[string]any), copyValue(object)
-	if s.Prune(pruned, false); changes.Prune && !reflect.DeepEqual(pruned, object) {
-		return false
-	}
+	pruned, completed, defaulted := copyValue(object).(map[string]any), copyValue(object), copyValue(object)
+	s.Prune(pruned, false)
 	s.Complete(completed)
-	added, kept := compare(object, completed)
-	return (!changes.Nulls || kept) && (!changes.Defaults || !added)
+	s.Default(defaulted)
+	return (!changes.Prune || reflect.DeepEqual(pruned, object)) && (!changes.Nulls || keepsNulls(object, completed)) &&
+		(!changes.Defaults || reflect.DeepEqual(defaulted, object))
 }
 
-// compare reports whether something was added, and whether everything was kept. A null that
-// was replaced was not kept.
-func compare(before, after any) (added, kept bool) {
-	kept = true
+// keepsNulls reports whether the nulls of before are those of after, too.
+func keepsNulls(before, after any) bool {
 	switch b := before.(type) {
 	case map[string]any:
 		a := after.(map[string]any)
 		for name, value := range b {
-			now, has := a[name]
-			if value == nil || !has {
-				kept = kept && has && now == nil
-				continue
+			if now, has := a[name]; !has || !keepsNulls(value, now) {
+				return false
 			}
-			more, same := compare(value, now)
-			added, kept = added || more, kept && same
-		}
-		for name := range a {
-			_, had := b[name]
-			added = added || !had
 		}
 	case []any:
 		for i, value := range b {
-			more, same := compare(value, after.([]any)[i])
-			added, kept = added || more, kept && same
+			if !keepsNulls(value, after.([]any)[i]) {
+				return false
+			}
 		}
+	case nil:
+		return after == nil
 	}
-	return added, kept
+	return true
 }
 
 func mustMarshal(t *testing.T, value any) []byte {
