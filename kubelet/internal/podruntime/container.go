@@ -207,8 +207,9 @@ func (s *podSync) learnUser(ctx context.Context, now *runtimestate.ContainerStat
 	}
 }
 
-// postStart runs the container's postStart hook, if it has one. If the hook
-// fails, the container is stopped.
+// postStart runs the container's postStart hook, if it has one. If the hook fails, the container is
+// stopped, unless the hook was cut short: the pod's end then ends the container within a grace period
+// that is not known here, and a kubelet that stops leaves it running.
 func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) error {
 	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil {
 		return nil
@@ -218,9 +219,11 @@ func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) erro
 		return nil
 	}
 	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
-	kill := podactions.Kill{ID: id, Name: c.Name, Message: "FailedPostStartHook"}
-	if err := s.killContainer(context.WithoutCancel(s.ctx), s.pod, kill, ending{pace: newPace()}, nil); err != nil {
-		s.fail(err)
+	if s.ctx.Err() == nil {
+		kill := podactions.Kill{ID: id, Name: c.Name, Message: "FailedPostStartHook"}
+		if err := s.killContainer(s.ctx, s.pod, kill, ending{pace: newPace()}, nil); err != nil {
+			s.fail(err)
+		}
 	}
 	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
 }

@@ -216,22 +216,26 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	}
 }
 
-// A hook that hangs holds up only its own pod, and only until that is to end.
+// A hook that hangs holds up only its own pod, and only until that is to end. Its container is left to what
+// ends the pod, which knows how long it may take, and a kubelet that stops leaves it as it is.
 func TestHangingPostStartEndsWithThePod(t *testing.T) {
 	b := newBed(t)
 	c := shell("main", forever)
 	c.Lifecycle = &corev1.Lifecycle{PostStart: exec("sleep 1000")}
-	pod := newPod("hangs", c)
+	pod := newPod("hangs", c, shell("behind", forever))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan SyncResult, 1)
 	go func() { done <- b.SyncPod(ctx, pod, &runtimestate.PodStatus{UID: pod.UID}, SyncOptions{}) }()
 	b.untilEvent(t, "Started spec.containers{main}")
 	cancel()
-	if r := <-done; r.Err == nil || len(r.Status.Running()) > 0 {
+	if r := <-done; r.Err == nil || len(r.Status.Running()) != 1 || r.Status.Container("behind") != nil {
 		t.Errorf("Err = %v, %s", r.Err, show(r.Status))
 	}
-	ended := b.status(t, pod)
-	if err := b.KillPod(t.Context(), pod, ended.RunningPod(b.Name()), nil); err != nil {
+	left := b.status(t, pod)
+	if main := left.Container("main"); main.State != runtimestate.StateRunning || b.events.has("Killing") {
+		t.Errorf("main is %+v", main)
+	}
+	if err := b.KillPod(t.Context(), pod, left.RunningPod(b.Name()), nil); err != nil {
 		t.Fatal(err)
 	}
 	if main := b.status(t, pod).Container("main"); main.State != runtimestate.StateExited {
