@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/core"
 )
 
 // TestWhatIsToldOfARestart: a container that is ended in order to be restarted
@@ -67,5 +68,26 @@ func TestWhatIsToldOfARestart(t *testing.T) {
 				t.Errorf("the one before is %+v", before)
 			}
 		})
+	}
+}
+
+// A sidecar that can't be started again holds up nothing in a pod that has been initialized.
+func TestOthersRestartBesideASidecarThatCant(t *testing.T) {
+	b := newBed(t)
+	pod := newPod("held-up", shell("main", forever))
+	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{}
+	pod.Spec.InitContainers = []core.Container{shell("proxy", forever)}
+	proxy := &pod.Spec.InitContainers[0]
+	proxy.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	b.sync(t, pod, SyncOptions{})
+	if first := b.sync(t, pod, SyncOptions{}); first.Err != nil || len(first.Status.Running()) != 2 {
+		t.Fatalf("%s %v", show(first.Status), first.Err)
+	}
+	proxy.Image, proxy.ImagePullPolicy = "critest.local/none:1", corev1.PullNever
+	r := b.sync(t, pod, SyncOptions{Probes: func(runtimestate.ContainerID) podactions.ProbeResults {
+		return podactions.ProbeResults{Liveness: podactions.ProbeFailure}
+	}})
+	if main := r.Status.Container("main"); main.State != runtimestate.StateRunning || main.RestartCount != 1 || r.Waiting["proxy"].Reason != "ErrImageNeverPull" {
+		t.Errorf("%s, waiting: %+v", show(r.Status), r.Waiting)
 	}
 }

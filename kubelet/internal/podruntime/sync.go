@@ -264,7 +264,7 @@ func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 // startAll starts ephemeral containers, then init containers one after the other, then
 // containers: in parallel up to one with a postStart hook, and the others when that is over. Upstream's
 // kubelet starts one after the other, and so the hook of a proxy that comes first keeps a pod's program
-// back until the proxy is ready. It tells whether anything was started.
+// back until the proxy is ready, or the hook has failed. It tells whether anything was started.
 func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 	if _, err := s.prepared.wait(); err != nil {
 		s.fail(err)
@@ -278,8 +278,8 @@ func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 		}
 		started := s.startContainer(c)
 		any = any || started
-		if !started && c.Kind == podactions.Init {
-			return any // what follows needs it
+		if spec, _ := s.spec(c); !started && c.Kind == podactions.Init && !core.IsSidecar(spec) {
+			return any // what follows needs it; a sidecar that is followed by anything is one that ran before
 		}
 	}
 	for len(beside) > 0 {
