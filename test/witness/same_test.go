@@ -81,13 +81,14 @@ func newKubectl(t *testing.T) (path string, minor int) {
 // side is one of the two programs, with a namespace and a directory.
 type side struct {
 	program, namespace, dir string
+	temporary               string // where the program's own files go, which diff prints the names of
 	env                     []string
 	kubectl                 int // the minor version of the kubectl to compare with
 }
 
 func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side {
 	t.Helper()
-	s := &side{program: program, namespace: namespace, dir: t.TempDir()}
+	s := &side{program: program, namespace: namespace, dir: t.TempDir(), temporary: t.TempDir()}
 	c.Kctl("create", "namespace", namespace)
 	// Every namespace gets these a moment after it is created.
 	c.Kctl("wait", "--namespace", namespace, "--for=create", "configmap/kube-root-ca.crt", "serviceaccount/default", "--timeout=2m")
@@ -100,7 +101,7 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+t.TempDir(), "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true")
+	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+s.temporary, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true")
 	s.copyFiles(t)
 	return s
 }
@@ -247,6 +248,7 @@ var newWords = []struct {
 func (s *side) plain(text string) string {
 	text = strings.ReplaceAll(text, s.namespace, "NS")
 	text = strings.ReplaceAll(text, s.dir, "DIR")
+	text = strings.ReplaceAll(text, s.temporary, "TMP")
 	for _, v := range varying {
 		text = v.what.ReplaceAllString(text, v.as)
 	}
