@@ -40,6 +40,8 @@ type compiledVersion struct {
 	kind   string
 	props  *apiextensionsv1.CustomResourceDefinitionVersion
 	schema *structural.Schema // nil for none, in definitions from before v1
+	// publishable: clients are told of the schema, and objects merged by it.
+	publishable bool
 	// preserves is the definition's spec.preserveUnknownFields.
 	preserves        bool
 	rules            *rules.Rules
@@ -128,6 +130,7 @@ func compileVersion(d *definition, v *apiextensionsv1.CustomResourceDefinitionVe
 		if f.rules, err = rules.Compile(f.schema); err != nil {
 			return nil, err
 		}
+		f.publishable = f.schema != nil && structural.Publishable(v.Schema.OpenAPIV3Schema)
 	}
 	if v.Subresources != nil && v.Subresources.Scale != nil {
 		f.scale = newScalePaths(v.Subresources.Scale)

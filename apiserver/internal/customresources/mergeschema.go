@@ -48,6 +48,14 @@ func (c *converter) into(version schema.GroupVersion) managedfields.Convert {
 	}
 }
 
+// mergeSchema is that of a version's objects. A schema that clients are not told of counts for nothing.
+func (f *compiledVersion) mergeSchema() *mergeschema.Schema {
+	if f.publishable {
+		return mergeSchemaOf(f.schema, f.preserves)
+	}
+	return mergeSchemaOf(nil, f.preserves)
+}
+
 // mergeSchemaOf is how the objects of a schema are merged (Kubernetes docs,
 // "Server-Side Apply", "Custom resources"): lists as a whole and maps entry by
 // entry, unless the schema says otherwise. preserve: unknown fields may be anywhere.

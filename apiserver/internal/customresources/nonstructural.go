@@ -52,11 +52,11 @@ func nonStructuralIsCurrent(d *definition, violations string, wasRight bool) boo
 	return wasRight || d.Status.Conditions[i].Message == violations
 }
 
-// published is what clients are told of a schema: nothing if it is not structural, and if the
+// published is what clients are told of a schema: nothing if that is not for them, and if the
 // definition preserves unknown fields, that it does, so that nobody takes them for wrong.
 func published(props *apiextensionsv1.JSONSchemaProps, preserves bool) *apiextensionsv1.JSONSchemaProps {
 	switch {
-	case props == nil || len(structural.Violations(nil, props)) > 0:
+	case props == nil || !structural.Publishable(props):
 		return nil
 	case preserves:
 		open := *props

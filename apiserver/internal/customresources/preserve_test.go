@@ -1,6 +1,7 @@
 package customresources
 
 import (
+	"encoding/json"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -30,6 +31,29 @@ func TestNullsArePreserved(t *testing.T) {
 		}
 		if errs := f.validate(sent, nil); (len(errs) > 0) != preserves {
 			t.Errorf("preserves %v: %v", preserves, errs)
+		}
+	}
+}
+
+// TestSchemasThatAreNotForClients: by a schema that is not structural, or has types that there are not, as an old
+// cluster may have stored, nothing is merged, and clients are not told of it.
+func TestSchemasThatAreNotForClients(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"}}}}}`:                                       true,
+		`{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{}}}}}`:                                                      false,
+		`{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"int"}}}}}`:                                          false,
+		`{"type":"object","properties":{"spec":{"type":"array","items":{"type":"int"}}}}`:                                                      false,
+		`{"type":"object","properties":{"spec":{"x-kubernetes-int-or-string":true,"allOf":[{"anyOf":[{"type":"integer"},{"type":"text"}]}]}}}`: false,
+	} {
+		var props apiextensionsv1.JSONSchemaProps
+		if err := json.Unmarshal([]byte(text), &props); err != nil {
+			t.Fatal(err)
+		}
+		if got := published(&props, false) != nil; got != want {
+			t.Errorf("%s: published: %v", text, got)
+		}
+		if got := newTestVersion(t, false, props).mergeSchema().Fields["spec"] != nil; got != want {
+			t.Errorf("%s: merged by it: %v", text, got)
 		}
 	}
 }

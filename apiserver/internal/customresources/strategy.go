@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/structural"
 )
@@ -87,7 +86,7 @@ func (c *converter) encoding(f, storage *compiledVersion) *registry.Encoding[*ob
 		DecodeBody:      f.decodeBody,
 		Settle:          f.settle,
 		NormalizeStored: c.normalizeStored,
-		MergeSchema:     func() *mergeschema.Schema { return mergeSchemaOf(f.schema, f.preserves) },
+		MergeSchema:     f.mergeSchema,
 	}
 }
 
