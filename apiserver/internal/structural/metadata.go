@@ -149,15 +149,19 @@ func (s *Schema) repairEmbedded(value any, root bool) {
 }
 
 func repairMetadata(object map[string]any) {
-	found, ok := object["metadata"].(map[string]any)
-	if !ok || settledMetadata(found) {
+	found := object["metadata"]
+	if settledMetadata(found) {
 		return
 	}
 	if _, err := coerceMetadata(object, ""); err == nil {
 		return
 	}
+	fields, ok := found.(map[string]any)
+	if !ok {
+		return
+	}
 	var whole metav1.ObjectMeta
-	for name, item := range found {
+	for name, item := range fields {
 		text, err := json.Marshal(map[string]any{name: item})
 		if err == nil && kjson.UnmarshalCaseSensitivePreserveInts(text, &metav1.ObjectMeta{}) == nil {
 			_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &whole) // it has just been read
@@ -295,10 +299,11 @@ func isText(value any) bool {
 	return ok && text != ""
 }
 
+// isTime reports whether value is a point in time as it is always written: in UTC, in whole seconds.
 func isTime(value any) bool {
 	text, _ := value.(string)
 	_, err := time.Parse(time.RFC3339, text)
-	return err == nil
+	return err == nil && len(text) == len("2006-01-02T15:04:05Z")
 }
 
 // ValidateEmbedded validates the kind and metadata of objects embedded in an

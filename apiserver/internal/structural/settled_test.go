@@ -92,6 +92,7 @@ func TestSettledMetadata(t *testing.T) {
 		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"deletionGracePeriodSeconds":0.5,"generation":1`: false, `"generation":"1"`: false, `"generation":1e30`: false,
 		`"generation":1,"name":5`: false, `"generation":1,"odd":"x"`: false, `"generation":1,"labels":{"a":5}`: false, `"generation":1,"labels":["a"]`: false,
 		`"generation":1,"finalizers":[5]`: false, `"generation":1,"finalizers":"x"`: false, `"creationTimestamp":"x","generation":1`: false,
+		`"creationTimestamp":"2020-01-01T02:00:00+02:00","generation":1`: false, `"creationTimestamp":"2020-01-01T02:00:00.5Z","generation":1`: false,
 		`"generation":1,"ownerReferences":[{"controller":"yes"}]`: false, `"generation":1,"ownerReferences":["x"]`: false,
 		`"generation":1,"managedFields":[{"time":"x"}]`: false, `"generation":1,"managedFields":[{"odd":"x"}]`: false,
 	} {
@@ -116,6 +117,16 @@ func TestSettledMetadata(t *testing.T) {
 		`{"metadata":{"generation":1,"labels":{"resourceVersion":"7","a":"1"}}}`, `{"metadata":{"generation":1`, `{"metadata":{"finalizers":["a"`, `{"e":{"kind":5},"metadata":{"generation":1}}`} {
 		if s.Settled([]byte(text), Changes{Metadata: true}) {
 			t.Errorf("%s: settled", text)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"e":{"metadata":null}}`: `{"e":{"metadata":{}}}`,
+		`{"e":{"metadata":[]}}`:   `{"e":{"metadata":[]}}`, // which kube-apiserver can't read
+		`{"metadata":{"creationTimestamp":"2020-01-01T02:00:00.5+02:00","generation":1}}`: `{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z","generation":1}}`,
+	} {
+		repaired := object(t, text)
+		if s.Repair(repaired); !reflect.DeepEqual(repaired, object(t, want)) {
+			t.Errorf("%s: repaired to %v", text, repaired)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package structural
 
 import (
 	"bytes"
-	"time"
 
 	"kctl/apiserver/internal/storage/raw"
 )
@@ -137,8 +136,7 @@ func (c *settledCheck) one(i int, f form) (end int, ok bool) {
 	value := c.text[i:end]
 	switch {
 	case f.time:
-		_, err := time.Parse(time.RFC3339, string(value[1:len(value)-1]))
-		ok = err == nil
+		ok = isTime(string(value[1 : len(value)-1]))
 	case f.number:
 		ok = len(value) <= 18 && !bytes.ContainsAny(value, ".eE")
 	}
