@@ -83,22 +83,27 @@ plugins:
 	}
 
 	policies := c.Server.Files()[1]
+	reload := func() error {
+		content, err := policies.Read()
+		c.Must(err)
+		return policies.Apply(content)
+	}
 	write("policies/a.yaml", fmt.Sprintf(form, "neither now")+"---\nkind: Nonsense\n")
-	if err := policies.Apply(nil); err == nil || !strings.Contains(err.Error(), "a.yaml: ") {
+	if err := reload(); err == nil || !strings.Contains(err.Error(), "a.yaml: ") {
 		t.Errorf("a bad file: %v", err)
 	}
 	if err := maps.Create(t.Context(), named("never"), nil); err == nil || !strings.Contains(err.Error(), refused+"not this one") {
 		t.Errorf("a bad file changed something: %v", err)
 	}
 	write("policies/a.yaml", fmt.Sprintf(form, "neither now"))
-	c.Must(policies.Apply(nil))
+	c.Must(reload())
 	if err := maps.Create(t.Context(), named("never"), nil); err == nil || !strings.Contains(err.Error(), refused+"neither now") {
 		t.Errorf("a map that the changed policy forbids: %v", err)
 	}
 	if err := os.Remove(filepath.Join(directory, "policies/a.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	c.Must(policies.Apply(nil))
+	c.Must(reload())
 	c.Must(maps.Create(t.Context(), named("never"), nil))
 	if answer, _ := c.Ask(http.MethodGet, webhooks+"/asked.static.k8s.io", nil, nil); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("webhooks of files are served: %d", answer.StatusCode)
