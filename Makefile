@@ -46,12 +46,19 @@ $(BIN)/runtime/runc: test/containerd/go.mod
 
 # What runs beside us in two of the long tests (TestServices, TestDiscovery),
 # which are skipped without: upstream's kube-proxy, kube-controller-manager and
-# metrics-server, CoreDNS and Prometheus (test/upstream pins them).
-upstream: $(BIN)/upstream/kube-proxy $(BIN)/upstream/prometheus
+# metrics-server, CoreDNS and Prometheus (test/upstream pins them). And a kubectl of
+# our API level, which has the words that TestSameAsKubectl skips for older ones.
+upstream: $(BIN)/upstream/kube-proxy $(BIN)/upstream/kubectl $(BIN)/upstream/prometheus
 
 $(BIN)/upstream/kube-proxy: test/upstream/go.mod
 	cd test/upstream && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../../$(BIN)/upstream/ \
 		./coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy sigs.k8s.io/metrics-server/cmd/metrics-server
+
+# It tells its version only if it is told.
+$(BIN)/upstream/kubectl: test/upstream/go.mod
+	cd test/upstream && version=$$(GOWORK=off go list -m -f '{{.Version}}' k8s.io/kubernetes) && minor=$${version#v1.} && \
+		GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -o ../../$(BIN)/upstream/ -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version \
+		-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$${minor%%.*}" k8s.io/kubernetes/cmd/kubectl
 
 $(BIN)/upstream/prometheus: test/upstream/prometheus.sh
 	test/upstream/prometheus.sh $(CURDIR)/$(BIN)/upstream/prometheus

@@ -26,11 +26,12 @@ import (
 // must be the same, but for ages, resource versions and identities.
 //
 // Each side works in a namespace of its own, $NS, where it finds what its own
-// earlier lines left. A file is a scenario. For a line that begins with "?",
-// only the exit code must be the same: the comment above it says why, and
-// docs/kctl.md lists it. A line that begins with "@" and a number is for
-// kubectls of that minor version or newer. The other files in the folder can be
-// used by the scenarios; $NS is replaced in them.
+// earlier lines left. A file is a scenario; those in the folder rare, of flags and
+// mistakes that few people come to, take as long again and are for long tests. For a
+// line that begins with "?", only the exit code must be the same: the comment above
+// it says why, and docs/kctl.md lists it. A line that begins with "@" and a number
+// is for kubectls of that minor version or newer. The other files in the folder can
+// be used by the scenarios; $NS is replaced in them.
 func TestSameAsKubectl(t *testing.T) {
 	t.Parallel()
 	path, minor := newKubectl(t)
@@ -38,14 +39,22 @@ func TestSameAsKubectl(t *testing.T) {
 	theirs := newSide(t, c, path, "same-a")
 	ours := newSide(t, c, c.Bin("kctl"), "same-b")
 	theirs.kubectl, ours.kubectl = minor, minor
-	scenarios, err := filepath.Glob("testdata/same/*.txt")
-	if err != nil || len(scenarios) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
 	lines := 0
-	for _, scenario := range scenarios {
-		name := strings.TrimSuffix(filepath.Base(scenario), ".txt")
-		t.Run(name, func(t *testing.T) { lines += compare(t, scenario, minor, theirs, ours) })
+	const usual, rare = "testdata/same", "testdata/same/rare"
+	for _, folder := range []string{usual, rare} {
+		scenarios, err := filepath.Glob(folder + "/*.txt")
+		if err != nil || len(scenarios) == 0 {
+			t.Fatalf("no scenarios in %s: %v", folder, err)
+		}
+		for _, scenario := range scenarios {
+			name := strings.TrimSuffix(filepath.Base(scenario), ".txt")
+			t.Run(name, func(t *testing.T) {
+				if folder == rare {
+					harness.NeedLong(t, "few people come to these lines, and each starts two programs")
+				}
+				lines += compare(t, scenario, minor, theirs, ours)
+			})
+		}
 	}
 	t.Logf("%d command lines", lines)
 }
@@ -53,13 +62,15 @@ func TestSameAsKubectl(t *testing.T) {
 // oldest is the minor version of the oldest kubectl that kctl is compared with.
 const oldest = 30
 
-// newKubectl finds the machine's kubectl, which must be no older than that, and
-// returns its minor version.
+// newKubectl finds the kubectl that `make upstream` builds or else the machine's,
+// which must be no older than that, and returns its minor version.
 func newKubectl(t *testing.T) (path string, minor int) {
 	t.Helper()
-	path, err := exec.LookPath("kubectl")
-	if err != nil {
-		t.Skip("skipped: there is no kubectl on the PATH")
+	path = filepath.Join(harness.Bin(t), "upstream", "kubectl")
+	if _, err := os.Stat(path); err != nil {
+		if path, err = exec.LookPath("kubectl"); err != nil {
+			t.Skip("skipped: there is no kubectl on the PATH, nor one of `make upstream`")
+		}
 	}
 	out, err := exec.Command(path, "version", "--client", "-o", "json").Output()
 	if err != nil {
@@ -73,7 +84,7 @@ func newKubectl(t *testing.T) (path string, minor int) {
 	}
 	minor, err = strconv.Atoi(strings.TrimRight(answer.ClientVersion.Minor, "+"))
 	if err != nil || minor < oldest {
-		t.Skipf("skipped: the kubectl on the PATH is 1.%s, older than 1.%d", answer.ClientVersion.Minor, oldest)
+		t.Skipf("skipped: %s is 1.%s, older than 1.%d", path, answer.ClientVersion.Minor, oldest)
 	}
 	return path, minor
 }
@@ -101,7 +112,8 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+s.temporary, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true")
+	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+s.temporary, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true",
+		"GOGC=off") // each lives too shortly for the collector to be worth its time
 	s.copyFiles(t)
 	return s
 }
