@@ -26,6 +26,7 @@ const (
 	UserNodePrefix        = "system:node:"
 	GroupNodes            = "system:nodes"
 	GroupMasters          = "system:masters"
+	GroupBootstrappers    = "system:bootstrappers" // who shows a bootstrap token
 	GroupMonitoring       = "system:monitoring"
 	GroupAuthenticated    = "system:authenticated"
 	GroupUnauthenticated  = "system:unauthenticated"

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/authn/bootstraptoken"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
@@ -33,7 +32,7 @@ type bootstrapToken struct {
 
 func bootstrapTokenOf(obj core.Object) bootstrapToken {
 	// A token with an unreadable expiration counts as long expired.
-	until, limited, _ := bootstraptoken.Expiry(obj.(*core.Secret))
+	until, limited, _ := core.BootstrapTokenExpiry(obj.(*core.Secret))
 	return bootstrapToken{obj.GetUID(), until, limited}
 }
 
@@ -45,7 +44,7 @@ func secretsOf(kind corev1.SecretType) fields.Selector {
 func newTokenCleaner(d *Dependencies) (Loop, error) {
 	c := &tokenCleaner{clock: d.Clock}
 	var err error
-	options := informer.Options[bootstrapToken]{Fields: secretsOf(bootstraptoken.SecretType)}
+	options := informer.Options[bootstrapToken]{Fields: secretsOf(corev1.SecretTypeBootstrapToken)}
 	if c.tokens, c.store, err = newInformer(d, core.Secrets, bootstrapTokenOf, options); err != nil {
 		return nil, err
 	}

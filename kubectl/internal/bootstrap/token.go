@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,32 +14,11 @@ import (
 	"kctl/proto/core"
 )
 
-// The form of tokens and of their secrets.
-const (
-	secretPrefix   = "bootstrap-token-"
-	usagePrefix    = "usage-bootstrap-"
-	keyID          = "token-id"
-	keySecret      = "token-secret"
-	keyExpiration  = "expiration"
-	keyDescription = "description"
-	keyGroups      = "auth-extra-groups"
-)
-
 // DefaultGroup is the group of joining machines, under kubeadm's name.
-const DefaultGroup = "system:bootstrappers:kubeadm:default-node-token"
+const DefaultGroup = core.GroupBootstrappers + ":kubeadm:default-node-token"
 
 // Usages are what tokens can be used for.
-var Usages = []string{"signing", "authentication"}
-
-var (
-	tokenPattern = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
-	idPattern    = regexp.MustCompile(`\A[a-z0-9]{6}\z`)
-	groupPattern = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]*[a-z0-9]\z`)
-)
-
-// maxGroup bounds groups. A count in the pattern would cost each command milliseconds at
-// its start.
-const maxGroup = len("system:bootstrappers:") + 256
+var Usages = []string{core.BootstrapUsageSigning, core.BootstrapUsageAuthentication}
 
 // Token is a bootstrap token.
 type Token struct {
@@ -57,16 +35,16 @@ func (t *Token) String() string { return t.ID + "." + t.Secret }
 
 // ParseToken reads a token as people give it. Errors don't show it.
 func ParseToken(text string) (*Token, error) {
-	parts := tokenPattern.FindStringSubmatch(text)
-	if parts == nil {
+	id, secret, ok := core.SplitBootstrapToken(text)
+	if !ok {
 		return nil, errors.New("the token is not of the form [a-z0-9]{6}.[a-z0-9]{16}")
 	}
-	return &Token{ID: parts[1], Secret: parts[2]}, nil
+	return &Token{ID: id, Secret: secret}, nil
 }
 
 // TokenID is the id in a token, or the id itself.
 func TokenID(text string) (string, error) {
-	if idPattern.MatchString(text) {
+	if core.IsBootstrapTokenID(text) {
 		return text, nil
 	}
 	token, err := ParseToken(text)
@@ -101,18 +79,18 @@ func (t *Token) Validate() error {
 		}
 	}
 	for _, group := range t.Groups {
-		if len(group) > maxGroup || !groupPattern.MatchString(group) {
+		if !core.IsBootstrapGroup(group) {
 			return fmt.Errorf("--groups: %q is not of the form system:bootstrappers:NAME", group)
 		}
 	}
-	if len(t.Groups) > 0 && !slices.Contains(t.Usages, "authentication") {
+	if len(t.Groups) > 0 && !slices.Contains(t.Usages, core.BootstrapUsageAuthentication) {
 		return errors.New("--groups is for tokens with the usage authentication only")
 	}
 	return nil
 }
 
 // SecretName is the name of the secret that holds the token with this id.
-func SecretName(id string) string { return secretPrefix + id }
+func SecretName(id string) string { return core.BootstrapTokenSecretPrefix + id }
 
 // Object is the secret that holds the token.
 func (t *Token) Object() *core.Secret {
@@ -120,44 +98,42 @@ func (t *Token) Object() *core.Secret {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: SecretName(t.ID), Namespace: core.NamespaceSystem},
 		Type:       corev1.SecretTypeBootstrapToken,
-		Data:       map[string][]byte{keyID: []byte(t.ID), keySecret: []byte(t.Secret)},
+		Data:       map[string][]byte{core.BootstrapTokenID: []byte(t.ID), core.BootstrapTokenSecret: []byte(t.Secret)},
 	}
 	for _, usage := range t.Usages {
-		s.Data[usagePrefix+usage] = []byte("true")
+		s.Data[core.BootstrapTokenUsagePrefix+usage] = []byte("true")
 	}
-	for key, value := range map[string]string{keyDescription: t.Description, keyGroups: strings.Join(t.Groups, ",")} {
+	for key, value := range map[string]string{core.BootstrapTokenDescription: t.Description, core.BootstrapTokenGroups: strings.Join(t.Groups, ",")} {
 		if value != "" {
 			s.Data[key] = []byte(value)
 		}
 	}
 	if !t.Expires.IsZero() {
-		s.Data[keyExpiration] = []byte(t.Expires.UTC().Format(time.RFC3339))
+		s.Data[core.BootstrapTokenExpiration] = []byte(t.Expires.UTC().Format(time.RFC3339))
 	}
 	return s
 }
 
 // TokenOf reads a secret that holds a token.
 func TokenOf(s *core.Secret) (*Token, error) {
-	t := &Token{ID: string(s.Data[keyID]), Secret: string(s.Data[keySecret]), Description: string(s.Data[keyDescription])}
-	if s.Name != SecretName(t.ID) || !tokenPattern.MatchString(t.String()) {
+	id, secret := string(s.Data[core.BootstrapTokenID]), string(s.Data[core.BootstrapTokenSecret])
+	t, err := ParseToken(id + "." + secret)
+	if err != nil || s.Name != SecretName(id) {
 		return nil, fmt.Errorf("secret %s/%s: it holds no bootstrap token", s.Namespace, s.Name)
 	}
+	if t.Expires, _, err = core.BootstrapTokenExpiry(s); err != nil {
+		return nil, fmt.Errorf("secret %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	t.Description = string(s.Data[core.BootstrapTokenDescription])
 	for _, usage := range Usages {
-		if string(s.Data[usagePrefix+usage]) == "true" {
+		if string(s.Data[core.BootstrapTokenUsagePrefix+usage]) == "true" {
 			t.Usages = append(t.Usages, usage)
 		}
 	}
-	for group := range strings.SplitSeq(string(s.Data[keyGroups]), ",") {
+	for group := range strings.SplitSeq(string(s.Data[core.BootstrapTokenGroups]), ",") {
 		if group = strings.TrimSpace(group); group != "" {
 			t.Groups = append(t.Groups, group)
 		}
-	}
-	if text := string(s.Data[keyExpiration]); text != "" {
-		expires, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return nil, fmt.Errorf("secret %s/%s: its expiration is not a time of RFC 3339", s.Namespace, s.Name)
-		}
-		t.Expires = expires
 	}
 	return t, nil
 }

@@ -222,13 +222,13 @@ func judgeTokens(secrets []core.Secret, now time.Time) Check {
 	const name = "bootstrap-tokens"
 	var expired, endless []string
 	for _, s := range secrets {
-		id := strings.TrimPrefix(s.Name, "bootstrap-token-")
-		text := string(s.Data["expiration"])
-		until, err := time.Parse(time.RFC3339, text)
+		id := strings.TrimPrefix(s.Name, core.BootstrapTokenSecretPrefix)
+		// A token with an unreadable expiration counts as long expired.
+		until, limited, _ := core.BootstrapTokenExpiry(&s)
 		switch {
-		case text == "":
+		case !limited:
 			endless = append(endless, id)
-		case err != nil || now.Sub(until) > time.Minute:
+		case now.Sub(until) > time.Minute:
 			expired = append(expired, id)
 		}
 	}

@@ -27,19 +27,18 @@ type Authenticator struct {
 // AuthenticateToken implements authn.TokenAuthenticator. For what does not look
 // like a bootstrap token, ok is false.
 func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (*request.User, []string, bool, error) {
-	parts := tokenPattern.FindStringSubmatch(token)
-	if parts == nil {
+	id, secret, ok := core.SplitBootstrapToken(token)
+	if !ok {
 		return nil, nil, false, nil
 	}
-	id := parts[1]
-	s, err := a.Secrets.Secret(ctx, core.NamespaceSystem, secretPrefix+id)
+	s, err := a.Secrets.Secret(ctx, core.NamespaceSystem, core.BootstrapTokenSecretPrefix+id)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, false, nil
 	}
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("bootstrap token %s: %w", id, err)
 	}
-	user, err := userOfSecret(s, id, parts[2], a.Clock.Now())
+	user, err := userOfSecret(s, id, secret, a.Clock.Now())
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("bootstrap token %s: %w", id, err)
 	}

@@ -17,6 +17,8 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
+const usage = "usage-bootstrap-authentication"
+
 type secrets map[string]*core.Secret
 
 func (s secrets) Secret(_ context.Context, namespace, name string) (*core.Secret, error) {
@@ -28,8 +30,8 @@ func (s secrets) Secret(_ context.Context, namespace, name string) (*core.Secret
 
 func secret(change ...func(*core.Secret)) *core.Secret {
 	s := &core.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef", Namespace: "kube-system"}, Type: SecretType,
-		Data: map[string][]byte{keyID: []byte("abcdef"), keySecret: []byte("0123456789abcdef"), keyUsage: []byte("true")},
+		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef", Namespace: "kube-system"}, Type: corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{core.BootstrapTokenID: []byte("abcdef"), core.BootstrapTokenSecret: []byte("0123456789abcdef"), usage: []byte("true")},
 	}
 	for _, c := range change {
 		c(s)
@@ -43,7 +45,6 @@ func with(key, value string) func(*core.Secret) {
 
 func TestTokens(t *testing.T) {
 	const token = "abcdef.0123456789abcdef"
-	longest := "system:bootstrappers:" + strings.Repeat("x", 256)
 	for name, test := range map[string]struct {
 		secret *core.Secret
 		token  string
@@ -51,21 +52,19 @@ func TestTokens(t *testing.T) {
 		err    string
 	}{
 		"good":                  {secret(), token, []string{"system:bootstrappers"}, ""},
-		"with groups":           {secret(with(keyGroups, "system:bootstrappers:kubeadm:default-node-token, system:bootstrappers:a,system:bootstrappers:a")), token, []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token", "system:bootstrappers:a"}, ""},
-		"not yet run out":       {secret(with(keyExpiration, now.Add(time.Second).Format(time.RFC3339))), token, []string{"system:bootstrappers"}, ""},
-		"run out":               {secret(with(keyExpiration, now.Format(time.RFC3339))), token, nil, "run out"},
-		"unreadable expiration": {secret(with(keyExpiration, "tomorrow")), token, nil, "not a time"},
+		"with groups":           {secret(with(core.BootstrapTokenGroups, "system:bootstrappers:kubeadm:default-node-token, system:bootstrappers:a,system:bootstrappers:a")), token, []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token", "system:bootstrappers:a"}, ""},
+		"not yet run out":       {secret(with(core.BootstrapTokenExpiration, now.Add(time.Second).Format(time.RFC3339))), token, []string{"system:bootstrappers"}, ""},
+		"run out":               {secret(with(core.BootstrapTokenExpiration, now.Format(time.RFC3339))), token, nil, "run out"},
+		"unreadable expiration": {secret(with(core.BootstrapTokenExpiration, "tomorrow")), token, nil, "not a time"},
 		"another secret":        {secret(), "abcdef.0123456789abcdee", nil, "secret part is wrong"},
-		"empty secret":          {secret(with(keySecret, "")), token, nil, "secret part is wrong"},
-		"another id":            {secret(with(keyID, "fedcba")), token, nil, "another id"},
+		"empty secret":          {secret(with(core.BootstrapTokenSecret, "")), token, nil, "secret part is wrong"},
+		"another id":            {secret(with(core.BootstrapTokenID, "fedcba")), token, nil, "another id"},
 		"another type":          {secret(func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }), token, nil, "another id"},
-		"for signing only":      {secret(with(keyUsage, "false")), token, nil, "not for authentication"},
-		"usage in words":        {secret(with(keyUsage, "yes")), token, nil, "not for authentication"},
+		"for signing only":      {secret(with(usage, "false")), token, nil, "not for authentication"},
+		"usage in words":        {secret(with(usage, "yes")), token, nil, "not for authentication"},
 		"being deleted":         {secret(func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }), token, nil, "being deleted"},
-		"a group of the system": {secret(with(keyGroups, "system:masters")), token, nil, `group "system:masters" is not one of`},
-		"a group by a newline":  {secret(with(keyGroups, "system:bootstrappers:a\nsystem:masters")), token, nil, "is not one of"},
-		"a long group":          {secret(with(keyGroups, longest)), token, []string{"system:bootstrappers", longest}, ""},
-		"a group too long":      {secret(with(keyGroups, longest+"x")), token, nil, "is not one of"},
+		"a group of the system": {secret(with(core.BootstrapTokenGroups, "system:masters")), token, nil, `group "system:masters" is not one of`},
+		"a group by a newline":  {secret(with(core.BootstrapTokenGroups, "system:bootstrappers:a\nsystem:masters")), token, nil, "is not one of"},
 		"unknown":               {secret(), "zzzzzz.0123456789abcdef", nil, ""},
 		"not of the form":       {secret(), "ABCDEF.0123456789abcdef", nil, ""},
 		"with a newline":        {secret(), token + "\n", nil, ""},

@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,32 +14,8 @@ import (
 	"kctl/proto/core"
 )
 
-// SecretType is the type of the secrets that hold tokens.
-const SecretType corev1.SecretType = "bootstrap.kubernetes.io/token"
-
-// The name of a token's secret, and the keys of its data.
-const (
-	secretPrefix  = "bootstrap-token-"
-	keyID         = "token-id"
-	keySecret     = "token-secret"
-	keyExpiration = "expiration"
-	keyUsage      = "usage-bootstrap-authentication"
-	keyGroups     = "auth-extra-groups"
-)
-
-// A token's user is named by its id, and is in the group of all such users.
-const (
-	userPrefix = "system:bootstrap:"
-	group      = "system:bootstrappers"
-)
-
-var (
-	tokenPattern = regexp.MustCompile(`\A([a-z0-9]{6})\.([a-z0-9]{16})\z`)
-	groupPattern = regexp.MustCompile(`\Asystem:bootstrappers:[a-z0-9:-]*[a-z0-9]\z`)
-)
-
-// maxGroup bounds groups. A count in the pattern would cost milliseconds at each start.
-const maxGroup = len(group+":") + 256
+// userPrefix is before the id in the name of a token's user.
+const userPrefix = "system:bootstrap:"
 
 var (
 	errBeingDeleted = errors.New("its secret is being deleted")
@@ -55,19 +30,19 @@ func userOfSecret(s *core.Secret, id, secret string, now time.Time) (*request.Us
 	switch {
 	case s.DeletionTimestamp != nil:
 		return nil, errBeingDeleted
-	case s.Type != SecretType || s.Name != secretPrefix+id || string(s.Data[keyID]) != id:
+	case s.Type != corev1.SecretTypeBootstrapToken || s.Name != core.BootstrapTokenSecretPrefix+id || string(s.Data[core.BootstrapTokenID]) != id:
 		return nil, errWrongID
-	case len(s.Data[keySecret]) == 0 || subtle.ConstantTimeCompare(s.Data[keySecret], []byte(secret)) != 1:
+	case subtle.ConstantTimeCompare(s.Data[core.BootstrapTokenSecret], []byte(secret)) != 1:
 		return nil, errWrongSecret
 	}
-	until, limited, err := Expiry(s)
+	until, limited, err := core.BootstrapTokenExpiry(s)
 	if err != nil {
 		return nil, err
 	}
 	if limited && !now.Before(until) {
 		return nil, errExpired
 	}
-	if string(s.Data[keyUsage]) != "true" {
+	if string(s.Data[core.BootstrapTokenUsagePrefix+core.BootstrapUsageAuthentication]) != "true" {
 		return nil, errWrongUsage
 	}
 	groups, err := groupsOf(s)
@@ -77,29 +52,14 @@ func userOfSecret(s *core.Secret, id, secret string, now time.Time) (*request.Us
 	return &request.User{Username: userPrefix + id, Groups: groups}, nil
 }
 
-// Expiry is when a token expires according to its secret; limited is false if
-// it never does. An unreadable time is an error, and such a token counts as
-// expired.
-func Expiry(s *core.Secret) (until time.Time, limited bool, err error) {
-	text := string(s.Data[keyExpiration])
-	if text == "" {
-		return time.Time{}, false, nil
-	}
-	until, err = time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, true, errors.New("its expiration is not a time of RFC 3339")
-	}
-	return until, true, nil
-}
-
 func groupsOf(s *core.Secret) ([]string, error) {
-	groups := []string{group}
-	for extra := range strings.SplitSeq(string(s.Data[keyGroups]), ",") {
+	groups := []string{core.GroupBootstrappers}
+	for extra := range strings.SplitSeq(string(s.Data[core.BootstrapTokenGroups]), ",") {
 		extra = strings.TrimSpace(extra)
 		switch {
 		case extra == "" || slices.Contains(groups, extra):
-		case len(extra) > maxGroup || !groupPattern.MatchString(extra):
-			return nil, fmt.Errorf("group %q is not one of %s:NAME", extra, group)
+		case !core.IsBootstrapGroup(extra):
+			return nil, fmt.Errorf("group %q is not one of %s:NAME", extra, core.GroupBootstrappers)
 		default:
 			groups = append(groups, extra)
 		}
