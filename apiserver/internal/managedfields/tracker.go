@@ -23,7 +23,7 @@ import (
 // Options describe the kind whose managedFields a Tracker maintains.
 type Options struct {
 	Kind schema.GroupVersionKind
-	// Schema returns the schema of the whole object; it is called when first needed.
+	// Schema returns the schema of the whole object; it is called once, when first needed.
 	// It returns mergeschema.Anything if nothing is known of the kind but its metadata.
 	Schema func() *mergeschema.Schema
 	// New makes an empty object.
@@ -72,6 +72,7 @@ const other = "*"
 
 // New returns the Tracker of a kind.
 func New(o Options) *Tracker {
+	o.Schema = sync.OnceValue(o.Schema) // a custom kind's is made of its definition, which may be large
 	t := &Tracker{options: o, fieldManagers: map[string]*library.FieldManager{}, joined: new(joined)}
 	t.schemas = sync.OnceValue(func() map[string]*mergeschema.Schema {
 		all := map[string]*mergeschema.Schema{other: owned(o.Schema(), nil)}

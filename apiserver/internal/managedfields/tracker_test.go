@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -213,4 +214,26 @@ func printed(entries []metav1.ManagedFieldsEntry) string {
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
+}
+
+// TestSchemaIsMadeOnce: a definition with thousands of fields takes longer to turn into a
+// schema than an apply may take, and each of these would stay in memory.
+func TestSchemaIsMadeOnce(t *testing.T) {
+	o, made := podTracker(t).options, 0
+	schema := o.Schema
+	o.Schema = func() *mergeschema.Schema {
+		made++
+		return schema()
+	}
+	tracker, p := New(o), newPod()
+	tracker.Update(p, nil, nil, Manager{Name: "m"})
+	applied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "labels": map[string]any{"a": "1"}}}}
+	for range 2 {
+		if _, err := tracker.Apply(p, applied, Manager{Name: "n"}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("it was made %d times", made)
+	}
 }
