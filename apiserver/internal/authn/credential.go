@@ -6,6 +6,15 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
+// Claims of JSON web tokens that mean something whatever a server is configured to read (OpenID Connect
+// Core 1.0, sections 5.1 and 5.6.2; RFC 7519, section 4.1.7).
+const (
+	ClaimEmail         = "email"
+	ClaimEmailVerified = "email_verified"
+	ClaimNames         = "_claim_names" // of claims that have to be fetched elsewhere
+	ClaimID            = "jti"
+)
+
 // ExtraCredentialID is the extra field of a user that names the credential that was shown, so that what
 // was done with it is found in the audit log (KEP-2799).
 const ExtraCredentialID = "authentication.kubernetes.io/credential-id"

@@ -11,6 +11,7 @@ import (
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/expression"
 )
 
@@ -187,7 +188,7 @@ func (c *compiler) compile(environment func() (*cel.Env, error), text string, at
 		c.errs = append(c.errs, field.Invalid(at, text, detail))
 		return nil
 	}
-	c.email = c.email || checked.Selects(claimsVar, emailClaim)
-	c.verified = c.verified || checked.Selects(claimsVar, verifiedClaim)
+	c.email = c.email || checked.Selects(claimsVar, authn.ClaimEmail)
+	c.verified = c.verified || checked.Selects(claimsVar, authn.ClaimEmailVerified)
 	return checked.Program
 }

@@ -23,11 +23,6 @@ import (
 const (
 	claimsVar = "claims"
 	userVar   = "user"
-
-	emailClaim    = "email"
-	verifiedClaim = "email_verified"
-	namesClaim    = "_claim_names" // of claims that have to be fetched elsewhere
-	idClaim       = "jti"
 )
 
 // claimsEnvironment is what expressions about claims see.
@@ -84,7 +79,7 @@ func (m *Mapping) User(ctx context.Context, raw map[string]json.RawMessage) (*re
 	if err != nil {
 		return nil, err
 	}
-	id, _ := e.claims[idClaim].(string)
+	id, _ := e.claims[authn.ClaimID].(string)
 	authn.AddCredentialID(user, id) // which the rules see, too
 	seen := map[string]any{"username": user.Username, "uid": user.UID, "groups": user.Groups, "extra": extraOf(user)}
 	for i := range m.userRules {
@@ -136,7 +131,7 @@ func (m *Mapping) readUser(e *evaluation) (*request.User, error) {
 	if username == "" {
 		return nil, errors.New("username: is empty")
 	}
-	if verified, there := e.claims[verifiedClaim]; there && m.username.claim == emailClaim && verified != true {
+	if verified, there := e.claims[authn.ClaimEmailVerified]; there && m.username.claim == authn.ClaimEmail && verified != true {
 		return nil, errors.New("the email address has not been verified")
 	}
 	user := &request.User{Username: m.username.prefix + username}
@@ -169,7 +164,7 @@ func (m *Mapping) readUser(e *evaluation) (*request.User, error) {
 func (e *evaluation) value(s *source) (any, error) {
 	if s.expression == nil {
 		value, there := e.claims[s.claim]
-		if elsewhere, _ := e.claims[namesClaim].(map[string]any); !there && elsewhere[s.claim] != nil {
+		if elsewhere, _ := e.claims[authn.ClaimNames].(map[string]any); !there && elsewhere[s.claim] != nil {
 			return nil, fmt.Errorf("%s is a distributed claim, which is not supported", s)
 		}
 		return value, nil

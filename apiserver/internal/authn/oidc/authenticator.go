@@ -72,7 +72,7 @@ func New(o Options) (*Authenticator, error) {
 
 // withFlagDefaults returns the options with the defaults of the flags.
 func (o Options) withFlagDefaults() *Options {
-	if o.UsernamePrefix == "" && o.UsernameClaim != emailClaim {
+	if o.UsernamePrefix == "" && o.UsernameClaim != authn.ClaimEmail {
 		o.UsernamePrefix = o.IssuerURL + "#"
 	}
 	if o.UsernamePrefix == "-" {

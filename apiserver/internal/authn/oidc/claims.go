@@ -11,13 +11,6 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-const (
-	emailClaim    = "email"
-	verifiedClaim = "email_verified"
-	namesClaim    = "_claim_names" // of claims that have to be fetched elsewhere
-	idClaim       = "jti"
-)
-
 type claims map[string]json.RawMessage
 
 func (c claims) stringValue(name string) (string, error) {
@@ -70,7 +63,7 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 		return nil, err
 	}
 	user := &request.User{Username: o.UsernamePrefix + name, Groups: groups}
-	if id, err := c.stringValue(idClaim); err == nil {
+	if id, err := c.stringValue(authn.ClaimID); err == nil {
 		authn.AddCredentialID(user, id)
 	}
 	return user, nil
@@ -78,13 +71,13 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 
 // checkEmail refuses addresses that the issuer marks as unverified.
 func (o *Options) checkEmail(c claims) error {
-	raw, ok := c[verifiedClaim]
-	if o.UsernameClaim != emailClaim || !ok {
+	raw, ok := c[authn.ClaimEmailVerified]
+	if o.UsernameClaim != authn.ClaimEmail || !ok {
 		return nil
 	}
 	var verified bool
 	if err := json.Unmarshal(raw, &verified); err != nil {
-		return fmt.Errorf("claim %q is not true or false", verifiedClaim)
+		return fmt.Errorf("claim %q is not true or false", authn.ClaimEmailVerified)
 	}
 	if !verified {
 		return errors.New("the email address has not been verified")
@@ -100,7 +93,7 @@ func (o *Options) groupsOf(c claims) ([]string, error) {
 	raw, ok := c[o.GroupsClaim]
 	if !ok {
 		var elsewhere map[string]json.RawMessage
-		if err := json.Unmarshal(c[namesClaim], &elsewhere); err == nil && elsewhere[o.GroupsClaim] != nil {
+		if err := json.Unmarshal(c[authn.ClaimNames], &elsewhere); err == nil && elsewhere[o.GroupsClaim] != nil {
 			return nil, fmt.Errorf("claim %q is a distributed claim, which is not supported", o.GroupsClaim)
 		}
 		return nil, nil
