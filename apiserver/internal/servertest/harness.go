@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -225,6 +226,21 @@ func (c *Cluster) AwaitServiceAccount(namespace string) {
 	c.Until("default service account of "+namespace, func(ctx context.Context) bool {
 		return c.Root().Resource(core.ServiceAccounts, namespace).Get(ctx, "default", &core.ServiceAccount{}) == nil
 	})
+}
+
+// TokenSecret creates a secret for a token of the service account, and returns it when it
+// holds one.
+func (c *Cluster) TokenSecret(namespace, name, account string) *core.Secret {
+	c.T.Helper()
+	secrets, filled := c.Root().Resource(core.Secrets, namespace), &core.Secret{}
+	c.Must(secrets.Create(c.T.Context(), &core.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken,
+	}, nil))
+	c.Until("the secret holds a token", func(ctx context.Context) bool {
+		*filled = core.Secret{}
+		return secrets.Get(ctx, name, filled) == nil && len(filled.Data["token"]) > 0
+	})
+	return filled
 }
 
 // Bind binds a cluster role to a subject.

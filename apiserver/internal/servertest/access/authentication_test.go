@@ -15,7 +15,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -237,15 +236,7 @@ func (c *cluster) bootstrapToken(t *testing.T) {
 func (c *cluster) tokenInSecret(t *testing.T) {
 	c.Namespace("legacy")
 	c.Must(c.Root().Resource(core.ServiceAccounts, "legacy").Create(t.Context(), &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, nil))
-	secrets := c.Root().Resource(core.Secrets, "legacy")
-	c.Must(secrets.Create(t.Context(), &core.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "robot-token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "robot"}}, Type: corev1.SecretTypeServiceAccountToken,
-	}, nil))
-	var filled core.Secret
-	c.Until("the secret holds a token", func(ctx context.Context) bool {
-		filled = core.Secret{}
-		return secrets.Get(ctx, "robot-token", &filled) == nil && len(filled.Data["token"]) > 0
-	})
+	filled := c.TokenSecret("legacy", "robot-token", "robot")
 	if string(filled.Data["namespace"]) != "legacy" || string(filled.Data["ca.crt"]) != string(c.CA.Cert) {
 		t.Errorf("the secret holds %d keys", len(filled.Data))
 	}
@@ -253,8 +244,9 @@ func (c *cluster) tokenInSecret(t *testing.T) {
 	if err != nil || user.Username != "system:serviceaccount:legacy:robot" {
 		t.Errorf("%+v %v", user, err)
 	}
+	secrets := c.Root().Resource(core.Secrets, "legacy")
 	c.Until("it is written down that it was used", func(ctx context.Context) bool {
-		return secrets.Get(ctx, "robot-token", &filled) == nil && filled.Labels["kubernetes.io/legacy-token-last-used"] != ""
+		return secrets.Get(ctx, "robot-token", filled) == nil && filled.Labels["kubernetes.io/legacy-token-last-used"] != ""
 	})
 	var tracking core.ConfigMap
 	c.Must(c.Root().Resource(core.ConfigMaps, "kube-system").Get(t.Context(), "kube-apiserver-legacy-service-account-token-tracking", &tracking))

@@ -1,14 +1,12 @@
 package operation
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,15 +63,7 @@ func TestAudit(t *testing.T) {
 	ask("pod", http.MethodPost, "/api/v1/namespaces/default/pods", `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`, false)
 	ask("binding", http.MethodPost, "/api/v1/namespaces/default/pods/p/binding", `{"metadata":{"name":"p"},"target":{"kind":"Node","name":"n"}}`, false)
 	ask("proxy", http.MethodPost, "/api/v1/namespaces/default/services/none/proxy/", `{}`, true)
-	tokens := as("tokens", "master").Resource(core.Secrets, "default")
-	c.Must(tokens.Create(t.Context(), &core.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "robot", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}}, Type: corev1.SecretTypeServiceAccountToken,
-	}, nil))
-	var robot core.Secret
-	c.Until("the secret holds a token", func(ctx context.Context) bool {
-		robot = core.Secret{}
-		return tokens.Get(ctx, "robot", &robot) == nil && len(robot.Data["token"]) > 0
-	})
+	robot := c.TokenSecret("default", "robot", "default")
 	if err := as("robot", string(robot.Data["token"])).Resource(core.Secrets, "default").Get(t.Context(), "none", nil); err == nil {
 		t.Fatal("a missing secret was found")
 	}
