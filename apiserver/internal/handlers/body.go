@@ -235,9 +235,9 @@ func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKi
 	}
 	// Objects are stored as JSON, and what protobuf has as a field of any content (runtime.RawExtension)
 	// need not be that.
-	_, err = scheme.Encode(into)
+	err = scheme.Write(io.Discard, into)
 	if err != nil && dropUnreadableOwnership(into) {
-		_, err = scheme.Encode(into)
+		err = scheme.Write(io.Discard, into)
 	}
 	if err != nil {
 		return cannotHandle(kind, err)
