@@ -267,11 +267,11 @@ func (g *Generator) hearEnded(ctx context.Context, first string) bool {
 
 // relist reports whether anything happened since the last one.
 func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
+	asking, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
 	asked := g.takeAsked()
 	at := g.clock.Now()
-	pods, err := g.runtime.Pods(ctx)
+	pods, err := g.runtime.Pods(asking)
 	g.observe(g.clock.Since(at), interval)
 	g.note(at, err)
 	if err != nil {
@@ -283,7 +283,7 @@ func (g *Generator) relist(ctx context.Context, interval time.Duration) bool {
 		current[pod.UID] = pod
 	}
 	changes := g.compare(current, asked)
-	g.inspect(ctx, changes, current)
+	g.inspect(asking, changes, current)
 	g.known = current
 	g.cache.Complete(at, maps.Keys(current))
 	for _, change := range changes {
@@ -362,8 +362,9 @@ func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, 
 	}
 }
 
-// send waits for the sync loop if it is behind: an event must not be lost, and
-// relisting faster than events are handled helps nobody.
+// send waits for the sync loop if it is behind, until Run's ctx ends: an event must not be lost,
+// also if the runtime took all of its time, and relisting faster than events are handled helps
+// nobody.
 func (g *Generator) send(ctx context.Context, event Event) {
 	select {
 	case g.events <- event:

@@ -3,6 +3,7 @@ package pleg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -90,7 +91,7 @@ func (r *fakeRuntime) PodStatus(_ context.Context, uid types.UID, _, _ string) (
 
 func (r *fakeRuntime) Name() string { return "t" }
 
-func start(t *testing.T, r *fakeRuntime) (*Generator, *podcache.Cache) {
+func start(t *testing.T, r Runtime) (*Generator, *podcache.Cache) {
 	cache := podcache.New()
 	g := New(Options{Runtime: r, Cache: cache, Clock: clock.RealClock{}, Logger: zap.NewNop()})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,6 +215,42 @@ func TestFailuresAreKeptAndRetried(t *testing.T) {
 		time.Sleep(4 * time.Minute)
 		if g.Healthy() == nil {
 			t.Error("healthy after four minutes without a list")
+		}
+	})
+}
+
+// hanging does not answer about one of its pods.
+type hanging struct {
+	fakeRuntime
+	about types.UID
+}
+
+func (r *hanging) PodStatus(ctx context.Context, uid types.UID, name, namespace string) (*runtimestate.PodStatus, error) {
+	if uid == r.about {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return r.fakeRuntime.PodStatus(ctx, uid, name, namespace)
+}
+
+// TestARuntimeThatTakesAllOfItsTime: what it told about the other pods is not lost.
+func TestARuntimeThatTakesAllOfItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const others = 20
+		r := &hanging{about: "stuck"}
+		r.pods = append(r.pods, running("stuck", runtimestate.StateRunning))
+		for i := range others {
+			r.pods = append(r.pods, running(fmt.Sprint("p", i), runtimestate.StateRunning))
+		}
+		g, _ := start(t, r)
+		time.Sleep(relistTimeout + time.Second) // the bubble's clock
+		synctest.Wait()
+		told := map[types.UID]bool{}
+		for len(g.Events()) > 0 {
+			told[(<-g.Events()).UID] = true
+		}
+		if len(told) != others+1 {
+			t.Errorf("events of %d pods of %d", len(told), others+1)
 		}
 	})
 }

@@ -144,7 +144,7 @@ func receiveAll[T any](first T, more <-chan T) []T {
 
 // single does for some pods what a relist does for all.
 func (g *Generator) single(ctx context.Context, pods sets.Set[types.UID]) {
-	ctx, cancel := context.WithTimeout(ctx, relistTimeout)
+	asking, cancel := context.WithTimeout(ctx, relistTimeout)
 	defer cancel()
 	type answer struct{ before, now *runtimestate.PodStatus }
 	found, failed := make(chan answer, len(pods)), make(chan types.UID, len(pods))
@@ -157,7 +157,7 @@ func (g *Generator) single(ctx context.Context, pods sets.Set[types.UID]) {
 		}
 		group.Go(func() error {
 			asked := g.clock.Now()
-			status, err := g.runtime.PodStatus(ctx, uid, name, namespace)
+			status, err := g.runtime.PodStatus(asking, uid, name, namespace)
 			before, _ := g.cache.Get(uid)
 			if !g.cache.Set(uid, status, err, asked) {
 				before = nil // its worker wrote a newer one meanwhile, which wakes nobody
