@@ -10,6 +10,8 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
 )
 
 // The messages to a service manager (sd_notify(3)).
@@ -67,10 +69,8 @@ func Watchdog(ctx context.Context, health *Health, clock clock.Clock, logger *za
 		} else {
 			notifyOrLog(notifyAlive, logger)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-clock.After(patience / 2):
+		if err := backoff.Sleep(ctx, clock, patience/2); err != nil {
+			return err
 		}
 	}
 }

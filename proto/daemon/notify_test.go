@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 )
 
@@ -72,16 +73,16 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// asked is a fake clock that reports calls of its After.
+// asked is a fake clock that reports waits for it.
 type asked struct {
 	*testclock.FakeClock
 	calls chan struct{}
 }
 
-func (a asked) After(d time.Duration) <-chan time.Time {
-	after := a.FakeClock.After(d)
+func (a asked) NewTimer(d time.Duration) clock.Timer {
+	timer := a.FakeClock.NewTimer(d)
 	a.calls <- struct{}{}
-	return after
+	return timer
 }
 
 func TestWatchdogPingsWhileAlive(t *testing.T) {

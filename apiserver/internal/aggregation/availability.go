@@ -98,10 +98,7 @@ func (a *Aggregator) signalChanges(ctx context.Context, changed chan struct{}, o
 		if err != nil && ctx.Err() == nil {
 			a.logger.Warn("following a service failed, starting over", zap.String("resource", objects.Info().Name), zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-a.options.Clock.After(retryPolicy.Initial):
-		}
+		_ = backoff.Sleep(ctx, a.options.Clock, retryPolicy.Initial)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"kctl/proto/backoff"
 )
 
 // endings delete the objects of deleted definitions, beside the loop that establishes
@@ -76,9 +78,6 @@ func (x *endings) run(e *entry) (failed bool) {
 	if !errors.Is(err, errInstancesRemain) {
 		x.definitions.reportRetry(e, err)
 	}
-	select {
-	case <-x.definitions.options.Registry.Clock.After(retryInterval):
-	case <-x.ctx.Done():
-	}
+	_ = backoff.Sleep(x.ctx, x.definitions.options.Registry.Clock, retryInterval)
 	return true
 }

@@ -14,6 +14,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
 	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/backoff"
 )
 
 // retryInterval is when to look again at a definition that could not be processed, or
@@ -29,10 +30,7 @@ func (d *Definitions) Run(ctx context.Context) error {
 		if err := d.follow(ctx); err != nil && ctx.Err() == nil {
 			d.logger.Warn("following definitions failed, starting over", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-d.options.Registry.Clock.After(retryInterval):
-		}
+		_ = backoff.Sleep(ctx, d.options.Registry.Clock, retryInterval)
 	}
 	return ctx.Err()
 }

@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -91,10 +92,8 @@ func (l *disruptions) follow(ctx context.Context) error {
 		} else {
 			failures++
 			l.Logger.Debug("following the pods of disruption budgets, again", zap.Error(err))
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-l.clock.After(retryPolicy.Delay(failures)):
+			if err := backoff.Sleep(ctx, l.clock, retryPolicy.Delay(failures)); err != nil {
+				return err
 			}
 		}
 		// Changes in between were not seen.

@@ -15,6 +15,7 @@ import (
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -56,10 +57,8 @@ func (l *legacyTokens) run(ctx context.Context) error {
 		} else {
 			failures = 0
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-l.clock.After(pause):
+		if err := backoff.Sleep(ctx, l.clock, pause); err != nil {
+			return err
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -58,10 +59,8 @@ func (g *podGarbage) run(ctx context.Context) error {
 		if err := g.collectPods(ctx); err != nil && ctx.Err() == nil {
 			g.logger.Warn("pod garbage was not all collected", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-g.clock.After(podGarbageInterval):
+		if err := backoff.Sleep(ctx, g.clock, podGarbageInterval); err != nil {
+			return err
 		}
 	}
 }

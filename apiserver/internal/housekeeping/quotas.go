@@ -12,6 +12,7 @@ import (
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -146,10 +147,7 @@ func (q *quotas) followResource(ctx context.Context, of schema.GroupResource, st
 			return
 		}
 		q.Logger.Debug("following what a quota is about, again", zap.Stringer("resource", of), zap.Error(err))
-		select {
-		case <-ctx.Done():
-		case <-q.Clock.After(retryPolicy.Delay(failures)):
-		}
+		_ = backoff.Sleep(ctx, q.Clock, retryPolicy.Delay(failures))
 		// Changes in between were not seen.
 		q.all.Each(func(key informer.Key, one *corev1.ResourceQuota) {
 			if quota.MayChangeUsage(one, of) {

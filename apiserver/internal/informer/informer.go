@@ -98,10 +98,8 @@ func (i *Informer[P]) Run(ctx context.Context) error {
 		if err != nil && !apierrors.IsResourceExpired(err) {
 			i.logger.Warn("following a resource failed, starting over", zap.String("resource", i.source.Info().Name), zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-i.clock.After(relistPolicy.Delay(failures)):
+		if err := backoff.Sleep(ctx, i.clock, relistPolicy.Delay(failures)); err != nil {
+			return err
 		}
 	}
 }

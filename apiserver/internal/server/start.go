@@ -37,10 +37,8 @@ func (s *Server) start(ctx context.Context) error {
 			return ctx.Err()
 		}
 		s.logger.Warn("what every cluster has is not all stored yet, trying again", zap.Error(err))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.clock.After(startPolicy.Delay(failures)):
+		if err := backoff.Sleep(ctx, s.clock, startPolicy.Delay(failures)); err != nil {
+			return err
 		}
 	}
 	close(s.bootstrapped)

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
 )
 
 // Options of New.
@@ -79,7 +81,7 @@ func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 			if err != nil {
 				<-b.slots
 				b.Logger.Warn("a connection could not be accepted", zap.Error(err))
-				if b.sleep(ctx, time.Second) != nil { // out of file descriptors, perhaps
+				if backoff.Sleep(ctx, b.Clock, time.Second) != nil { // out of file descriptors, perhaps
 					return nil
 				}
 				continue
@@ -92,17 +94,6 @@ func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	return group.Wait()
-}
-
-func (b *Balancer) sleep(ctx context.Context, d time.Duration) error {
-	timer := b.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // checkPeriodically checks one server repeatedly.
@@ -119,7 +110,7 @@ func (b *Balancer) checkPeriodically(ctx context.Context, one *backend) error {
 				b.Logger.Warn("server does not answer, and gets no connections", zap.String("server", one.address), zap.Error(err))
 			}
 		}
-		if b.sleep(ctx, b.CheckEvery) != nil {
+		if backoff.Sleep(ctx, b.Clock, b.CheckEvery) != nil {
 			return nil
 		}
 	}

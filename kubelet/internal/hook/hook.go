@@ -14,6 +14,7 @@ import (
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/httpget"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -58,14 +59,10 @@ func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id r
 	case hook.HTTPGet != nil:
 		return r.get(ctx, pod, c, hook.HTTPGet)
 	case hook.Sleep != nil:
-		timer := r.Clock.NewTimer(core.Seconds(hook.Sleep.Seconds))
-		defer timer.Stop()
-		select {
-		case <-timer.C():
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("sleep hook: %w", ctx.Err())
+		if err := backoff.Sleep(ctx, r.Clock, core.Seconds(hook.Sleep.Seconds)); err != nil {
+			return fmt.Errorf("sleep hook: %w", err)
 		}
+		return nil
 	case hook.TCPSocket != nil:
 		return errors.New("tcpSocket is not supported as a lifecycle hook")
 	}

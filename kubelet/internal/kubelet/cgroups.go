@@ -11,6 +11,7 @@ import (
 
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/node"
+	"kctl/proto/backoff"
 )
 
 // setUpCgroups makes the control groups above the pods, with the driver that the
@@ -59,10 +60,8 @@ func (k *Kubelet) boundPods(ctx context.Context) error {
 		}
 		k.logger.Warn("pods are not held to their bound yet", zap.Error(err))
 		k.nodeWarning("FailedNodeAllocatableEnforcement", fmt.Sprintf("Failed to update Node Allocatable Limits: %v", err))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-k.clock.After(time.Minute):
+		if err := backoff.Sleep(ctx, k.clock, time.Minute); err != nil {
+			return err
 		}
 	}
 }

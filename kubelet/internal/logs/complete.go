@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/backoff"
 )
 
 // How long, and how often, to look for the end of a log whose container has
@@ -51,10 +53,8 @@ func AwaitComplete(ctx context.Context, path string, clock clock.Clock) error {
 
 func awaitComplete(ctx context.Context, file *os.File, clock clock.Clock) error {
 	for deadline := clock.Now().Add(completeWithin); beingWritten(file) && clock.Now().Before(deadline); {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-clock.After(completeLook):
+		if err := backoff.Sleep(ctx, clock, completeLook); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -109,12 +109,12 @@ type lookClock struct {
 	looks chan struct{}
 }
 
-func (c lookClock) After(d time.Duration) <-chan time.Time {
+func (c lookClock) NewTimer(d time.Duration) clock.Timer {
 	select {
 	case c.looks <- struct{}{}:
 	default:
 	}
-	return c.RealClock.After(d)
+	return c.RealClock.NewTimer(d)
 }
 
 // A runtime opens the new file of a rotated log before it closes the old one;

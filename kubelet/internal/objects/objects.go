@@ -95,12 +95,8 @@ func allowed(ctx context.Context, clock clock.Clock, refused bool, ask func() er
 		if !apierrors.IsForbidden(err) || refused || clock.Since(began) >= forbiddenFor {
 			return err
 		}
-		timer := clock.NewTimer(forbiddenRetry.Delay(failures))
-		select {
-		case <-timer.C():
-		case <-ctx.Done():
-			timer.Stop()
-			return errors.Join(err, ctx.Err()) // it was not asked for long enough to be believed
+		if interrupted := backoff.Sleep(ctx, clock, forbiddenRetry.Delay(failures)); interrupted != nil {
+			return errors.Join(err, interrupted) // it was not asked for long enough to be believed
 		}
 	}
 }

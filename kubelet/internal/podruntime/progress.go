@@ -7,6 +7,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/backoff"
 )
 
 // publish changes the status and reports it.
@@ -36,10 +37,8 @@ const restartTime = time.Second
 // publishLater reports what was recorded if nothing else has by then.
 func (s *podSync) publishLater() {
 	s.background.Go(func() {
-		select {
-		case <-s.beside.Done():
+		if backoff.Sleep(s.beside, s.Clock, restartTime) != nil {
 			return
-		case <-s.Clock.After(restartTime):
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

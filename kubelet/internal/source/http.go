@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/httpget"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -52,8 +53,6 @@ func withoutHeaders(request *http.Request, via []*http.Request) error {
 func (h *HTTP) Run(ctx context.Context, mux *Mux) error {
 	var last []byte
 	failing := ""
-	timer := h.Clock.NewTimer(h.Period)
-	defer timer.Stop()
 	for {
 		data, pods, err := h.read(ctx, last)
 		switch {
@@ -69,11 +68,8 @@ func (h *HTTP) Run(ctx context.Context, mux *Mux) error {
 			}
 			last = data
 		}
-		timer.Reset(h.Period)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C():
+		if err := backoff.Sleep(ctx, h.Clock, h.Period); err != nil {
+			return err
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -48,12 +49,8 @@ func (m *Manager) hold(uid types.UID, e *entry, step bool) {
 	e.held = m.options.Clock.Now().Add(holdFor)
 	ctx := m.ctx
 	m.sending.Go(func() {
-		timer := m.options.Clock.NewTimer(holdFor)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
+		if backoff.Sleep(ctx, m.options.Clock, holdFor) != nil {
 			return
-		case <-timer.C():
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()

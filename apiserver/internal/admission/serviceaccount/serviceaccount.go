@@ -15,6 +15,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/informer"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -146,10 +147,8 @@ func (p *Plugin) findAccount(ctx context.Context, namespace, name string) (*core
 		if name != defaultAccount || attempt == attempts {
 			return nil, accountMissingError{name}
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-p.clock.After(retryInterval):
+		if err := backoff.Sleep(ctx, p.clock, retryInterval); err != nil {
+			return nil, err
 		}
 	}
 }

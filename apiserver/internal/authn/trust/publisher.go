@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/authn"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/pki"
 )
@@ -45,10 +46,8 @@ func (p *Publisher) Run(ctx context.Context) error {
 		if err := p.publish(ctx); err != nil && ctx.Err() == nil {
 			p.Logger.Warn("the authorities of clients could not be published, trying again", zap.Error(err), zap.Duration("after", publishInterval))
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-p.Clock.After(publishInterval):
+		if err := backoff.Sleep(ctx, p.Clock, publishInterval); err != nil {
+			return err
 		}
 	}
 }

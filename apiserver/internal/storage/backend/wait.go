@@ -45,10 +45,8 @@ func (b *Backend) Wait(ctx context.Context) error {
 			b.logger.Warn("waiting for etcd", zap.Strings("servers", b.flags.EtcdServers), zap.Error(reason))
 			daemon.Waiting("etcd at "+b.servers()+": "+said, b.logger)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-b.clock.After(waitPolicy.Delay(failures)):
+		if err := backoff.Sleep(ctx, b.clock, waitPolicy.Delay(failures)); err != nil {
+			return err
 		}
 	}
 }

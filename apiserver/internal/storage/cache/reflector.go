@@ -72,10 +72,8 @@ func (f *Reflector) Run(ctx context.Context) error {
 		failures++
 		delay := reflectorBackoff.Delay(failures)
 		f.options.Logger.Warn("watch on etcd broke", zap.String("prefix", f.options.Prefix), zap.Duration("after", delay), zap.Error(err))
-		select {
-		case <-f.options.Clock.After(delay):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := backoff.Sleep(ctx, f.options.Clock, delay); err != nil {
+			return err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"kctl/apiserver/internal/storage"
+	"kctl/proto/backoff"
 )
 
 // WatchOptions describe a watch.
@@ -225,16 +226,8 @@ func (w *Watcher) run(d *delivery) {
 // delayBatch waits if there was a delivery just now. Meanwhile nothing wakes the
 // watcher either.
 func (w *Watcher) delayBatch(delivered time.Time) {
-	wait := w.options.BatchDelay - w.cache.options.Clock.Since(delivered)
-	if wait <= 0 {
-		return
-	}
-	timer := w.cache.options.Clock.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-w.ctx.Done():
-	}
+	clock := w.cache.options.Clock
+	_ = backoff.Sleep(w.ctx, clock, w.options.BatchDelay-clock.Since(delivered))
 }
 
 func (w *Watcher) leave() {

@@ -22,6 +22,8 @@ import (
 	kmsv2 "k8s.io/kms/apis/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+
+	"kctl/proto/backoff"
 )
 
 const (
@@ -111,10 +113,7 @@ func (k *kms) run(ctx context.Context) {
 			wait = retryInterval
 			k.logger.Warn("the key management service does not answer", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-k.clock.After(wait):
-		}
+		_ = backoff.Sleep(ctx, k.clock, wait)
 	}
 }
 
