@@ -1,6 +1,7 @@
 package runtimeconfig
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -48,24 +49,12 @@ func effectiveSecurity(pod *core.Pod, c *core.Container) *corev1.SecurityContext
 	if sc == nil {
 		return e
 	}
-	if e.RunAsUser == nil {
-		e.RunAsUser = sc.RunAsUser
-	}
-	if e.RunAsGroup == nil {
-		e.RunAsGroup = sc.RunAsGroup
-	}
-	if e.RunAsNonRoot == nil {
-		e.RunAsNonRoot = sc.RunAsNonRoot
-	}
-	if e.SELinuxOptions == nil {
-		e.SELinuxOptions = sc.SELinuxOptions
-	}
-	if e.SeccompProfile == nil {
-		e.SeccompProfile = sc.SeccompProfile
-	}
-	if e.AppArmorProfile == nil {
-		e.AppArmorProfile = sc.AppArmorProfile
-	}
+	e.RunAsUser = cmp.Or(e.RunAsUser, sc.RunAsUser)
+	e.RunAsGroup = cmp.Or(e.RunAsGroup, sc.RunAsGroup)
+	e.RunAsNonRoot = cmp.Or(e.RunAsNonRoot, sc.RunAsNonRoot)
+	e.SELinuxOptions = cmp.Or(e.SELinuxOptions, sc.SELinuxOptions)
+	e.SeccompProfile = cmp.Or(e.SeccompProfile, sc.SeccompProfile)
+	e.AppArmorProfile = cmp.Or(e.AppArmorProfile, sc.AppArmorProfile)
 	return e
 }
 
