@@ -17,7 +17,6 @@ import (
 
 	"kctl/kubectl/internal/cluster"
 	"kctl/kubectl/internal/command/frame"
-	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/printer"
 	"kctl/proto/rest"
 )
@@ -65,11 +64,8 @@ func NewExplainSchedule(c *frame.CLI) *cobra.Command {
 			"The scheduler is asked, not the API server: it must be kctl's, and lets you ask by your certificate or token.",
 		Example: "  kctl explain-schedule pod/web\n  kctl explain-schedule web --scheduler https://192.168.10.5:10259 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
+			name, err := onePod(cmd, args)
 			if err != nil {
-				return err
-			}
-			if name, err = lookup.PodName(name); err != nil {
 				return err
 			}
 			if format != "" && format != "json" {

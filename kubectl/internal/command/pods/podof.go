@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,6 +58,15 @@ func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *co
 		fmt.Fprintf(printer.VisibleTo(c.Err), "Found %d pods, using pod/%s\n", len(pods), pods[0].Name)
 	}
 	return &pods[0], object, nil
+}
+
+// onePod is the name of the pod that a verb's only argument names.
+func onePod(cmd *cobra.Command, args []string) (string, error) {
+	arg, err := frame.OneName(cmd, args)
+	if err != nil {
+		return "", err
+	}
+	return lookup.PodName(arg)
 }
 
 // PodNow is the pod that an argument means, as verbs about single pods would find it.

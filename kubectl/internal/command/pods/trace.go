@@ -40,11 +40,8 @@ func newTrace(c *frame.CLI) *cobra.Command {
 			"(upstream's) are read from the pod's conditions and events; those are marked ~, being of whole seconds.",
 		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web -o html > web.html\n  kctl trace pod/web --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := frame.OneName(cmd, args)
+			name, err := onePod(cmd, args)
 			if err != nil {
-				return err
-			}
-			if name, err = lookup.PodName(name); err != nil {
 				return err
 			}
 			if t.format != "" && t.format != "json" && t.format != "html" {
