@@ -31,7 +31,7 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var pods corev1.PodList
 	var checks []Check
 	list := s.lister(ctx, &checks)
-	if list(core.Nodes, "", &nodes) && list(core.Leases, "kube-node-lease", &leases) {
+	if list(core.Nodes, "", &nodes) && list(core.Leases, core.NamespaceNodeLease, &leases) {
 		if list(core.Leases, core.NamespaceSystem, &elections) {
 			checks = append(checks, s.judgeWrites(leases.Items, elections.Items)...)
 		}
