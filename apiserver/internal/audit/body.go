@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/scheme"
@@ -76,8 +75,6 @@ func (b *Body) plain() ([]byte, error) {
 
 var errTooLarge = errors.New("the body is too large to be kept")
 
-var protobufObjects = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-
 // JSON is the object in the body as JSON; nil if there is no readable one.
 func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 	if b == nil || b.tooLarge || b.bytes.Len() == 0 {
@@ -90,15 +87,15 @@ func (b *Body) JSON(omitManagedFields bool) json.RawMessage {
 	media, _, err := mime.ParseMediaType(b.ContentType)
 	switch {
 	case err == nil && media == runtime.ContentTypeProtobuf:
-		if bodylimit.Protobuf(text, schema.GroupVersionKind{}, scheme.Scheme) != nil {
+		if bodylimit.Protobuf(text, schema.GroupVersionKind{}) != nil {
 			return nil
 		}
-		object, gvk, err := protobufObjects.Decode(text, nil, nil)
+		object, gvk, err := scheme.Protobuf.Decode(text, nil, nil)
 		if err != nil {
 			return nil
 		}
 		object.GetObjectKind().SetGroupVersionKind(*gvk)
-		if text, err = json.Marshal(object); err != nil {
+		if text, err = scheme.Encode(object); err != nil {
 			return nil
 		}
 	case err == nil && strings.HasSuffix(media, "yaml"):

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+
+	"kctl/apiserver/internal/scheme"
 )
 
 // TestBodies: the event contains the object of an answer, in whatever encoding
@@ -50,7 +52,7 @@ func encoded(t *testing.T, scale *autoscalingv1.Scale) []byte {
 	t.Helper()
 	scale.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 	var out bytes.Buffer
-	if err := protobufObjects.Encode(scale, &out); err != nil {
+	if err := scheme.Protobuf.Encode(scale, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

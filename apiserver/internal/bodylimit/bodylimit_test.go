@@ -27,7 +27,7 @@ func envelope(t *testing.T, kind schema.GroupVersionKind, raw []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(bytes.Clone(prefix), body...)
+	return append([]byte(scheme.ProtobufPrefix), body...)
 }
 
 // deep is a definition with a schema of that many levels: version, its schema,
@@ -67,11 +67,11 @@ func TestProtobuf(t *testing.T) {
 		"a schema without a ground":            {envelope(t, definitions, deep(maxDepth)), definitions, apierrors.IsBadRequest},
 		"a kind that nobody knows":             {envelope(t, schema.GroupVersionKind{Version: "v9", Kind: "X"}, containers), pods, nil},
 		"nothing":                              {nil, pods, nil},
-		"a prefix":                             {prefix, pods, nil},
-		"a length that lies":                   {append(bytes.Clone(prefix), 0x12, 0xff, 0xff), pods, nil},
+		"a prefix":                             {[]byte(scheme.ProtobufPrefix), pods, nil},
+		"a length that lies":                   {append([]byte(scheme.ProtobufPrefix), 0x12, 0xff, 0xff), pods, nil},
 		"a length that lies, within an object": {envelope(t, pods, []byte{0x12, 0x7f, 0}), pods, nil},
 	} {
-		err := Protobuf(c.body, c.kind, scheme.Scheme)
+		err := Protobuf(c.body, c.kind)
 		if c.bad == nil && err != nil || c.bad != nil && !c.bad(err) {
 			t.Errorf("%s: %v", name, err)
 		}

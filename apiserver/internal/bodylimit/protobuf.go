@@ -12,21 +12,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/scheme"
 )
 
 // maxDepth is how deeply messages may be nested; the JSON decoder has the same
 // bound.
 const maxDepth = 10_000
 
-// prefix precedes every object in protobuf.
-var prefix = []byte("k8s\x00")
-
 // Protobuf refuses a body with more messages than JSON may have objects, or with
-// messages nested too deeply. The body names its kind, or is of the given one;
-// types has that kind's type. Unreadable bodies pass: decoding them reports what
-// is wrong.
-func Protobuf(body []byte, kind schema.GroupVersionKind, types *runtime.Scheme) error {
-	envelope, ok := bytes.CutPrefix(body, prefix)
+// messages nested too deeply. The body names its kind, or is of the given one.
+// Unreadable bodies pass: decoding them reports what is wrong.
+func Protobuf(body []byte, kind schema.GroupVersionKind) error {
+	envelope, ok := bytes.CutPrefix(body, []byte(scheme.ProtobufPrefix))
 	if !ok || len(body) < 2*maxDepth { // a message takes two bytes
 		return nil
 	}
@@ -37,7 +35,7 @@ func Protobuf(body []byte, kind schema.GroupVersionKind, types *runtime.Scheme) 
 	if object.Kind != "" || object.APIVersion != "" {
 		kind = schema.FromAPIVersionAndKind(object.APIVersion, object.Kind)
 	}
-	typed := types.AllKnownTypes()[kind]
+	typed := scheme.Scheme.AllKnownTypes()[kind]
 	if typed == nil {
 		return nil
 	}

@@ -219,17 +219,14 @@ func (c *call) decodeYAML(body []byte, into runtime.Object, kind schema.GroupVer
 	return c.decodeJSON(text, into, kind, fieldValidation, doubled...)
 }
 
-// protobufPrefix stands before every object in protobuf.
-var protobufPrefix = []byte("k8s\x00")
-
 func decodeProtobuf(body []byte, into runtime.Object, kind schema.GroupVersionKind) error {
-	if err := bodylimit.Protobuf(body, kind, scheme.Scheme); err != nil {
+	if err := bodylimit.Protobuf(body, kind); err != nil {
 		return err
 	}
-	if err := checkProtobufQuantities(bytes.TrimPrefix(body, protobufPrefix)); err != nil {
+	if err := checkProtobufQuantities(bytes.TrimPrefix(body, []byte(scheme.ProtobufPrefix))); err != nil {
 		return err
 	}
-	_, actual, err := protobufObjects.Decode(body, &kind, into)
+	_, actual, err := scheme.Protobuf.Decode(body, &kind, into)
 	if err != nil {
 		return cannotHandle(kind, err)
 	}

@@ -140,10 +140,10 @@ func (c *call) decodeOptions(body []byte, options *metav1.DeleteOptions) error {
 		}
 		return optionsFromJSON(text, options)
 	case runtime.ContentTypeProtobuf:
-		if err := bodylimit.Protobuf(body, kind, scheme.Scheme); err != nil {
+		if err := bodylimit.Protobuf(body, kind); err != nil {
 			return err
 		}
-		if _, _, err := protobufObjects.Decode(body, &kind, options); err != nil {
+		if _, _, err := scheme.Protobuf.Decode(body, &kind, options); err != nil {
 			return apierrors.NewBadRequest(err.Error())
 		}
 		return nil

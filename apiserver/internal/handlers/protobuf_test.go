@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kctl/apiserver/internal/scheme"
 )
 
 // TestProtobufThatIsNoJSON: a field of any content must be what can be stored.
@@ -20,7 +22,7 @@ func TestProtobufThatIsNoJSON(t *testing.T) {
 		revision := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(data)}}
 		revision.SetGroupVersionKind(kind)
 		var body bytes.Buffer
-		if err := protobufObjects.Encode(revision, &body); err != nil {
+		if err := scheme.Protobuf.Encode(revision, &body); err != nil {
 			t.Fatal(data, err)
 		}
 		if err := decodeProtobuf(body.Bytes(), &appsv1.ControllerRevision{}, kind); refused && !apierrors.IsBadRequest(err) || !refused && err != nil {
@@ -37,7 +39,7 @@ func TestOwnershipThatIsNoJSON(t *testing.T) {
 	sent := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m", FieldsType: "FieldsV1", FieldsV1: two}}}}
 	sent.SetGroupVersionKind(kind)
 	var body bytes.Buffer
-	if err := protobufObjects.Encode(sent, &body); err != nil {
+	if err := scheme.Protobuf.Encode(sent, &body); err != nil {
 		t.Fatal(err)
 	}
 	read := &corev1.ConfigMap{}
@@ -60,13 +62,13 @@ func BenchmarkDecodeProtobuf(b *testing.B) {
 	}
 	pod.SetGroupVersionKind(kind)
 	var body bytes.Buffer
-	if err := protobufObjects.Encode(pod, &body); err != nil {
+	if err := scheme.Protobuf.Encode(pod, &body); err != nil {
 		b.Fatal(err)
 	}
 	for name, decode := range map[string]func() error{
 		"checked": func() error { return decodeProtobuf(body.Bytes(), &corev1.Pod{}, kind) },
 		"floor": func() error {
-			_, _, err := protobufObjects.Decode(body.Bytes(), &kind, &corev1.Pod{})
+			_, _, err := scheme.Protobuf.Decode(body.Bytes(), &kind, &corev1.Pod{})
 			return err
 		},
 	} {

@@ -28,10 +28,7 @@ func newMetaScheme() *runtime.Scheme {
 	return s
 }
 
-var (
-	protobufObjects = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-	protobufMeta    = protobuf.NewSerializer(metaScheme, metaScheme)
-)
+var protobufMeta = protobuf.NewSerializer(metaScheme, metaScheme)
 
 // respond answers with one object in the negotiated form.
 func (c *call) respond(code int, e registry.Encoded) error {
@@ -81,7 +78,7 @@ func (c *call) transform(f form, e registry.Encoded) ([]byte, error) {
 // marshal encodes an object, whose kind is set, as f.media.
 func marshal(f form, obj runtime.Object) ([]byte, error) {
 	if f.media == runtime.ContentTypeProtobuf {
-		serializer := protobufObjects
+		serializer := scheme.Protobuf
 		if f.as != "" {
 			serializer = protobufMeta
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/configfile"
+	"kctl/apiserver/internal/scheme"
 )
 
 // sealedPrefix begins every sealed value.
@@ -209,7 +210,7 @@ func (t *Transformer) Open(ctx context.Context, key string, stored []byte) (plai
 // isObject reports whether a value is an object as this server or kube-apiserver stores it. One
 // of 256 values that AES-CBC opens with a wrong key seems to be opened, and is not.
 func isObject(plain []byte) bool {
-	return json.Valid(plain) || bytes.HasPrefix(plain, []byte("k8s\x00"))
+	return json.Valid(plain) || bytes.HasPrefix(plain, []byte(scheme.ProtobufPrefix))
 }
 
 // anyOpens reports whether one of the providers may be able to open the value.

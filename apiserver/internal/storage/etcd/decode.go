@@ -3,23 +3,16 @@ package etcd
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
 )
-
-// envelope begins every value that upstream stored as protobuf.
-var envelope = []byte("k8s\x00")
-
-var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
 // Transformer changes values on their way into etcd and back.
 type Transformer interface {
@@ -58,7 +51,7 @@ func decodeValue(ctx context.Context, t Transformer, kv *mvccpb.KeyValue) (value
 	former := false
 	switch {
 	case err != nil:
-	case bytes.HasPrefix(value, envelope):
+	case bytes.HasPrefix(value, []byte(scheme.ProtobufPrefix)):
 		value, former, err = protobufToJSON(value)
 	case bytes.Contains(kv.Key, []byte(definitionsPath)):
 		value, former, err = renewDefinition(value)
@@ -78,11 +71,11 @@ func unreadable(op string, kv *mvccpb.KeyValue, err error) storage.Object {
 // protobufToJSON turns a value that upstream stored into the JSON of the same
 // object; former reports that it was stored in an older API version.
 func protobufToJSON(value []byte) (_ []byte, former bool, err error) {
-	object, gvk, err := protobufSerializer.Decode(value, nil, nil)
+	object, gvk, err := scheme.Protobuf.Decode(value, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
 		var was schema.GroupVersionKind
 		if value, was, former = renewed(value); former {
-			if object, gvk, err = protobufSerializer.Decode(value, nil, nil); err == nil {
+			if object, gvk, err = scheme.Protobuf.Decode(value, nil, nil); err == nil {
 				upgrade(object, was)
 			}
 		}
@@ -91,7 +84,7 @@ func protobufToJSON(value []byte) (_ []byte, former bool, err error) {
 		return nil, false, fmt.Errorf("decode protobuf: %w", err)
 	}
 	object.GetObjectKind().SetGroupVersionKind(*gvk)
-	out, err := json.Marshal(object)
+	out, err := scheme.Encode(object)
 	if err != nil {
 		return nil, false, fmt.Errorf("encode %s: %w", gvk.Kind, err)
 	}

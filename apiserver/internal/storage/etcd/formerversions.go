@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/scheme"
 )
 
 // formerVersions are the versions, by group, in which upstream stores or has stored
@@ -40,7 +42,7 @@ var otherForm = map[schema.GroupKind]bool{
 // renewed replaces a former version with v1 in the envelope of a value.
 func renewed(value []byte) (renewed []byte, former schema.GroupVersionKind, ok bool) {
 	var unknown runtime.Unknown
-	if err := unknown.Unmarshal(bytes.TrimPrefix(value, envelope)); err != nil {
+	if err := unknown.Unmarshal(bytes.TrimPrefix(value, []byte(scheme.ProtobufPrefix))); err != nil {
 		return nil, former, false
 	}
 	former = schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind)
@@ -49,7 +51,7 @@ func renewed(value []byte) (renewed []byte, former schema.GroupVersionKind, ok b
 	}
 	unknown.APIVersion = former.Group + "/v1"
 	body, err := unknown.Marshal()
-	return append(slices.Clone(envelope), body...), former, err == nil
+	return append([]byte(scheme.ProtobufPrefix), body...), former, err == nil
 }
 
 // deprecatedLabel expresses in selectors of policy/v1 what only v1beta1 could say

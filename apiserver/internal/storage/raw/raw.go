@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// ErrMalformed: the bytes are not a JSON object of the expected form.
+// errMalformed: the bytes are not a JSON object of the expected form.
 var errMalformed = errors.New("malformed JSON object")
 
 // VersionLength is the number of bytes by which setting a resourceVersion
