@@ -122,10 +122,15 @@ func (k *kms) run(ctx context.Context) {
 func (k *kms) refresh(ctx context.Context) error {
 	k.refreshing.Lock()
 	defer k.refreshing.Unlock()
+	return k.query(ctx)
+}
+
+// query is refresh for a caller that holds refreshing.
+func (k *kms) query(ctx context.Context) error {
 	err := k.queryStatus(ctx)
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.failed, k.failedAt = err, k.clock.Now()
-	k.mu.Unlock()
 	return err
 }
 
@@ -226,11 +231,7 @@ func (k *kms) currentSeed(ctx context.Context) (*seed, error) {
 	if s, err := k.cachedSeed(); s != nil || err != nil {
 		return s, err // another caller has asked meanwhile
 	}
-	err := k.queryStatus(context.WithoutCancel(ctx)) // others wait for this answer, too
-	k.mu.Lock()
-	k.failed, k.failedAt = err, k.clock.Now()
-	k.mu.Unlock()
-	if err != nil {
+	if err := k.query(context.WithoutCancel(ctx)); err != nil { // others wait for this answer, too
 		return nil, err
 	}
 	if s, err := k.cachedSeed(); s != nil || err != nil {
