@@ -46,6 +46,8 @@ func (a *Aggregator) objectsOf(r *remote) []*objects {
 		return nil
 	}
 	var out []*objects
+	known := r.objects
+	r.objects = map[core.Resource]*objects{} // not what is no longer served
 	for i := range r.documents.discovery.Resources {
 		served := &r.documents.discovery.Resources[i]
 		if served.ResponseKind == nil || !sets.New(served.Verbs...).HasAll("list", "watch", "delete") {
@@ -55,10 +57,12 @@ func (a *Aggregator) objectsOf(r *remote) []*objects {
 			Group: r.Group, Version: r.Version, Name: served.Resource, Kind: served.ResponseKind.Kind,
 			Namespaced: served.Scope == apidiscoveryv2.ScopeNamespace,
 		}
-		if r.objects[resource] == nil {
-			r.objects[resource] = &objects{aggregator: a, remote: r, info: registry.Info{Resource: resource}}
+		o := known[resource]
+		if o == nil {
+			o = &objects{aggregator: a, remote: r, info: registry.Info{Resource: resource}}
 		}
-		out = append(out, r.objects[resource])
+		r.objects[resource] = o
+		out = append(out, o)
 	}
 	return out
 }

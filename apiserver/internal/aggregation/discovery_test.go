@@ -3,8 +3,11 @@ package aggregation
 import (
 	"testing"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/proto/core"
 )
 
 // TestResourcesWithoutAKind: clients of v0.26 crash on resources without a
@@ -32,5 +35,31 @@ func TestAVersionThatTheServerLeavesOut(t *testing.T) {
 		if err != nil || got.Version != "v1" || len(got.Resources) > 0 {
 			t.Errorf("%s: %+v, %v", items, got, err)
 		}
+	}
+}
+
+// TestResourcesThatAreNoLongerServed: a server that serves others each time does not fill the memory,
+// and what stays is the same to whoever follows it.
+func TestResourcesThatAreNoLongerServed(t *testing.T) {
+	a := &Aggregator{}
+	r := &remote{
+		GroupVersion: schema.GroupVersion{Group: "a.test", Version: "v1"}, objects: map[core.Resource]*objects{},
+	}
+	serve := func(names ...string) []*objects {
+		r.documents.discovery = &apidiscoveryv2.APIVersionDiscovery{Version: "v1"}
+		for _, name := range names {
+			r.documents.discovery.Resources = append(r.documents.discovery.Resources, apidiscoveryv2.APIResourceDiscovery{
+				Resource: name, ResponseKind: &metav1.GroupVersionKind{Kind: "Job"}, Verbs: []string{"list", "watch", "delete"},
+			})
+		}
+		return a.objectsOf(r)
+	}
+	before := serve("jobs", "runs")
+	after := serve("steps", "jobs")
+	if len(before) != 2 || len(after) != 2 || after[1] != before[0] {
+		t.Errorf("%v, then %v", before, after)
+	}
+	if len(r.objects) != 2 {
+		t.Errorf("%d resources are remembered", len(r.objects))
 	}
 }

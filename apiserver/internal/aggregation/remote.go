@@ -48,7 +48,7 @@ type remote struct {
 
 	mu        sync.Mutex
 	documents remoteDocuments
-	objects   map[core.Resource]*objects // of what was known at any time
+	objects   map[core.Resource]*objects // of what discovery names
 }
 
 type serviceName struct {
