@@ -124,7 +124,7 @@ func (c *Controller) apply(stored Configuration) {
 
 // complete adds the mandatory objects that every cluster has.
 func (c *Controller) complete(stored Configuration) Configuration {
-	out := Configuration{Schemas: append([]*flowcontrolv1.FlowSchema(nil), stored.Schemas...), Levels: append([]*flowcontrolv1.PriorityLevelConfiguration(nil), stored.Levels...)}
+	out := Configuration{Schemas: slices.Clone(stored.Schemas), Levels: slices.Clone(stored.Levels)}
 	for _, l := range c.options.Builtin.Levels {
 		if mandatory(l.Name) && !hasName(out.Levels, l.Name) {
 			out.Levels = append(out.Levels, l)

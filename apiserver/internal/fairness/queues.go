@@ -1,6 +1,9 @@
 package fairness
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // typicalSeconds is what a request is charged when it begins, since its
 // duration is unknown; when it ends, the charge is corrected to the real
@@ -213,12 +216,7 @@ func (q *queues) remove(w *waiter) {
 
 // forget removes a queue without waiters from the backlog.
 func (q *queues) forget(own *queue) {
-	for i, b := range q.backlog {
-		if b == own {
-			q.backlog = append(q.backlog[:i], q.backlog[i+1:]...)
-			return
-		}
-	}
+	q.backlog = slices.DeleteFunc(q.backlog, func(b *queue) bool { return b == own })
 }
 
 // giveUp ends the waiting of w, which may let others run. It returns false if w
