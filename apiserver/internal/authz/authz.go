@@ -27,3 +27,9 @@ type Attributes struct {
 type Authorizer interface {
 	Authorize(ctx context.Context, a *Attributes) (d Decision, reason string, err error)
 }
+
+// Allowed asks for one more right of a user, which counts as missing if that can't be found out.
+func Allowed(ctx context.Context, authorizer Authorizer, user *request.User, right request.Info) bool {
+	decision, _, err := authorizer.Authorize(ctx, &Attributes{User: user, Info: right})
+	return err == nil && decision == Allow
+}

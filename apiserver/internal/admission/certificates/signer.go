@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -73,13 +74,9 @@ func authorizeSigner(ctx context.Context, authorizer authz.Authorizer, a *admiss
 // mayUseSigner asks about the signer, and then about all signers of its domain.
 func mayUseSigner(ctx context.Context, authorizer authz.Authorizer, user *request.User, verb, signer string) bool {
 	domain, _, _ := strings.Cut(signer, "/")
-	for _, name := range []string{signer, domain + "/*"} {
-		decision, _, err := authorizer.Authorize(ctx, &authz.Attributes{User: user, Info: request.Info{
+	return slices.ContainsFunc([]string{signer, domain + "/*"}, func(name string) bool {
+		return authz.Allowed(ctx, authorizer, user, request.Info{
 			Resource: true, Verb: verb, APIGroup: certificatesv1.GroupName, APIVersion: "*", ResourceName: "signers", Name: name,
-		}})
-		if err == nil && decision == authz.Allow {
-			return true
-		}
-	}
-	return false
+		})
+	})
 }

@@ -97,11 +97,10 @@ func (p Plugin) checkBinding(ctx context.Context, a *admission.Attributes, ref r
 }
 
 func (p Plugin) isAllowed(ctx context.Context, a *admission.Attributes, verb, resource, name string) bool {
-	decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: request.Info{
+	return authz.Allowed(ctx, p.Authorizer, a.User, request.Info{
 		Resource: true, Verb: verb, APIGroup: core.Roles.Group, APIVersion: core.Roles.Version,
 		Namespace: a.Namespace, ResourceName: resource, Name: name,
-	}})
-	return err == nil && decision == authz.Allow
+	})
 }
 
 // maxComparisons limits a check to about a second. The combinations in a rule

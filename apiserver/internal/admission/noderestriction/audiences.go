@@ -53,8 +53,7 @@ func (p *Plugin) isAllowed(ctx context.Context, a *admission.Attributes, right r
 		return false
 	}
 	right.Resource, right.Namespace = true, a.Namespace
-	decision, _, err := p.Authorizer.Authorize(ctx, &authz.Attributes{User: a.User, Info: right})
-	return err == nil && decision == authz.Allow
+	return authz.Allowed(ctx, p.Authorizer, a.User, right)
 }
 
 // volumesWantAudience reports whether a volume of the pod, or its driver, wants such

@@ -3,7 +3,6 @@ package noderestriction
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +89,7 @@ func forbiddenLabels(now, old map[string]string) string {
 			changed(key)
 		}
 	}
-	sort.Strings(forbidden)
+	slices.Sort(forbidden)
 	return strings.Join(forbidden, ", ")
 }
 
