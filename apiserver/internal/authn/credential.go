@@ -19,6 +19,10 @@ const (
 // was done with it is found in the audit log (KEP-2799).
 const ExtraCredentialID = "authentication.kubernetes.io/credential-id"
 
+// ExtraNodeName is the extra field of a user that names the node on which the pod runs that a service account's
+// token is bound to.
+const ExtraNodeName = "authentication.kubernetes.io/node-name"
+
 // CredentialID names the token whose id (its claim jti) it is given.
 func CredentialID(id string) string { return "JTI=" + id }
 

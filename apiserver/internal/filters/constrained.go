@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -27,12 +28,9 @@ type constraint struct {
 	groups []string
 }
 
-// The extra values that name the node on which an account's pod runs, and what
-// replaces them if it acts as that node: the account matters, not the pod.
-const (
-	extraNodeName           = "authentication.kubernetes.io/node-name"
-	extraAssociatedNodeKeys = "authentication.kubernetes.io/associated-node-keys"
-)
+// extraAssociatedNodeKeys replaces the extra values of an account that acts as its pod's node: the
+// account matters, not the pod.
+const extraAssociatedNodeKeys = "authentication.kubernetes.io/associated-node-keys"
 
 // constraintsOf are the ways in which who may act as wanted, the narrowest first.
 // Nodes and service accounts are fully described by their names.
@@ -61,7 +59,7 @@ func constraintsOf(who, wanted *request.User) []constraint {
 
 func asNode(who *request.User, node string) (ways []constraint) {
 	groups := []string{core.GroupNodes}
-	if _, _, ok := serviceAccountOf(who.Username); ok && slices.Equal(who.Extra[extraNodeName], []string{node}) {
+	if _, _, ok := serviceAccountOf(who.Username); ok && slices.Equal(who.Extra[authn.ExtraNodeName], []string{node}) {
 		const verb = "impersonate:associated-node"
 		account := *who
 		account.Extra = map[string]authenticationv1.ExtraValue{extraAssociatedNodeKeys: slices.Sorted(maps.Keys(who.Extra))}

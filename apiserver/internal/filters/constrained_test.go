@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 )
@@ -94,7 +95,7 @@ func TestConstrainedImpersonation(t *testing.T) {
 // not name the pod.
 func TestActingAsOnesNode(t *testing.T) {
 	agent := func(c *gin.Context) {
-		user := &request.User{Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{extraNodeName: {"n1"}, "a/b": {"c"}}}
+		user := &request.User{Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n1"}, "a/b": {"c"}}}
 		c.Request = c.Request.WithContext(request.WithUser(c.Request.Context(), user))
 	}
 	for node, want := range map[string][]string{
@@ -107,8 +108,8 @@ func TestActingAsOnesNode(t *testing.T) {
 			t.Errorf("%s: asked %q, acts as %+v", node, rules.asked, seen)
 		}
 	}
-	ways := constraintsOf(&request.User{Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{extraNodeName: {"n1"}, "a/b": {"c"}}}, &request.User{Username: "system:node:n1"})
-	if got := ways[0].who.Extra; len(got) != 1 || !slices.Equal(got[extraAssociatedNodeKeys], []string{"a/b", extraNodeName}) {
+	ways := constraintsOf(&request.User{Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n1"}, "a/b": {"c"}}}, &request.User{Username: "system:node:n1"})
+	if got := ways[0].who.Extra; len(got) != 1 || !slices.Equal(got[extraAssociatedNodeKeys], []string{"a/b", authn.ExtraNodeName}) {
 		t.Errorf("authorizers see %v", got)
 	}
 }

@@ -22,14 +22,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
-
-// extraNodeName is the extra value that names the node of a pod-bound token.
-const extraNodeName = "authentication.kubernetes.io/node-name"
 
 // Plugin is the check.
 type Plugin struct{ Authorizer authz.Authorizer }
@@ -165,6 +163,6 @@ func onlyNode(a *resourcev1.AllocationResult) string {
 // runsOnNode reports whether the user is a service account whose token is bound to a pod of
 // that node.
 func runsOnNode(user *request.User, node string) bool {
-	nodes := user.Extra[extraNodeName]
+	nodes := user.Extra[authn.ExtraNodeName]
 	return strings.HasPrefix(user.Username, core.ServiceAccountPrefix) && len(nodes) == 1 && nodes[0] == node
 }

@@ -10,6 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"kctl/apiserver/internal/admission"
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -47,8 +48,8 @@ func TestWhoMaySay(t *testing.T) {
 	}
 	binds := rights{"update binding /": true}
 	somebody := &request.User{Username: "alice"}
-	plugin := &request.User{Username: core.ServiceAccountPrefix + "default:plugin", Extra: map[string]authenticationv1.ExtraValue{extraNodeName: {"n"}}}
-	elsewhere := &request.User{Username: plugin.Username, Extra: map[string]authenticationv1.ExtraValue{extraNodeName: {"m"}}}
+	plugin := &request.User{Username: core.ServiceAccountPrefix + "default:plugin", Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n"}}}
+	elsewhere := &request.User{Username: plugin.Username, Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"m"}}}
 	ofNode := rights{"associated-node:update driver default/a.b": true, "associated-node:update driver default/c.d": true}
 	for name, test := range map[string]struct {
 		may      rights

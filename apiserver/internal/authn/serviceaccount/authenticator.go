@@ -238,7 +238,7 @@ func userOf(c *claims) *request.User {
 		add(extraPodUID, k.Pod.UID)
 	}
 	if k.Node != nil {
-		add(extraNodeName, k.Node.Name)
+		add(authn.ExtraNodeName, k.Node.Name)
 		add(extraNodeUID, k.Node.UID)
 	}
 	return user

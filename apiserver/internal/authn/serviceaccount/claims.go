@@ -29,10 +29,9 @@ type reference struct {
 	UID  string `json:"uid,omitempty"`
 }
 
-// Keys of the user info's extra values.
+// Keys of the user info's extra values, besides authn.ExtraNodeName.
 const (
-	extraPodName  = "authentication.kubernetes.io/pod-name"
-	extraPodUID   = "authentication.kubernetes.io/pod-uid"
-	extraNodeName = "authentication.kubernetes.io/node-name"
-	extraNodeUID  = "authentication.kubernetes.io/node-uid"
+	extraPodName = "authentication.kubernetes.io/pod-name"
+	extraPodUID  = "authentication.kubernetes.io/pod-uid"
+	extraNodeUID = "authentication.kubernetes.io/node-uid"
 )

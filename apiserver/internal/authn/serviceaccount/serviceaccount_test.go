@@ -156,7 +156,7 @@ func TestTokenRoundTrip(t *testing.T) {
 			if id := user.Extra[authn.ExtraCredentialID]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || len(id[0]) < 20 {
 				t.Errorf("the token's name is %v", id)
 			}
-			for key, want := range map[string]string{extraPodName: "web-0", extraPodUID: "pod-1", extraNodeName: "n1", extraNodeUID: "node-1"} {
+			for key, want := range map[string]string{extraPodName: "web-0", extraPodUID: "pod-1", authn.ExtraNodeName: "n1", extraNodeUID: "node-1"} {
 				if got := user.Extra[key]; len(got) != 1 || got[0] != want {
 					t.Errorf("extra %s is %v, want %s", key, got, want)
 				}
