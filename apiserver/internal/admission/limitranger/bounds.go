@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// checkBounds checks requests and limits against an item.
-func checkBounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
+// checkMin checks requests, and limits if there are any, against an item's minimum.
+func checkMin(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
 	var errs []error
 	refuse := func(format string, words ...any) { errs = append(errs, fmt.Errorf(format, words...)) }
 	for _, name := range slices.Sorted(maps.Keys(item.Min)) {
@@ -25,6 +25,13 @@ func checkBounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceLi
 			refuse("minimum %s usage per %s is %s, but limit is %s", name, item.Type, least.String(), limit.String())
 		}
 	}
+	return errs
+}
+
+// checkBounds checks requests and limits against an item.
+func checkBounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceList) []error {
+	errs := checkMin(item, requests, limits)
+	refuse := func(format string, words ...any) { errs = append(errs, fmt.Errorf(format, words...)) }
 	for _, name := range slices.Sorted(maps.Keys(item.Max)) {
 		most := item.Max[name]
 		request, asks := requests[name]
@@ -57,17 +64,7 @@ func checkBounds(item *corev1.LimitRangeItem, requests, limits corev1.ResourceLi
 
 // checkRequestBounds checks requests against an item, for objects without limits.
 func checkRequestBounds(item *corev1.LimitRangeItem, requests corev1.ResourceList) []error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(item.Min)) {
-		least := item.Min[name]
-		request, asks := requests[name]
-		switch {
-		case !asks:
-			errs = append(errs, fmt.Errorf("minimum %s usage per %s is %s.  No request is specified", name, item.Type, least.String()))
-		case request.Cmp(least) < 0:
-			errs = append(errs, fmt.Errorf("minimum %s usage per %s is %s, but request is %s", name, item.Type, least.String(), request.String()))
-		}
-	}
+	errs := checkMin(item, requests, nil)
 	for _, name := range slices.Sorted(maps.Keys(item.Max)) {
 		most := item.Max[name]
 		if request, asks := requests[name]; !asks || request.Cmp(most) > 0 {
