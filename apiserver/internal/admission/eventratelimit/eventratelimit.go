@@ -4,7 +4,6 @@
 package eventratelimit
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
@@ -90,7 +90,7 @@ func New(files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
 		} else if size == 0 {
 			size = defaultCacheSize
 		}
-		p.limits = append(p.limits, &buckets{limit: l, size: size, entries: map[string]*list.Element{}})
+		p.limits = append(p.limits, &buckets{limit: l, recent: lru.New(size)})
 	}
 	return p, nil
 }
@@ -134,31 +134,18 @@ func (p *Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 // cache size.
 type buckets struct {
 	limit limit
-	size  int
 
-	mu      sync.Mutex
-	order   list.List // of *bucket, the last used first
-	entries map[string]*list.Element
-}
-
-type bucket struct {
-	key     string
-	limiter *rate.Limiter
+	mu     sync.Mutex // or two events could each make a bucket for one key
+	recent *lru.Cache
 }
 
 func (b *buckets) bucket(key string) *rate.Limiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e, ok := b.entries[key]; ok {
-		b.order.MoveToFront(e)
-		return e.Value.(*bucket).limiter
+	if found, ok := b.recent.Get(key); ok {
+		return found.(*rate.Limiter)
 	}
-	if b.order.Len() >= b.size {
-		last := b.order.Back()
-		delete(b.entries, last.Value.(*bucket).key)
-		b.order.Remove(last)
-	}
-	made := &bucket{key, rate.NewLimiter(rate.Limit(b.limit.QPS), int(b.limit.Burst))}
-	b.entries[key] = b.order.PushFront(made)
-	return made.limiter
+	made := rate.NewLimiter(rate.Limit(b.limit.QPS), int(b.limit.Burst))
+	b.recent.Add(key, made)
+	return made
 }
