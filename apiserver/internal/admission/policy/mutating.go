@@ -144,8 +144,8 @@ func (m *Mutating) handleError(ctx context.Context, q *evaluation, a *admission.
 	m.metrics.observeCheck(q.name, q.binding.name, "", kind, took)
 	var fault *mutationError
 	switch {
-	case ctx.Err() != nil: // no failure policy applies to that
-		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+	case ctx.Err() != nil:
+		return admission.TimeoutError(ctx)
 	case !errors.As(err, &fault):
 		return err
 	case q.failOpen:

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
@@ -90,8 +89,8 @@ func (v *Validating) evaluate(ctx context.Context, q *evaluation, forms *conditi
 		decisions = q.validate(ctx, subject)
 		problems = q.annotate(ctx, subject, o)
 	}
-	if ctx.Err() != nil { // no failure policy applies to that
-		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+	if ctx.Err() != nil {
+		return admission.TimeoutError(ctx)
 	}
 	took := v.Clock.Since(start)
 	if len(decisions) == 0 {

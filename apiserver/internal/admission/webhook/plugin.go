@@ -97,8 +97,7 @@ func (p *plugin) handleError(ctx context.Context, i *invocation, err error) erro
 		return err
 	}
 	if ctx.Err() != nil {
-		// The request has ended; no failure policy applies to that.
-		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+		return admission.TimeoutError(ctx)
 	}
 	if i.failOpen {
 		p.failedOpen(ctx, i, err)
