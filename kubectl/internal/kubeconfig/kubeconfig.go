@@ -131,6 +131,7 @@ func (t *Target) At(host string) *Target {
 	other.Client.Host, other.Client.ServerName = host, ""
 	if t.Client.Insecure {
 		other.Client.BearerToken, other.Client.BearerTokenFile, other.Client.Username, other.Client.Password = "", "", "", ""
+		other.Client.ExecProvider, other.Client.AuthProvider = nil, nil // which would get one
 	}
 	return &other
 }

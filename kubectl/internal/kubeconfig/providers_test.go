@@ -22,6 +22,10 @@ func idToken(name string, end int64) string {
 	return encode([]byte(`{"alg":"none"}`)) + "." + encode(fmt.Appendf(nil, `{"sub":%q,"exp":%d}`, name, end)) + "." + encode([]byte(name))
 }
 
+func pemOf(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+}
+
 // A user of an OpenID provider has an expired token renewed, and the new one kept in the
 // kubeconfig.
 func TestTokensOfOpenIDAreRenewed(t *testing.T) {
@@ -41,7 +45,7 @@ func TestTokensOfOpenIDAreRenewed(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "x", "token_type": "Bearer", "refresh_token": "again", "id_token": renewed})
 	})
 	mux.HandleFunc("/version", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.Header.Get("Authorization")) })
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issuer.Certificate().Raw})
+	authority := pemOf(issuer)
 	file := filepath.Join(t.TempDir(), "config")
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "c"
