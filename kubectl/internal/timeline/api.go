@@ -145,9 +145,9 @@ func inOrder(moments []Moment) []Moment {
 
 func latestBefore(m *Moment, at map[relay.Hop]time.Time) time.Time {
 	var floor time.Time
-	own := rankOf(newRow(*m))
+	own := newRow(*m).place
 	for hop, t := range at {
-		if hop != m.Hop && rankOf(newRow(Moment{Hop: hop})) < own && t.After(floor) && t.Sub(m.At) < time.Second {
+		if hop != m.Hop && newRow(Moment{Hop: hop}).place < own && t.After(floor) && t.Sub(m.At) < time.Second {
 			floor = t
 		}
 	}

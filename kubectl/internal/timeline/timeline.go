@@ -29,7 +29,9 @@ type Row struct {
 	Took        time.Duration `json:"-"` // since what it waited for
 	Approximate bool          `json:"approximate,omitempty"`
 
-	after int // the row that it waited for; -1 for the first
+	known *hop // nil if the program is newer than this one
+	place int  // in the relay's order
+	after int  // the row that it waited for; -1 for the first
 }
 
 // Timeline is a pod's way, in the order of time.
@@ -42,57 +44,47 @@ type Timeline struct {
 // row's duration is counted from the latest known one of these, so that what
 // runs side by side (image pull and sandbox) is shown side by side.
 type hop struct {
+	name  relay.Hop
 	leg   int
 	who   string
 	what  string
 	after []relay.Hop
 }
 
-var hops = map[relay.Hop]hop{
-	relay.ClientStarted:   {1, "kctl", "command entered", nil},
-	relay.ClientGenerated: {1, "kctl", "flags checked, pod generated", []relay.Hop{relay.ClientStarted}},
-	relay.ClientSent:      {1, "kctl", "POST sent", []relay.Hop{relay.ClientGenerated}},
+// hops are in the relay's order, which moments of the same time keep.
+var hops = []hop{
+	{relay.ClientStarted, 1, "kctl", "command entered", nil},
+	{relay.ClientGenerated, 1, "kctl", "flags checked, pod generated", []relay.Hop{relay.ClientStarted}},
+	{relay.ClientSent, 1, "kctl", "POST sent", []relay.Hop{relay.ClientGenerated}},
 
-	relay.ServerReceived:      {2, "apiserver", "request received", []relay.Hop{relay.ClientSent}},
-	relay.ServerAuthenticated: {2, "apiserver", "authenticated", []relay.Hop{relay.ServerReceived}},
-	relay.ServerAuthorized:    {2, "apiserver", "authorized", []relay.Hop{relay.ServerAuthenticated}},
-	relay.ServerAdmitted:      {3, "apiserver", "decoded, defaulted, admitted", []relay.Hop{relay.ServerAuthorized}},
-	relay.ServerStored:        {4, "apiserver", "stored in etcd", []relay.Hop{relay.ServerAdmitted}},
-	relay.ServerWatched:       {5, "apiserver", "handed to the watchers", []relay.Hop{relay.ServerStored}},
+	{relay.ServerReceived, 2, "apiserver", "request received", []relay.Hop{relay.ClientSent}},
+	{relay.ServerAuthenticated, 2, "apiserver", "authenticated", []relay.Hop{relay.ServerReceived}},
+	{relay.ServerAuthorized, 2, "apiserver", "authorized", []relay.Hop{relay.ServerAuthenticated}},
+	{relay.ServerAdmitted, 3, "apiserver", "decoded, defaulted, admitted", []relay.Hop{relay.ServerAuthorized}},
+	{relay.ServerStored, 4, "apiserver", "stored in etcd", []relay.Hop{relay.ServerAdmitted}},
+	{relay.ServerWatched, 5, "apiserver", "handed to the watchers", []relay.Hop{relay.ServerStored}},
 
-	relay.SchedulerQueued:   {6, "scheduler", "queued", []relay.Hop{relay.ServerWatched}},
-	relay.SchedulerPopped:   {6, "scheduler", "taken from the queue", []relay.Hop{relay.SchedulerQueued}},
-	relay.SchedulerFiltered: {6, "scheduler", "nodes filtered", []relay.Hop{relay.SchedulerPopped}},
-	relay.SchedulerScored:   {6, "scheduler", "nodes scored", []relay.Hop{relay.SchedulerFiltered}},
-	relay.SchedulerAssumed:  {6, "scheduler", "node assumed", []relay.Hop{relay.SchedulerScored}},
-	relay.SchedulerBinding:  {7, "scheduler", "Binding sent", []relay.Hop{relay.SchedulerAssumed}},
-	relay.ServerBound:       {8, "apiserver", "Binding stored", []relay.Hop{relay.SchedulerBinding}},
+	{relay.SchedulerQueued, 6, "scheduler", "queued", []relay.Hop{relay.ServerWatched}},
+	{relay.SchedulerPopped, 6, "scheduler", "taken from the queue", []relay.Hop{relay.SchedulerQueued}},
+	{relay.SchedulerFiltered, 6, "scheduler", "nodes filtered", []relay.Hop{relay.SchedulerPopped}},
+	{relay.SchedulerScored, 6, "scheduler", "nodes scored", []relay.Hop{relay.SchedulerFiltered}},
+	{relay.SchedulerAssumed, 6, "scheduler", "node assumed", []relay.Hop{relay.SchedulerScored}},
+	{relay.SchedulerBinding, 7, "scheduler", "Binding sent", []relay.Hop{relay.SchedulerAssumed}},
+	{relay.ServerBound, 8, "apiserver", "Binding stored", []relay.Hop{relay.SchedulerBinding}},
 
-	relay.KubeletSeen:     {9, "kubelet", "seen", []relay.Hop{relay.ServerBound}},
-	relay.KubeletAdmitted: {9, "kubelet", "admitted", []relay.Hop{relay.KubeletSeen}},
-	relay.KubeletWorker:   {9, "kubelet", "worker started", []relay.Hop{relay.KubeletAdmitted}},
+	{relay.KubeletSeen, 9, "kubelet", "seen", []relay.Hop{relay.ServerBound}},
+	{relay.KubeletAdmitted, 9, "kubelet", "admitted", []relay.Hop{relay.KubeletSeen}},
+	{relay.KubeletWorker, 9, "kubelet", "worker started", []relay.Hop{relay.KubeletAdmitted}},
 
-	relay.KubeletVolumesReady:   {10, "kubelet", "volumes ready", []relay.Hop{relay.KubeletWorker}},
-	relay.KubeletSandboxCreated: {10, "kubelet", "sandbox created", []relay.Hop{relay.KubeletVolumesReady, relay.KubeletWorker}},
-	relay.KubeletImagePulled:    {10, "kubelet", "image there", []relay.Hop{relay.KubeletWorker}},
-	relay.KubeletCreated:        {10, "kubelet", "container created", []relay.Hop{relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletVolumesReady}},
-	relay.KubeletStarted:        {10, "kubelet", "container started", []relay.Hop{relay.KubeletCreated}},
+	{relay.KubeletVolumesReady, 10, "kubelet", "volumes ready", []relay.Hop{relay.KubeletWorker}},
+	{relay.KubeletSandboxCreated, 10, "kubelet", "sandbox created", []relay.Hop{relay.KubeletVolumesReady, relay.KubeletWorker}},
+	{relay.KubeletImagePulled, 10, "kubelet", "image there", []relay.Hop{relay.KubeletWorker}},
+	{relay.KubeletCreated, 10, "kubelet", "container created", []relay.Hop{relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletVolumesReady}},
+	{relay.KubeletStarted, 10, "kubelet", "container started", []relay.Hop{relay.KubeletCreated}},
 
-	relay.KubeletRunning:      {11, "kubelet", "seen running", []relay.Hop{relay.KubeletStarted}},
-	relay.KubeletReady:        {11, "kubelet", "ready", []relay.Hop{relay.KubeletRunning, relay.KubeletStarted}},
-	relay.ServerStatusRunning: {11, "apiserver", "status Running stored", []relay.Hop{relay.KubeletRunning}},
-}
-
-// order keeps moments of the same time in the relay's order.
-var order = []relay.Hop{
-	relay.ClientStarted, relay.ClientGenerated, relay.ClientSent,
-	relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted,
-	relay.ServerStored, relay.ServerWatched,
-	relay.SchedulerQueued, relay.SchedulerPopped, relay.SchedulerFiltered, relay.SchedulerScored,
-	relay.SchedulerAssumed, relay.SchedulerBinding, relay.ServerBound,
-	relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady,
-	relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletCreated, relay.KubeletStarted,
-	relay.KubeletRunning, relay.KubeletReady, relay.ServerStatusRunning,
+	{relay.KubeletRunning, 11, "kubelet", "seen running", []relay.Hop{relay.KubeletStarted}},
+	{relay.KubeletReady, 11, "kubelet", "ready", []relay.Hop{relay.KubeletRunning, relay.KubeletStarted}},
+	{relay.ServerStatusRunning, 11, "apiserver", "status Running stored", []relay.Hop{relay.KubeletRunning}},
 }
 
 // Layout puts moments in order and finds how long each took. If several moments
@@ -111,7 +103,7 @@ func Layout(moments []Moment) Timeline {
 	if len(rows) == 0 {
 		return Timeline{}
 	}
-	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(rankOf(a), rankOf(b))) })
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.place, b.place)) })
 	zero := rows[0].At
 	for i := range rows {
 		rows[i].Offset = rows[i].At.Sub(zero)
@@ -126,34 +118,28 @@ func Layout(moments []Moment) Timeline {
 func newRow(m Moment) Row {
 	base, container, _ := strings.Cut(string(m.Hop), "/")
 	row := Row{Hop: m.Hop, Container: container, At: m.At, Approximate: m.Approximate}
-	if h, ok := hops[relay.Hop(base)]; ok {
-		row.Leg, row.Who, row.What = h.leg, h.who, h.what
+	at := slices.IndexFunc(hops, func(h hop) bool { return h.name == relay.Hop(base) })
+	if at < 0 {
+		row.Who, row.What, _ = strings.Cut(base, ".") // its name has to do
+		row.place = len(hops)
 		return row
 	}
-	// The program is newer than this one: show its hop by its name.
-	row.Who, row.What, _ = strings.Cut(base, ".")
+	row.known, row.place = &hops[at], at
+	row.Leg, row.Who, row.What = row.known.leg, row.known.who, row.known.what
 	return row
-}
-
-func rankOf(r Row) int {
-	base, _, _ := strings.Cut(string(r.Hop), "/")
-	if n := slices.Index(order, relay.Hop(base)); n >= 0 {
-		return n
-	}
-	return len(order)
 }
 
 // waitedFor is the latest row that row i waited for: of the hops that lead to
 // its own, or, where none of them is known, simply the row before.
 func waitedFor(rows []Row, i int) int {
-	base, _, _ := strings.Cut(string(rows[i].Hop), "/")
-	after := hops[relay.Hop(base)].after
+	if rows[i].known == nil {
+		return i - 1
+	}
 	for j := i - 1; j >= 0; j-- {
-		name, container, _ := strings.Cut(string(rows[j].Hop), "/")
-		if container != "" && rows[i].Container != "" && container != rows[i].Container {
+		if rows[j].Container != "" && rows[i].Container != "" && rows[j].Container != rows[i].Container {
 			continue
 		}
-		if slices.Contains(after, relay.Hop(name)) {
+		if rows[j].known != nil && slices.Contains(rows[i].known.after, rows[j].known.name) {
 			return j
 		}
 	}
