@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,7 +69,7 @@ func (p *page) replicaSets(deployment *unstructured.Unstructured) {
 		has, _, _ := unstructured.NestedInt64(set.Object, "status", "replicas")
 		text := fmt.Sprintf("%s (%d/%d replicas created)", set.GetName(), has, asked)
 		template, _, _ := unstructured.NestedMap(set.Object, "spec", "template")
-		unstructured.RemoveNestedField(template, "metadata", "labels", "pod-template-hash")
+		unstructured.RemoveNestedField(template, "metadata", "labels", appsv1.DefaultDeploymentUniqueLabelKey)
 		if current == "<none>" && reflect.DeepEqual(template, now) {
 			current = text
 			continue

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -70,9 +71,6 @@ func (p *page) pairs(label string, pairs map[string]string) {
 	p.column(label, "", texts)
 }
 
-// lastApplied is apply's own annotation, of no interest to people.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-
 // noteWidth is how much of an annotation is shown in a line.
 const noteWidth = 140
 
@@ -80,7 +78,7 @@ const noteWidth = 140
 func (p *page) annotations(all map[string]string) {
 	const label = "Annotations"
 	notes := maps.Clone(all)
-	delete(notes, lastApplied)
+	delete(notes, corev1.LastAppliedConfigAnnotation) // of no interest to people
 	if len(notes) == 0 {
 		p.line(label, "<none>")
 		return

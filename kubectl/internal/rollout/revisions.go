@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,9 +24,6 @@ import (
 
 // causeAnnotation is where people record why they changed something.
 const causeAnnotation = "kubernetes.io/change-cause"
-
-// hashLabel is what the deployment controller adds to the pods of a replica set.
-const hashLabel = "pod-template-hash"
 
 // Revision is a template that an object had, or has.
 type Revision struct {
@@ -92,7 +90,7 @@ func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
 		return Revision{}, fmt.Errorf("decode %s: %w", owner.GetName(), err)
 	}
 	back := (&unstructured.Unstructured{Object: template}).DeepCopy().Object
-	unstructured.RemoveNestedField(back, "metadata", "labels", hashLabel)
+	unstructured.RemoveNestedField(back, "metadata", "labels", appsv1.DefaultDeploymentUniqueLabelKey)
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/spec/template", "value": back}, {"op": "add", "path": "/metadata/annotations", "value": annotationsThen(owner, set)},
 	})

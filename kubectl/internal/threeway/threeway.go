@@ -11,6 +11,7 @@ import (
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
@@ -21,7 +22,7 @@ import (
 
 // LastApplied is the annotation that records what was applied. It is kubectl's
 // own, so that both programs can be used on one object.
-const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+const LastApplied = corev1.LastAppliedConfigAnnotation
 
 // Schema says by which keys the lists of a kind are merged. Kinds without one
 // (nil) are merged as plain JSON.
