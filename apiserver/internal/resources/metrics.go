@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/storage/cache"
@@ -59,7 +60,14 @@ type counted interface {
 
 // Collect implements prometheus.Collector: -1 objects, as in upstream, is an unknown number.
 func (c CacheMetrics) Collect(out chan<- prometheus.Metric) {
+	// A definition may have a built-in resource's name: two metrics with the same labels
+	// would make the whole page an error.
+	collected := sets.New[schema.GroupResource]()
 	collect := func(r schema.GroupResource, s cache.Stats) {
+		if collected.Has(r) {
+			return
+		}
+		collected.Insert(r)
 		for _, m := range cacheMetrics {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.of(s)), r.Group, r.Resource)
 		}

@@ -206,7 +206,8 @@ func validateParameters(parameters map[string]string, mayBeEmpty bool, at *field
 func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttributesClass] {
 	return registry.Strategy[*storagev1.VolumeAttributesClass]{
 		Resource: AttributesClassResource, Singular: "volumeattributesclass", ShortNames: []string{"vac"},
-		ValidateName: check.NameIsSubdomain,
+		ReturnDeletedObject: true,
+		ValidateName:        check.NameIsSubdomain,
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
 			return validateAttributes(c)
 		},
