@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
@@ -59,5 +61,24 @@ func TestValuesLargerThanAMessageTogether(t *testing.T) {
 			t.Fatalf("the watch ended after %d events: %v", seen, watch.Err())
 		}
 		seen += len(events)
+	}
+}
+
+// A value that etcd's gRPC server refuses to receive is too large, like one that etcd refuses.
+func TestAValueLargerThanAMessage(t *testing.T) {
+	const message = 16 << 20
+	_, embedded := etcdtest.StartIn(t, t.TempDir())
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"unix://" + embedded.Socket}, MaxCallRecvMsgSize: message, MaxCallSendMsgSize: message,
+		Logger: zap.NewNop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	s := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})
+	value := fmt.Appendf(nil, `{"kind":"ConfigMap","data":{"a":%q}}`, bytes.Repeat([]byte("x"), 10<<20))
+	if _, err := s.Create(t.Context(), "/r/a", value, 0); !errors.Is(err, storage.ErrTooLarge) {
+		t.Errorf("created with %v", err)
 	}
 }

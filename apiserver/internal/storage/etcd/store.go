@@ -194,12 +194,19 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrCompacted, err)
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("%w: %w", storage.ErrFuture, err)
-	case errors.Is(err, rpctypes.ErrRequestTooLarge):
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), isTooLargeToReceive(err):
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
 	case isUnavailable(err):
 		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}
 	return err
+}
+
+// isTooLargeToReceive recognises a message that etcd's gRPC server refuses before etcd
+// sees it. etcd's own errors with this code (no space, too many requests) are typed.
+func isTooLargeToReceive(err error) bool {
+	_, fromEtcd := errors.AsType[rpctypes.EtcdError](err)
+	return !fromEtcd && status.Code(err) == codes.ResourceExhausted
 }
 
 // isUnavailable recognises an etcd without a leader or overloaded, a broken
