@@ -72,7 +72,6 @@ func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Ser
 		// Like client-go's paths: some webhooks' addresses have a superfluous slash,
 		// and their servers would answer with a redirect.
 		c.url.Path, c.url.RawPath = path.Join("/", c.url.Path), ""
-		c.url.RawQuery = url.Values{"timeout": {o.Timeout.String()}}.Encode()
 	}
 	return c
 }
@@ -147,6 +146,7 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.URL.RawQuery = c.timeoutParameter(ctx)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
 	r.Header.Set("User-Agent", c.options.UserAgent)
@@ -171,6 +171,17 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode, response.Header.Get("Content-Type"))
 	}
 	return body, nil
+}
+
+// timeoutParameter tells the webhook for how long its answer is waited for: what is left
+// of ctx, in whole seconds, if that is less than the webhook's own timeout.
+func (c *Client) timeoutParameter(ctx context.Context) string {
+	timeout := c.options.Timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline) + time.Second - 1
+		timeout = max(min(timeout, left.Truncate(time.Second)), 0)
+	}
+	return url.Values{"timeout": {timeout.String()}}.Encode()
 }
 
 // maxPlainText bounds what is passed on of an answer that is not understood; upstream's.
