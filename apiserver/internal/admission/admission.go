@@ -35,7 +35,8 @@ type Attributes struct {
 	Object core.Object
 	// OldObject is the stored one: nil on Create.
 	OldObject core.Object
-	// ConnectOptions are the options of a Connect (PodExecOptions), if known.
+	// ConnectOptions are the options of a Connect (PodExecOptions), if known. Only
+	// mutating plugins change them.
 	ConnectOptions runtime.Object
 	// Options are the CreateOptions, UpdateOptions or DeleteOptions.
 	Options runtime.Object

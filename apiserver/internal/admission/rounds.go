@@ -62,6 +62,12 @@ func (a *Attributes) Replace(obj core.Object) error {
 	return nil
 }
 
+// ReplaceConnectOptions makes options, which are of the same type, those of the
+// connection. Holders of the old ones see the new content.
+func (a *Attributes) ReplaceConnectOptions(options runtime.Object) {
+	reflect.ValueOf(a.ConnectOptions).Elem().Set(reflect.ValueOf(options).Elem())
+}
+
 // hasMetadata reports whether metadata can be written into the object: it has some, or none yet.
 func hasMetadata(content map[string]any) bool {
 	meta, given := content["metadata"]

@@ -1,10 +1,14 @@
 package handlers
 
 import (
+	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/request"
@@ -40,6 +44,47 @@ func connectOptionsOf(r core.Resource, subresource string, query url.Values, pat
 	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions", "proxy": r.Kind + "ProxyOptions"}
 	options.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[subresource]))
 	return options
+}
+
+// deepCopy returns nil for nil.
+func deepCopy(options runtime.Object) runtime.Object {
+	if options == nil {
+		return nil
+	}
+	return options.DeepCopyObject()
+}
+
+// withConnectOptions returns the request, asking for what admission plugins have made of
+// its options. Paths of proxies stay: rights to what is behind them were checked.
+func withConnectOptions(r *http.Request, asked, admitted runtime.Object) (*http.Request, error) {
+	if equality.Semantic.DeepEqual(asked, admitted) {
+		return r, nil
+	}
+	query := r.URL.Query()
+	switch options := admitted.(type) {
+	case *corev1.PodExecOptions:
+		setStreams(query, options.Stdin, options.Stdout, options.Stderr, options.TTY, options.Container)
+		query["command"] = options.Command
+	case *corev1.PodAttachOptions:
+		setStreams(query, options.Stdin, options.Stdout, options.Stderr, options.TTY, options.Container)
+	case *corev1.PodPortForwardOptions:
+		query.Del("ports")
+		for _, port := range options.Ports {
+			query.Add("ports", strconv.Itoa(int(port)))
+		}
+	default:
+		return nil, apierrors.NewInternalError(fmt.Errorf("an admission plugin changed the path of a %s, which is not supported", admitted.GetObjectKind().GroupVersionKind().Kind))
+	}
+	changed := r.Clone(r.Context())
+	changed.URL.RawQuery = query.Encode()
+	return changed, nil
+}
+
+func setStreams(query url.Values, stdin, stdout, stderr, tty bool, container string) {
+	for name, wanted := range map[string]bool{"stdin": stdin, "stdout": stdout, "stderr": stderr, "tty": tty} {
+		query.Set(name, strconv.FormatBool(wanted))
+	}
+	query.Set("container", container)
 }
 
 // ports reads port numbers; the server of the stream refuses invalid ones.

@@ -32,13 +32,18 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 	}
 	c.connectOptions = connectOptionsOf(c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path"))
 	admit := c.admit(admission.Connect, nil, nil)
+	asked := deepCopy(c.connectOptions)
 	if err := admit.Mutate(c.ctx, nil, nil); err != nil {
 		return err
 	}
 	if err := admit.Validate(c.ctx, nil, nil); err != nil {
 		return err
 	}
-	return serve(c.ctx, c.gin.Writer, c.gin.Request, c.namespace, c.name)
+	r, err := withConnectOptions(c.gin.Request, asked, c.connectOptions)
+	if err != nil {
+		return err
+	}
+	return serve(c.ctx, c.gin.Writer, r, c.namespace, c.name)
 }
 
 // podAccessSubresources are subresources that let users act inside a pod. Browsers open

@@ -129,11 +129,34 @@ func (f *Forms) Subject(ctx context.Context, target match.Target) (*Subject, err
 // Decode decodes a changed object in a target's form, and converts it to the
 // request's. strict refuses unknown fields.
 func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, strict bool) (core.Object, error) {
+	decoded, err := f.decode(ctx, text, target, strict)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := decoded.(core.Object)
+	if !ok {
+		return nil, fmt.Errorf("a %T cannot be changed", decoded)
+	}
+	return f.ConvertBack(ctx, obj, target)
+}
+
+// DecodeConnectOptions decodes changed options of a Connect.
+func (f *Forms) DecodeConnectOptions(ctx context.Context, text []byte, target match.Target) (runtime.Object, error) {
+	options, err := f.decode(ctx, text, target, false)
+	if err != nil {
+		return nil, err
+	}
+	options.GetObjectKind().SetGroupVersionKind(target.Kind(f.a))
+	return options, nil
+}
+
+// decode decodes into a new value of the type that the target's form has.
+func (f *Forms) decode(ctx context.Context, text []byte, target match.Target, strict bool) (runtime.Object, error) {
 	of, err := f.Of(ctx, target)
 	if err != nil {
 		return nil, err
 	}
-	obj, ok := reflect.New(reflect.TypeOf(of.Object).Elem()).Interface().(core.Object)
+	obj, ok := reflect.New(reflect.TypeOf(of.Object).Elem()).Interface().(runtime.Object)
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be changed", of.Object)
 	}
@@ -143,7 +166,7 @@ func (f *Forms) Decode(ctx context.Context, text []byte, target match.Target, st
 	if got, want := obj.GetObjectKind().GroupVersionKind(), target.Kind(f.a); !got.Empty() && got != want {
 		return nil, fmt.Errorf("the object was made a %s, it has to stay a %s", got, want)
 	}
-	return f.ConvertBack(ctx, obj, target)
+	return obj, nil
 }
 
 // ConvertBack converts an object from a target's form to the request's.
@@ -156,7 +179,7 @@ func (f *Forms) ConvertBack(ctx context.Context, obj core.Object, target match.T
 	return obj, nil
 }
 
-func decode(text []byte, obj core.Object, strict bool) error {
+func decode(text []byte, obj runtime.Object, strict bool) error {
 	if err := quantity.Check(text, obj); err != nil {
 		return err
 	}

@@ -110,12 +110,21 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 	if len(patch) > jsonpatch.MaxOperations {
 		return &callError{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch), jsonpatch.MaxOperations)}
 	}
-	if i.request.Object == nil {
+	if i.request.Object == nil && i.request.ConnectOptions == nil {
 		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", i.name))
 	}
 	patched, err := jsonpatch.Apply(patch, of.Text)
 	if err != nil {
 		return apierrors.NewInternalError(err)
+	}
+	if i.request.Object == nil {
+		options, err := i.forms.DecodeConnectOptions(ctx, patched, i.target)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		annotatePatch(ctx, i, patch)
+		i.request.ReplaceConnectOptions(options)
+		return nil
 	}
 	obj, err := i.forms.Decode(ctx, patched, i.target, false)
 	if err != nil {

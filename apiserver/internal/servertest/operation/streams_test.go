@@ -3,47 +3,24 @@ package operation
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/websocket"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"kctl/apiserver/internal/servertest"
-	"kctl/proto/core"
 )
-
-// nodeAt creates a node whose kubelet is handler.
-func (c *cluster) nodeAt(name string, handler http.HandlerFunc) {
-	c.T.Helper()
-	kubelet := httptest.NewTLSServer(handler)
-	c.T.Cleanup(kubelet.Close)
-	address, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
-	c.Must(err)
-	number, err := strconv.Atoi(port)
-	c.Must(err)
-	c.Must(c.Root().Resource(core.Nodes, "").Create(c.T.Context(), &core.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status: corev1.NodeStatus{
-			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
-			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}},
-		},
-	}, nil))
-}
 
 // TestStreamsEndWithTheServer: an open stream is counted, and closed properly
 // when the server drains.
 func TestStreamsEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	c.nodeAt("n1", func(w http.ResponseWriter, r *http.Request) {
+	c.NodeAt("n1", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := httpstream.Handshake(r, w, []string{"v4.channel.k8s.io"}); err != nil {
 			t.Error(err)
 			return
