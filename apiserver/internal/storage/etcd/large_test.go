@@ -2,12 +2,15 @@ package etcd_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage"
@@ -80,5 +83,38 @@ func TestAValueLargerThanAMessage(t *testing.T) {
 	value := fmt.Appendf(nil, `{"kind":"ConfigMap","data":{"a":%q}}`, bytes.Repeat([]byte("x"), 10<<20))
 	if _, err := s.Create(t.Context(), "/r/a", value, 0); !errors.Is(err, storage.ErrTooLarge) {
 		t.Errorf("created with %v", err)
+	}
+}
+
+// exhausted is a Transformer whose key service has no quota left.
+type exhausted struct{}
+
+var errQuota = status.Error(codes.ResourceExhausted, "quota exceeded")
+
+func (exhausted) Seal(context.Context, string, []byte) ([]byte, error) {
+	return nil, fmt.Errorf("encrypt: %w", errQuota)
+}
+
+func (exhausted) Open(context.Context, string, []byte) ([]byte, bool, error) {
+	return nil, false, fmt.Errorf("decrypt: %w", errQuota)
+}
+
+// A key service that refuses with gRPC's code for too large messages says nothing of the value's size.
+func TestAKeyServiceWithoutQuota(t *testing.T) {
+	plain, embedded := etcdtest.StartIn(t, t.TempDir())
+	if _, err := plain.Create(t.Context(), "/r/a", []byte(`{"metadata":{}}`), 0); err != nil {
+		t.Fatal(err)
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"unix://" + embedded.Socket}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	s := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}, Transformer: exhausted{}})
+	if _, err := s.Create(t.Context(), "/r/b", []byte(`{"metadata":{}}`), 0); !errors.Is(err, errQuota) || errors.Is(err, storage.ErrTooLarge) {
+		t.Errorf("created with %v", err)
+	}
+	if _, err := s.Get(t.Context(), "/r/a"); !errors.Is(err, errQuota) || errors.Is(err, storage.ErrTooLarge) {
+		t.Errorf("read with %v", err)
 	}
 }

@@ -159,7 +159,10 @@ func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.
 	}
 	answer, err := s.direct.KV.Txn(ctx,
 		&pb.TxnRequest{Compare: []*pb.Compare{unchanged}, Success: []*pb.RequestOp{op}, Failure: otherwise}, callOptions...)
-	return answer, clientv3.ContextError(ctx, err)
+	if err = clientv3.ContextError(ctx, err); isTooLargeToReceive(err) {
+		err = fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	}
+	return answer, err
 }
 
 // callOptions are those of direct calls, as the client has them for its own: they leave the limit on
@@ -194,7 +197,7 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrCompacted, err)
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("%w: %w", storage.ErrFuture, err)
-	case errors.Is(err, rpctypes.ErrRequestTooLarge), isTooLargeToReceive(err):
+	case errors.Is(err, rpctypes.ErrRequestTooLarge):
 		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
 	case isUnavailable(err):
 		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
@@ -203,7 +206,8 @@ func classify(err error) error {
 }
 
 // isTooLargeToReceive recognises a message that etcd's gRPC server refuses before etcd
-// sees it. etcd's own errors with this code (no space, too many requests) are typed.
+// sees it. etcd's own errors with this code (no space, too many requests) are typed; those
+// of a key service without quota have it too, and must not get here.
 func isTooLargeToReceive(err error) bool {
 	_, fromEtcd := errors.AsType[rpctypes.EtcdError](err)
 	return !fromEtcd && status.Code(err) == codes.ResourceExhausted
