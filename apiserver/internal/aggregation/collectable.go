@@ -57,7 +57,7 @@ func (a *Aggregator) objectsOf(r *remote) []*objects {
 			Group: r.Group, Version: r.Version, Name: served.Resource, Kind: served.ResponseKind.Kind,
 			Namespaced: served.Scope == apidiscoveryv2.ScopeNamespace,
 		}
-		o := known[resource]
+		o := cmp.Or(r.objects[resource], known[resource]) // the first if discovery names it twice
 		if o == nil {
 			o = &objects{aggregator: a, remote: r, info: registry.Info{Resource: resource}}
 		}

@@ -1,13 +1,12 @@
 package aggregation
 
 import (
+	"slices"
 	"testing"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"kctl/proto/core"
 )
 
 // TestResourcesWithoutAKind: clients of v0.26 crash on resources without a
@@ -42,9 +41,7 @@ func TestAVersionThatTheServerLeavesOut(t *testing.T) {
 // and what stays is the same to whoever follows it.
 func TestResourcesThatAreNoLongerServed(t *testing.T) {
 	a := &Aggregator{}
-	r := &remote{
-		GroupVersion: schema.GroupVersion{Group: "a.test", Version: "v1"}, objects: map[core.Resource]*objects{},
-	}
+	r := &remote{GroupVersion: schema.GroupVersion{Group: "a.test", Version: "v1"}}
 	serve := func(names ...string) []*objects {
 		r.documents.discovery = &apidiscoveryv2.APIVersionDiscovery{Version: "v1"}
 		for _, name := range names {
@@ -61,5 +58,9 @@ func TestResourcesThatAreNoLongerServed(t *testing.T) {
 	}
 	if len(r.objects) != 2 {
 		t.Errorf("%d resources are remembered", len(r.objects))
+	}
+	before, after = serve("jobs", "twice", "twice"), serve("jobs", "twice", "twice")
+	if !slices.Equal(before, after) {
+		t.Errorf("%p, then %p", before, after)
 	}
 }

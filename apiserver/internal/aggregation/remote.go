@@ -72,7 +72,7 @@ func serviceOf(s *apiservice.APIService) serviceName {
 func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	r := &remote{
 		GroupVersion: apiservice.GroupVersion(s), name: s.Name, uid: s.UID, service: serviceOf(s),
-		caBundle: s.Spec.CABundle, insecureSkipTLSVerify: s.Spec.InsecureSkipTLSVerify, objects: map[core.Resource]*objects{},
+		caBundle: s.Spec.CABundle, insecureSkipTLSVerify: s.Spec.InsecureSkipTLSVerify,
 	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, ServerName: r.service.name + "." + r.service.namespace + ".svc", InsecureSkipVerify: r.insecureSkipTLSVerify,
