@@ -39,7 +39,7 @@ func compare(t *testing.T, obj any) {
 		t.Fatalf("%T:\n%s, %v\nencoding/json:\n%s, %v", obj, got, err, want, wantErr)
 	}
 	var written bytes.Buffer
-	if err := Write(&written, obj); err == nil && !bytes.Equal(written.Bytes(), want) {
-		t.Fatalf("%T is written as\n%s", obj, written.Bytes())
+	if err := Write(&written, obj); (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(written.Bytes(), want) {
+		t.Fatalf("%T is written as\n%s, %v", obj, written.Bytes(), err)
 	}
 }
