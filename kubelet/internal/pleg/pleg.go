@@ -92,6 +92,8 @@ type Generator struct {
 
 	mu     sync.Mutex
 	last   time.Time
+	behind bool                // the sync loop is, and is waited for
+	caught time.Time           // when it had caught up
 	failed error               // why the runtime could not be listed the last time; nil if it could
 	asked  sets.Set[types.UID] // pods to inspect in the next relist
 }
@@ -161,11 +163,13 @@ func (g *Generator) takeAsked() sets.Set[types.UID] {
 	return asked
 }
 
-// Healthy returns an error if the runtime could not be listed for too long.
+// Healthy returns an error if the runtime could not be listed for too long. The time in which
+// the sync loop is waited for does not count: it takes no events while this is an error, and
+// both would wait for each other.
 func (g *Generator) Healthy() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if silent := g.clock.Since(g.last); silent > unhealthyAfter {
+	if silent := min(g.clock.Since(g.last), g.clock.Since(g.caught)); silent > unhealthyAfter && !g.behind {
 		return fmt.Errorf("PLEG was last seen active %v ago; threshold is %v", silent.Round(time.Second), unhealthyAfter)
 	}
 	return nil
@@ -368,6 +372,19 @@ func (g *Generator) inspect(ctx context.Context, changes map[types.UID]*change, 
 func (g *Generator) send(ctx context.Context, event Event) {
 	select {
 	case g.events <- event:
+		return
+	default:
+	}
+	g.setBehind(true)
+	defer g.setBehind(false)
+	select {
+	case g.events <- event:
 	case <-ctx.Done():
 	}
+}
+
+func (g *Generator) setBehind(behind bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.behind, g.caught = behind, g.clock.Now()
 }

@@ -255,6 +255,34 @@ func TestARuntimeThatTakesAllOfItsTime(t *testing.T) {
 	})
 }
 
+// TestASyncLoopThatIsBehind: it takes no events while the runtime is ill, nor while the generator
+// is, which must therefore not become so by waiting for it.
+func TestASyncLoopThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pods = eventBuffer + 500
+		r := &fakeRuntime{}
+		for i := range pods {
+			r.pods = append(r.pods, running(fmt.Sprint("p", i), runtimestate.StateRunning))
+		}
+		g, _ := start(t, r)
+		time.Sleep(unhealthyAfter + time.Minute) // the bubble's clock; the runtime is ill
+		told := map[types.UID]bool{}
+		for {
+			if err := g.Healthy(); err != nil {
+				t.Fatalf("after events of %d pods: %v", len(told), err)
+			}
+			synctest.Wait()
+			if len(g.Events()) == 0 {
+				break
+			}
+			told[(<-g.Events()).UID] = true
+		}
+		if len(told) != pods {
+			t.Errorf("events of %d pods of %d", len(told), pods)
+		}
+	})
+}
+
 // TestAWorkersOwnStartIsNoNews: what a worker has reported is not queried
 // again, and its end is still seen.
 func TestAWorkersOwnStartIsNoNews(t *testing.T) {
