@@ -103,16 +103,18 @@ func TestWhoWantsOnlyTheFirstBytesWaitsForNobody(t *testing.T) {
 	}
 }
 
-// lookClock reports who waits for it.
+// lookClock reports who looks for the end of a log. A follower that waits for more is another.
 type lookClock struct {
 	clock.RealClock
 	looks chan struct{}
 }
 
 func (c lookClock) NewTimer(d time.Duration) clock.Timer {
-	select {
-	case c.looks <- struct{}{}:
-	default:
+	if d == completeLook {
+		select {
+		case c.looks <- struct{}{}:
+		default:
+		}
 	}
 	return c.RealClock.NewTimer(d)
 }
