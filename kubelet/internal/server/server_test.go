@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,7 +21,6 @@ import (
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
-	"kctl/proto/rest"
 )
 
 // Every route, and every unknown path, is closed to clients without
@@ -359,20 +357,6 @@ func TestLogsFollow(t *testing.T) {
 	if lines.Scan() {
 		t.Errorf("after the end: %q", lines.Text())
 	}
-}
-
-// reviewer is a client of an API server that authenticates every token.
-func reviewer(t *testing.T) *rest.Client {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"status":{"authenticated":true,"user":{"username":"alice"}}}`)
-	}))
-	t.Cleanup(server.Close)
-	client, err := rest.New(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
 }
 
 // CPU usage is measured between two requests, and only the newest container of

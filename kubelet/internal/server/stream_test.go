@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/server/auth"
+	"kctl/proto/rest"
 )
 
 // After an upgrade, bytes pass in both directions, and the caller's credentials
@@ -100,4 +101,18 @@ func TestAddressesOfCallersThatAreGone(t *testing.T) {
 	if want := []string{"/exec/token"}; !slices.Equal(used, want) {
 		t.Errorf("addresses used: %q, want %q", used, want)
 	}
+}
+
+// reviewer is a client of an API server that authenticates every token.
+func reviewer(t *testing.T) *rest.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":{"authenticated":true,"user":{"username":"alice"}}}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := rest.New(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
