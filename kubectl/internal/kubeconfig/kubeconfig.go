@@ -124,12 +124,13 @@ type Target struct {
 }
 
 // At is the same user at another server of the cluster. If the API server is
-// not verified, the other is not sent the user's secrets.
+// not verified, or the other is asked in clear text, that is not sent the user's secrets.
 func (t *Target) At(host string) *Target {
 	other := *t
 	other.Client = clientrest.CopyConfig(t.Client)
 	other.Client.Host, other.Client.ServerName = host, ""
-	if t.Client.Insecure {
+	address, _, err := clientrest.DefaultServerUrlFor(other.Client)
+	if t.Client.Insecure || err != nil || address.Scheme != "https" {
 		other.Client.BearerToken, other.Client.BearerTokenFile, other.Client.Username, other.Client.Password = "", "", "", ""
 		other.Client.ExecProvider, other.Client.AuthProvider = nil, nil // which would get one
 	}

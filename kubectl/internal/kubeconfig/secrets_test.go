@@ -13,12 +13,14 @@ import (
 )
 
 // TestSecretsGoToVerifiedServers: whichever way a user has a secret, another server of the cluster gets it only
-// where servers are verified.
+// where servers are verified, and never in clear text.
 func TestSecretsGoToVerifiedServers(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q", r.Header.Get("Authorization"))
-	}))
+	})
+	server, clear := httptest.NewTLSServer(echo), httptest.NewServer(echo)
 	defer server.Close()
+	defer clear.Close()
 	dir := t.TempDir()
 	authority, plugin, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "plugin"), filepath.Join(dir, "token")
 	credential := `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"secret"}}`
@@ -40,12 +42,16 @@ func TestSecretsGoToVerifiedServers(t *testing.T) {
 			"idp-issuer-url": server.URL, "client-id": "me", "id-token": idToken("secret", 1<<40),
 		}}},
 	} {
-		for _, verified := range []bool{true, false} {
+		for _, test := range []struct {
+			verified bool
+			asked    string
+			sent     bool
+		}{{true, server.URL, true}, {false, server.URL, false}, {true, clear.URL, false}} {
 			config := clientcmdapi.NewConfig()
 			config.CurrentContext = "c"
 			config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 			config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1", InsecureSkipTLSVerify: true}
-			if verified {
+			if test.verified {
 				config.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1", CertificateAuthority: authority}
 			}
 			config.AuthInfos["u"] = user
@@ -57,7 +63,7 @@ func TestSecretsGoToVerifiedServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client, err := target.At(server.URL).Rest(nil)
+			client, err := target.At(test.asked).Rest(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,8 +71,8 @@ func TestSecretsGoToVerifiedServers(t *testing.T) {
 			if err := client.Do(t.Context(), http.MethodGet, "/", nil, &sent); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if (sent != "") != verified {
-				t.Errorf("%s, verified %t: %q was sent", name, verified, sent)
+			if (sent != "") != test.sent {
+				t.Errorf("%s, verified %t, to %s: %q was sent", name, test.verified, test.asked, sent)
 			}
 		}
 	}
