@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -87,12 +88,15 @@ func setStreams(query url.Values, stdin, stdout, stderr, tty bool, container str
 	query.Set("container", container)
 }
 
-// ports reads port numbers; the server of the stream refuses invalid ones.
+// ports reads port numbers, several of which may be in one text; the server of the stream
+// refuses invalid ones.
 func ports(texts []string) []int32 {
 	var out []int32
 	for _, text := range texts {
-		if port, err := strconv.ParseInt(text, 10, 32); err == nil {
-			out = append(out, int32(port))
+		for number := range strings.SplitSeq(text, ",") {
+			if port, err := strconv.ParseInt(number, 10, 32); err == nil {
+				out = append(out, int32(port))
+			}
 		}
 	}
 	return out
