@@ -16,9 +16,10 @@ import (
 	"kctl/proto/core"
 )
 
-// connectOptionsOf is the options object of a request for a stream, as admission
-// plugins see it; nil for subresources without one.
-func connectOptionsOf(r core.Resource, subresource string, query url.Values, path string) runtime.Object {
+// askedOptions is the options object of a request for a stream, as admission plugins
+// see it; nil for subresources without one. Each call makes another.
+func (c *call) askedOptions() runtime.Object {
+	r, subresource, query, path := c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path")
 	var options runtime.Object
 	switch {
 	case r == core.Pods && subresource == "exec":
@@ -45,14 +46,6 @@ func connectOptionsOf(r core.Resource, subresource string, query url.Values, pat
 	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions", "proxy": r.Kind + "ProxyOptions"}
 	options.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[subresource]))
 	return options
-}
-
-// deepCopy returns nil for nil.
-func deepCopy(options runtime.Object) runtime.Object {
-	if options == nil {
-		return nil
-	}
-	return options.DeepCopyObject()
 }
 
 // withConnectOptions returns the request, asking for what admission plugins have made of

@@ -30,16 +30,15 @@ func (c *call) connect(serve func(ctx context.Context, w http.ResponseWriter, r 
 			return err
 		}
 	}
-	c.connectOptions = connectOptionsOf(c.resource, c.subresource, c.gin.Request.URL.Query(), c.gin.Param("path"))
+	c.connectOptions = c.askedOptions()
 	admit := c.admit(admission.Connect, nil, nil)
-	asked := deepCopy(c.connectOptions)
 	if err := admit.Mutate(c.ctx, nil, nil); err != nil {
 		return err
 	}
 	if err := admit.Validate(c.ctx, nil, nil); err != nil {
 		return err
 	}
-	r, err := withConnectOptions(c.gin.Request, asked, c.connectOptions)
+	r, err := withConnectOptions(c.gin.Request, c.askedOptions(), c.connectOptions)
 	if err != nil {
 		return err
 	}
