@@ -16,19 +16,30 @@ import (
 	"kctl/proto/pki"
 )
 
-func TestCertificates(t *testing.T) {
-	dir, clock := t.TempDir(), testingclock.NewFakePassiveClock(start)
-	authority, stranger := newCA(t), newCA(t)
-	file := filepath.Join(dir, "ca.crt")
-	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
-		t.Fatal(err)
-	}
+// certificatesOf returns an authenticator by the authority's certificate, and the file that holds that.
+func certificatesOf(t *testing.T, authority *pki.Pair, clock *testingclock.FakePassiveClock, registry *prometheus.Registry) (certificates *Certificates, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "ca.crt")
+	write(t, file, authority, start)
 	authorities, err := pki.NewAuthorities("authority", file, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return NewCertificates(authorities, clock, registry), file
+}
+
+func write(t *testing.T, file string, authority *pki.Pair, at time.Time) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(file, authority.Cert, 0o600), os.Chtimes(file, at, at)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCertificates(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(start)
+	authority, stranger := newCA(t), newCA(t)
 	registry := prometheus.NewRegistry()
-	certificates := NewCertificates(authorities, clock, registry)
+	certificates, _ := certificatesOf(t, authority, clock, registry)
 	client := pki.Subject{CommonName: "jane", Organization: []string{"dev", "ops"}, Client: true}
 	tests := map[string]struct {
 		cert *x509.Certificate
@@ -72,25 +83,13 @@ func TestCertificates(t *testing.T) {
 func TestCertificatesOfANewAuthority(t *testing.T) {
 	old, new := newCA(t), newCA(t)
 	clock := testingclock.NewFakePassiveClock(start)
-	file := filepath.Join(t.TempDir(), "ca.crt")
-	replace := func(authority *pki.Pair, at time.Time) {
-		t.Helper()
-		if err := errors.Join(os.WriteFile(file, authority.Cert, 0o600), os.Chtimes(file, at, at)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	replace(old, start)
-	authorities, err := pki.NewAuthorities("authority", file, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificates := NewCertificates(authorities, clock, prometheus.NewRegistry())
+	certificates, file := certificatesOf(t, old, clock, prometheus.NewRegistry())
 	r := get("")
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, old, pki.Subject{CommonName: "jane", Client: true})}}
 	if _, ok, err := certificates.Authenticate(r); !ok {
 		t.Fatalf("not accepted: %v", err)
 	}
-	replace(new, start.Add(time.Minute))
+	write(t, file, new, start.Add(time.Minute))
 	clock.SetTime(start.Add(4 * time.Second)) // as long as upstream's tests wait
 	if _, ok, err := certificates.Authenticate(r); ok || err == nil {
 		t.Error("a certificate of the old authority was accepted after the new one was there")
@@ -105,15 +104,7 @@ func TestCertificatesOfAnExpiredAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := testingclock.NewFakePassiveClock(start)
-	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	authorities, err := pki.NewAuthorities("authority", file, clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificates := NewCertificates(authorities, clock, prometheus.NewRegistry())
+	certificates, _ := certificatesOf(t, authority, clock, prometheus.NewRegistry())
 	r := get("")
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{issue(t, authority, pki.Subject{CommonName: "jane", Client: true})}}
 	user, ok, err := certificates.Authenticate(r)
