@@ -97,7 +97,7 @@ func (h *Handler) buildV3() error {
 		}
 		own := make(map[string]answer, len(m.groups))
 		for _, g := range m.groups {
-			if own[documentName(g.version)], err = newJSONAnswer(m.renderV3(g, h.release)); err != nil {
+			if own[g.document], err = newJSONAnswer(m.renderV3(g, h.release)); err != nil {
 				return err
 			}
 		}

@@ -36,6 +36,9 @@ func newModel(entries []registry.Served, created []core.Resource, customs []Cust
 		}
 		m.group(resource.GVR().GroupVersion()).describeCreated(resource, obj, m.definitions)
 	}
+	if len(entries) > 0 {
+		m.describeDiscovery()
+	}
 	for _, c := range customs {
 		if builtin[c.GVR()] {
 			continue // which is the one that is served
@@ -51,7 +54,13 @@ func (m *model) group(version runtimeschema.GroupVersion) *group {
 			return g
 		}
 	}
-	g := &group{version: version, paths: map[string][]operation{}, pathParameters: map[string][]parameter{}}
+	g := m.newGroup(documentName(version), groupName(version.Group)+"_"+version.Version)
+	g.version = version
+	return g
+}
+
+func (m *model) newGroup(document, tag string) *group {
+	g := &group{document: document, tag: tag, paths: map[string][]operation{}, pathParameters: map[string][]parameter{}}
 	m.groups = append(m.groups, g)
 	return g
 }
@@ -70,9 +79,7 @@ func (m *model) renderV2(release string) map[string]any {
 	}
 	return map[string]any{
 		"swagger": "2.0", "info": info(release), "paths": paths, "definitions": all,
-		"securityDefinitions": map[string]any{"BearerToken": map[string]any{
-			"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication",
-		}},
+		"securityDefinitions": securitySchemes(), "security": []any{map[string]any{bearerToken: []any{}}},
 	}
 }
 
@@ -99,12 +106,16 @@ func (m *model) renderV3(g *group, release string) map[string]any {
 	return map[string]any{
 		"openapi": "3.0.0", "info": info(release), "paths": paths,
 		"components": map[string]any{
-			"schemas": needed,
-			"securitySchemes": map[string]any{"BearerToken": map[string]any{
-				"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication",
-			}},
+			"schemas": needed, "securitySchemes": securitySchemes(),
 		},
 	}
+}
+
+const bearerToken = "BearerToken"
+
+// securitySchemes are how users authenticate, which is described alike in both versions.
+func securitySchemes() map[string]any {
+	return map[string]any{bearerToken: map[string]any{"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}}
 }
 
 func info(release string) map[string]any {
@@ -113,10 +124,13 @@ func info(release string) map[string]any {
 
 // renderPath returns one path.
 func (g *group) renderPath(path string, v version) map[string]any {
-	out := map[string]any{"parameters": renderParameters(g.pathParameters[path], v)}
+	out := map[string]any{}
+	if parameters := g.pathParameters[path]; len(parameters) > 0 {
+		out["parameters"] = renderParameters(parameters, v)
+	}
 	for i := range g.paths[path] {
 		op := &g.paths[path][i]
-		out[strings.ToLower(op.method)] = op.render(v, g.version)
+		out[strings.ToLower(op.method)] = op.render(v, g.tag)
 	}
 	return out
 }
@@ -138,10 +152,10 @@ func renderParameters(parameters []parameter, v version) []any {
 	return out
 }
 
-func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]any {
-	out := map[string]any{
-		"operationId": o.id, "description": o.description, "tags": []any{groupName(in.Group) + "_" + in.Version},
-		extensionAction: o.action, extensionKinds: kindEntry(o.kind),
+func (o *operation) render(v version, tag string) map[string]any {
+	out := map[string]any{"operationId": o.id, "description": o.description, "tags": []any{tag}}
+	if o.action != "" {
+		out[extensionAction], out[extensionKinds] = o.action, kindEntry(o.kind)
 	}
 	parameters := renderParameters(o.parameters, v)
 	responses := map[string]any{
@@ -152,7 +166,10 @@ func (o *operation) render(v version, in runtimeschema.GroupVersion) map[string]
 	}
 	out["responses"] = responses
 	if v == v2 {
-		out["consumes"], out["produces"], out["schemes"] = o.consumes, o.produces, []any{"https"}
+		out["produces"], out["schemes"] = o.produces, []any{"https"}
+		if o.consumes != nil {
+			out["consumes"] = o.consumes
+		}
 		if o.body != nil {
 			body := map[string]any{"name": "body", "in": "body", "schema": o.body.render(v)}
 			if o.method != http.MethodDelete { // whose options may be omitted

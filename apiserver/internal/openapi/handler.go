@@ -80,7 +80,7 @@ type answer struct {
 
 // New returns a Handler that describes entries, and the resources that can
 // only be created. release is the version of the API in the documents
-// ("v1.37.2"), started what Last-Modified says.
+// ("1.37"), started what Last-Modified says.
 func New(entries []registry.Served, created []core.Resource, release string, started time.Time) *Handler {
 	return &Handler{entries: entries, created: created, release: release, started: started}
 }

@@ -194,8 +194,11 @@ func TestProtobuf(t *testing.T) {
 		t.Errorf("%d definitions in protobuf, %d in JSON", got, len(want["definitions"].(map[string]any)))
 	}
 	back := readBack(t, doc)
-	for _, part := range []string{"definitions", "paths"} {
+	for _, part := range []string{"definitions", "paths", "securityDefinitions"} {
 		compareParts(t, part, back[part], want[part])
+	}
+	if needed := doc.GetSecurity(); len(needed) != 1 || needed[0].GetAdditionalProperties()[0].GetName() != "BearerToken" {
+		t.Errorf("requests need %v", needed)
 	}
 }
 

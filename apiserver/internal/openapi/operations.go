@@ -29,9 +29,11 @@ type parameter struct {
 	required                    bool
 }
 
-// group is what one group and version has.
+// group is what one group and version has, or another document of v3.
 type group struct {
 	version runtimeschema.GroupVersion
+	// document is the v3 document's name, and tag what generated clients call its operations by.
+	document, tag string
 	// paths are operations by path; pathParameters stand for all of a path's.
 	paths          map[string][]operation
 	pathParameters map[string][]parameter
@@ -193,6 +195,17 @@ func (b *builder) operationKind() runtimeschema.GroupVersionKind {
 	return b.kind
 }
 
+// article is what stands before a kind: "an " before a vowel, nothing before a plural.
+func article(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss"):
+		return ""
+	case strings.ContainsAny(kind[:1], "AEIOU"):
+		return "an "
+	}
+	return "a "
+}
+
 // groupName is a group's name as one word: "rbacAuthorization".
 func groupName(group string) string {
 	if group == "" {
@@ -239,7 +252,7 @@ func (b *builder) addCollection() {
 
 func (b *builder) addCreate(path string) {
 	b.add(path, operation{
-		method: http.MethodPost, action: "post", id: b.operationID("create", true, ""), description: "create a " + b.info.Kind,
+		method: http.MethodPost, action: "post", id: b.operationID("create", true, ""), description: "create " + article(b.info.Kind) + b.info.Kind,
 		parameters: writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 	})
@@ -309,7 +322,7 @@ func (b *builder) addObject(subresource string, whole bool) {
 			answer = b.object
 		}
 		b.add(path, operation{
-			method: http.MethodDelete, action: "delete", id: b.operationID("delete", true, ""), description: "delete a " + b.info.Kind,
+			method: http.MethodDelete, action: "delete", id: b.operationID("delete", true, ""), description: "delete " + article(b.info.Kind) + b.info.Kind,
 			parameters: deleteParameters, body: b.deleteOptions(), answer: answer,
 			codes: []int{http.StatusOK, http.StatusAccepted},
 		})

@@ -80,7 +80,28 @@ func documentMessage(doc map[string]any) (message, error) {
 		return nil, err
 	}
 	m.embed(9, all)
+	m.security(doc)
 	return m, nil
+}
+
+// security writes how users authenticate: which schemes a request needs, and what they are.
+func (m *message) security(doc map[string]any) {
+	requirements, _ := doc["security"].([]any)
+	for _, value := range requirements {
+		var requirement message
+		for _, name := range slices.Sorted(maps.Keys(mapOf(value))) {
+			requirement.named(1, name, nil) // without scopes, which are OAuth's
+		}
+		m.embed(12, requirement)
+	}
+	var schemes message
+	definitions := mapOf(doc["securityDefinitions"])
+	for _, name := range slices.Sorted(maps.Keys(definitions)) {
+		var key message
+		key.textFields(mapOf(definitions[name]), []numberedField{{"type", 1}, {"name", 2}, {"in", 3}, {"description", 4}})
+		schemes.named(1, name, oneOfMessage(2, key))
+	}
+	m.embed(13, schemes)
 }
 
 var methodNumbers = map[string]protowire.Number{"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}

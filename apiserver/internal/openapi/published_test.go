@@ -2,6 +2,8 @@ package openapi
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 func TestPublished(t *testing.T) {
 	h := New(entries(), []core.Resource{core.TokenReviews}, "v1.37.2", time.Now())
 	third, second := decoded(t, get(t, h, "/openapi/v3/api/v1")), decoded(t, get(t, h, "/openapi/v2"))
-	const pods, spec = "/api/v1/namespaces/{namespace}/pods", "io.k8s.api.core.v1.PodSpec"
+	const pods, spec, discovered = "/api/v1/namespaces/{namespace}/pods", "io.k8s.api.core.v1.PodSpec", "io.k8s.apimachinery.pkg.apis.meta.v1."
 	for _, c := range []struct {
 		want string
 		of   any
@@ -41,9 +43,31 @@ func TestPublished(t *testing.T) {
 		{`{"$ref":"#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent"}`, second, []string{"paths", "/api/v1/watch/nodes", "get", "responses", "200", "schema"}},
 		{`["object","type"]`, third, []string{"components", "schemas", "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent", "required"}},
 		{`["port"]`, third, []string{"components", "schemas", "io.k8s.api.core.v1.GRPCAction", "required"}},
+		{`"getCoreV1APIResources"`, third, []string{"paths", "/api/v1/", "get", "operationId"}},
+		{`[{"group":"","kind":"APIResourceList","version":"v1"}]`, third, []string{"components", "schemas", discovered + "APIResourceList", "x-kubernetes-group-version-kind"}},
+		{`{"$ref":"#/definitions/` + discovered + `APIGroup"}`, second, []string{"paths", "/apis/coordination.k8s.io/", "get", "responses", "200", "schema"}},
+		{`["coordination"]`, second, []string{"paths", "/apis/coordination.k8s.io/", "get", "tags"}},
+		{`"getCoordinationV1APIResources"`, second, []string{"paths", "/apis/coordination.k8s.io/v1/", "get", "operationId"}},
+		{`{"consumes":["application/json"],"description":"get the version information for this server","operationId":"getCodeVersion","produces":["application/json"],"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/io.k8s.apimachinery.pkg.version.Info"}},"401":{"description":"Unauthorized"}},"schemes":["https"],"tags":["version"]}`, second, []string{"paths", "/version/", "get"}},
+		{`{"application/jwk-set+json":{"schema":{"type":"string"}}}`, decoded(t, get(t, h, "/openapi/v3/openid/v1/jwks")), []string{"paths", "/openid/v1/jwks/", "get", "responses", "200", "content"}},
+		{`["apis"]`, decoded(t, get(t, h, "/openapi/v3/apis")), []string{"paths", "/apis/", "get", "tags"}},
+		{`["coordination"]`, decoded(t, get(t, h, "/openapi/v3/apis/coordination.k8s.io")), []string{"paths", "/apis/coordination.k8s.io/", "get", "tags"}},
+		{`[{"BearerToken":[]}]`, second, []string{"security"}},
 	} {
 		if got, _ := json.Marshal(at(t, c.of, c.at...)); string(got) != c.want {
 			t.Errorf("%v: %s, want %s", c.at, got, c.want)
+		}
+	}
+	listed := at(t, decoded(t, get(t, h, "/openapi/v3")), "paths").(map[string]any)
+	if names, want := slices.Sorted(maps.Keys(listed)), []string{
+		".well-known/openid-configuration", "api", "api/v1", "apis", "apis/authentication.k8s.io", "apis/authentication.k8s.io/v1",
+		"apis/coordination.k8s.io", "apis/coordination.k8s.io/v1", "openid/v1/jwks", "version",
+	}; !slices.Equal(names, want) {
+		t.Errorf("documents %q, want %q", names, want)
+	}
+	for kind, want := range map[string]string{"Endpoints": "", "Event": "an ", "IngressClass": "an ", "Pod": "a "} {
+		if got := article(kind); got != want {
+			t.Errorf("%q before %s, want %q", got, kind, want)
 		}
 	}
 }

@@ -220,11 +220,10 @@ func document(serve gin.HandlerFunc, media string) gin.HandlerFunc {
 	}
 }
 
-// openAPIRelease is the version in API documents: without our release, which
-// changes nothing in them.
+// openAPIRelease is the version in API documents: that of the API, as upstream's.
 func openAPIRelease() string {
-	number, _, _ := strings.Cut(daemon.Version().GitVersion, "+")
-	return number
+	v := effectiveVersion()
+	return v.EmulationMajor + "." + v.EmulationMinor
 }
 
 // handling are the handlers' options, for built-in and custom resources alike.
