@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+
+	"kctl/apiserver/internal/identity"
 )
 
 // lookEvery is how often a file is checked for a change.
@@ -47,7 +49,7 @@ func NewMetrics(about string, content []byte, registry prometheus.Registerer) *M
 		}, []string{"status"}),
 	}
 	m.info = NewInfo(about, registry)
-	registry.MustRegister(m.reloads, m.last)
+	identity.Registerer(registry).MustRegister(m.reloads, m.last)
 	SetInfo(m.info, content)
 	return m
 }
@@ -68,7 +70,7 @@ func NewInfo(about string, registry prometheus.Registerer) *prometheus.GaugeVec 
 		Name: "apiserver_" + about + "_config_controller_last_config_info",
 		Help: "Information about the last applied " + about + " configuration with hash as label.",
 	}, []string{"hash"})
-	registry.MustRegister(info)
+	identity.Registerer(registry).MustRegister(info)
 	return info
 }
 

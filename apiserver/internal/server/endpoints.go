@@ -9,12 +9,18 @@ import (
 	"strconv"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/endpointreconciler"
+	"kctl/apiserver/internal/identitylease"
+	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/core"
 )
+
+// leaseResource is what encryption configurations and metrics call the leases of servers; upstream's.
+var leaseResource = schema.GroupResource{Resource: "apiServerIPInfo"}
 
 // reconcileEndpoints keeps this server among the endpoints of the service kubernetes until
 // it is told to stop, unless only this machine can reach it.
@@ -34,8 +40,13 @@ func (s *Server) reconcileEndpoints(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+	prefix := s.options.EtcdPrefix + endpointreconciler.LeasePrefix
+	if s.transformer != nil {
+		s.transformer.RegisterPrefix(prefix, leaseResource.Group, leaseResource.Resource)
+	}
 	return endpointreconciler.New(endpointreconciler.Stores{
-		Leases: s.resources.Leases, Endpoints: s.resources.Endpoints, Slices: s.resources.EndpointSlices,
+		Leases: measured.Of(leaseResource, s.backend.Storage), LeasePrefix: prefix,
+		Endpoints: s.resources.Endpoints, Slices: s.resources.EndpointSlices,
 	}, address, s.clock, s.logger.Named("endpoint-reconciler")).Run(ctx)
 }
 
@@ -73,4 +84,15 @@ func (s *Server) reachedAt() (netip.AddrPort, bool) {
 		}
 	}
 	return netip.AddrPortFrom(addr.Unmap(), uint16(s.port)), err == nil && !addr.IsLoopback()
+}
+
+// keepIdentity keeps the Lease that says that this server is alive, until it is told to stop.
+func (s *Server) keepIdentity(ctx context.Context) error {
+	if !wait(ctx, s.bootstrapped) {
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	return identitylease.New(s.resources.Leases, s.clock, s.logger.Named("identity")).Run(ctx)
 }

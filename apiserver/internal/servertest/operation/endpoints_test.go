@@ -6,27 +6,38 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/endpointreconciler"
+	"kctl/apiserver/internal/identity"
+	"kctl/apiserver/internal/identitylease"
 	"kctl/apiserver/internal/resources/service"
+	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
 )
+
+const leasePrefix = "/registry" + endpointreconciler.LeasePrefix
 
 // beside is a second server's reconciler on the same storage, on a machine of its
 // own with a clock of its own.
 func (c *cluster) beside(address string, clock *testingclock.FakeClock) (stop func()) {
 	s := c.Server
-	reconciler := endpointreconciler.New(endpointreconciler.Stores{Leases: s.Resources().Leases, Endpoints: s.Resources().Endpoints, Slices: s.Resources().EndpointSlices},
-		netip.AddrPortFrom(netip.MustParseAddr(address), uint16(c.Port())), clock, zap.NewNop())
+	reconciler := endpointreconciler.New(endpointreconciler.Stores{
+		Leases: s.Storage(), LeasePrefix: leasePrefix, Endpoints: s.Resources().Endpoints, Slices: s.Resources().EndpointSlices,
+	}, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(c.Port())), clock, zap.NewNop())
 	ctx, cancel := context.WithCancel(c.T.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = reconciler.Run(ctx) }()
@@ -46,6 +57,16 @@ func (c *cluster) awaitServers(want ...string) {
 			int(endpoints.Subsets[0].Ports[0].Port) == c.Port() && int(*slice.Ports[0].Port) == c.Port() &&
 			endpoints.Labels[discoveryv1.LabelSkipMirror] == "true" && slice.Labels[discoveryv1.LabelServiceName] == service.ServerService
 	})
+}
+
+// servers are the addresses in the endpoints.
+func (c *cluster) servers() []string {
+	c.T.Helper()
+	endpoints, err := c.Server.Resources().Endpoints.GetTyped(c.T.Context(), core.NamespaceDefault, service.ServerService, "")
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	return addressesOf(endpoints)
 }
 
 func addressesOf(e *corev1.Endpoints) (out []string) { //nolint:staticcheck // old clients still use it
@@ -81,16 +102,119 @@ func TestServersComeAndGo(t *testing.T) {
 	c.awaitServers("192.0.2.1", "192.0.2.2")
 
 	// The second one's clock stands still, so it does not renew its lease.
-	lease := fmt.Sprintf("apiserver-192-0-2-2-%d", c.Port())
-	c.Until("the silent server is forgotten", func(ctx context.Context) bool {
+	c.expire("192.0.2.2")
+	c.Until("the silent server is forgotten", func(context.Context) bool {
 		clocks[0].Step(5 * time.Second)
-		_, err := c.Server.Resources().Leases.GetTyped(ctx, core.NamespaceSystem, lease, "")
-		return apierrors.IsNotFound(err)
+		return slices.Equal(c.servers(), []string{"192.0.2.1"})
 	})
-	c.awaitServers("192.0.2.1")
 
-	clocks[1].Step(5 * time.Second)
-	c.awaitServers("192.0.2.1", "192.0.2.2")
+	c.Until("it is back", func(context.Context) bool {
+		clocks[1].Step(5 * time.Second)
+		return slices.Equal(c.servers(), []string{"192.0.2.1", "192.0.2.2"})
+	})
 	stop()
 	c.awaitServers("192.0.2.1")
+}
+
+// expire does at once what etcd does when a server's lease ends, after having looked that
+// it would.
+func (c *cluster) expire(address string) {
+	c.T.Helper()
+	client := c.Server.Etcd()
+	found, err := client.Get(c.T.Context(), leasePrefix+address)
+	if err != nil || len(found.Kvs) != 1 {
+		c.T.Fatal("no lease of the server: ", err)
+	}
+	lease := clientv3.LeaseID(found.Kvs[0].Lease)
+	ends, err := client.TimeToLive(c.T.Context(), lease)
+	if err != nil || ends.GrantedTTL < 15 || ends.GrantedTTL > 16 {
+		c.T.Fatalf("the lease lasts %+v, %v", ends, err)
+	}
+	if _, err := client.Revoke(c.T.Context(), lease); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// TestServersOfBothKinds: a kube-apiserver on the same etcd is among the endpoints, too, and reads
+// the address of ours.
+func TestServersOfBothKinds(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	// As kube-apiserver v1.37.2 stores it: in protobuf, without a port.
+	object := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}}}}} //nolint:staticcheck // upstream's form
+	encoded, err := object.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "Endpoints"}, Raw: encoded}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := c.Server.Etcd()
+	if _, err := client.Put(t.Context(), leasePrefix+"192.0.2.9", "k8s\x00"+string(theirs)); err != nil {
+		t.Fatal(err)
+	}
+	c.beside("192.0.2.1", testingclock.NewFakeClock(time.Now()))
+	c.awaitServers("192.0.2.1", "192.0.2.9")
+	ours, err := client.Get(t.Context(), leasePrefix+"192.0.2.1")
+	if err != nil || len(ours.Kvs) != 1 {
+		t.Fatal("no lease of the server: ", err)
+	}
+	read, _, err := serializer.NewCodecFactory(scheme.Scheme).UniversalDeserializer().Decode(ours.Kvs[0].Value, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := addressesOf(read.(*corev1.Endpoints)); !slices.Equal(got, []string{"192.0.2.1"}) { //nolint:staticcheck // upstream's form
+		t.Errorf("kube-apiserver reads %v", got)
+	}
+}
+
+// TestIdentity: the server has a Lease as kube-apiserver's while it runs, and deletes
+// those of others that have expired.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	leases, now := c.Server.Resources().Leases, time.Now()
+	exists := func(ctx context.Context, name string) bool {
+		_, err := leases.GetTyped(ctx, core.NamespaceSystem, name, "")
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	const label = "apiserver.kubernetes.io/identity"
+	c.Until("the server has a lease", func(ctx context.Context) bool { return exists(ctx, identity.Name()) })
+	own, err := leases.GetTyped(t.Context(), core.NamespaceSystem, identity.Name(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own.Labels[label] != "kube-apiserver" || own.Labels[corev1.LabelHostname] == "" || *own.Spec.LeaseDurationSeconds != 3600 ||
+		!strings.HasPrefix(*own.Spec.HolderIdentity, identity.Name()+"_") || own.Spec.RenewTime == nil {
+		t.Errorf("%+v", own)
+	}
+	renewed := func(name, component string, ago time.Duration) {
+		lease := &core.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: name, Labels: map[string]string{label: component}}}
+		lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = new(int32(3600)), new(metav1.NewMicroTime(now.Add(-ago)))
+		if _, err := leases.CreateTyped(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renewed("apiserver-gone", "kube-apiserver", 2*time.Hour)
+	renewed("apiserver-alive", "kube-apiserver", 50*time.Minute)
+	renewed("other", "somebody", 2*time.Hour)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		done <- identitylease.New(leases, testingclock.NewFakeClock(now), zap.NewNop()).Run(ctx)
+	}()
+	c.Until("the lease that has expired is deleted", func(ctx context.Context) bool { return !exists(ctx, "apiserver-gone") })
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]bool{"apiserver-alive": true, "other": true, identity.Name(): false} {
+		if got := exists(t.Context(), name); got != want {
+			t.Errorf("%s is there: %t", name, got)
+		}
+	}
 }

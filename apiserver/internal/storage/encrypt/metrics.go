@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"kctl/apiserver/internal/configfile"
+	"kctl/apiserver/internal/identity"
 	"kctl/proto/daemon"
 )
 
@@ -70,7 +71,8 @@ func NewMetrics(registry prometheus.Registerer) *metrics {
 		info: configfile.NewInfo("encryption", registry),
 	}
 	m.addServices()
-	registry.MustRegister(m.operations, m.durations, m.reloads, m.last, m.calls, m.misses, m.seeds, m.keyUses, m.keyUsed, m.keyNamed, m.keyFaults)
+	registry.MustRegister(m.operations, m.durations, m.calls, m.misses, m.seeds, m.keyFaults)
+	identity.Registerer(registry).MustRegister(m.reloads, m.last, m.keyUses, m.keyUsed, m.keyNamed)
 	return m
 }
 
