@@ -47,49 +47,47 @@ func streamsOf(query url.Values) (streams, error) {
 	return w, nil
 }
 
-// exec runs a command in a container, with streams.
-func (s *Server) exec(c *gin.Context) {
-	query := c.Request.URL.Query()
-	wanted, err := streamsOf(query)
+// target finds the running container that a caller of exec or attach names, and the
+// streams it wants. Otherwise it answers the request.
+func (s *Server) target(c *gin.Context) (id string, wanted streams, ok bool) {
+	wanted, err := streamsOf(c.Request.URL.Query())
 	if err != nil {
 		s.refuse(c, http.StatusBadRequest, err)
-		return
+		return "", wanted, false
 	}
 	pod, container := s.containerOf(c)
 	if pod == nil {
-		return
+		return "", wanted, false
 	}
-	if len(query["command"]) == 0 {
+	if id, err = s.runningContainer(c.Request.Context(), pod, container); err != nil {
+		s.refuse(c, http.StatusInternalServerError, err)
+		return "", wanted, false
+	}
+	return id, wanted, true
+}
+
+// exec runs a command in a container, with streams.
+func (s *Server) exec(c *gin.Context) {
+	command := c.Request.URL.Query()["command"]
+	if len(command) == 0 {
 		s.refuse(c, http.StatusBadRequest, errors.New("you must specify a command"))
 		return
 	}
-	id, err := s.runningContainer(c.Request.Context(), pod, container)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
+	id, wanted, ok := s.target(c)
+	if !ok {
 		return
 	}
 	s.stream(c, func(ctx context.Context) (string, error) {
 		return s.Runtime.Exec(ctx, &runtimeapi.ExecRequest{
-			ContainerId: id, Cmd: query["command"],
-			Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
+			ContainerId: id, Cmd: command, Stdin: wanted.stdin, Stdout: wanted.stdout, Stderr: wanted.stderr, Tty: wanted.tty,
 		})
 	})
 }
 
 // attach connects to a container's main process.
 func (s *Server) attach(c *gin.Context) {
-	wanted, err := streamsOf(c.Request.URL.Query())
-	if err != nil {
-		s.refuse(c, http.StatusBadRequest, err)
-		return
-	}
-	pod, container := s.containerOf(c)
-	if pod == nil {
-		return
-	}
-	id, err := s.runningContainer(c.Request.Context(), pod, container)
-	if err != nil {
-		s.refuse(c, http.StatusInternalServerError, err)
+	id, wanted, ok := s.target(c)
+	if !ok {
 		return
 	}
 	s.stream(c, func(ctx context.Context) (string, error) {
