@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,8 @@ func (m *Manager) KillPod(ctx context.Context, pod *core.Pod, running *runtimest
 // killContainers ends the containers that may run, all within one grace period. Their
 // preStop hooks run at once, including those of sidecars. After that, containers wait for
 // their turn: first all but the sidecars end, then the sidecars in the reverse order of
-// their start (Kubernetes docs, "Sidecar Containers").
+// their start (Kubernetes docs, "Sidecar Containers"). When the grace period is over,
+// nobody has a turn any more: all that are left end at once.
 func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *runtimestate.RunningPod, grace *int64) error {
 	var first []*runtimestate.RunningContainer
 	sidecars := map[string][]*runtimestate.RunningContainer{}
@@ -77,7 +79,7 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *ru
 	for _, containers := range turns {
 		turn, done := before, make(chan struct{})
 		g.Go(func() error {
-			err := m.killSideBySide(ctx, pod, containers, terminationTurn(waiting, turn), grace)
+			err := m.killSideBySide(ctx, pod, containers, m.terminationTurn(waiting, turn), grace)
 			if err == nil {
 				close(done)
 			}
@@ -88,14 +90,21 @@ func (m *Manager) killContainers(ctx context.Context, pod *core.Pod, running *ru
 	return g.Wait()
 }
 
-// terminationTurn waits until the containers before have ended; it fails if they can't be ended.
-func terminationTurn(ctx context.Context, before <-chan struct{}) func() error {
+// awaitTurn waits until the containers before have ended, but no longer than for within; it fails if they
+// can't be ended.
+type awaitTurn func(within time.Duration) error
+
+func (m *Manager) terminationTurn(ctx context.Context, before <-chan struct{}) awaitTurn {
 	if before == nil {
 		return nil
 	}
-	return func() error {
+	return func(within time.Duration) error {
+		timer := m.Clock.NewTimer(within)
+		defer timer.Stop()
 		select {
 		case <-before:
+			return nil
+		case <-timer.C():
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
@@ -117,10 +126,10 @@ func isSidecarName(pod *core.Pod, name string) bool {
 // ending is what containers that end together share.
 type ending struct {
 	pace pace
-	turn func() error // waits until they may be stopped; nil if they may at once
+	turn awaitTurn // nil if they may be stopped at once
 }
 
-func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*runtimestate.RunningContainer, turn func() error, grace *int64) error {
+func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*runtimestate.RunningContainer, turn awaitTurn, grace *int64) error {
 	together := ending{newPace(), turn}
 	errs := make([]error, len(containers))
 	var g errgroup.Group
@@ -131,10 +140,10 @@ func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers 
 		})
 	}
 	_ = g.Wait() // each error is in errs
-	if err := errors.Join(errs...); err != nil || turn == nil {
+	if err := errors.Join(errs...); err != nil || turn == nil || len(containers) > 0 {
 		return err
 	}
-	return turn() // where there was nothing to end, too
+	return turn(math.MaxInt64) // those that come after have theirs when those before have ended
 }
 
 // killContainer runs the container's preStop hook and ends it, all within its
@@ -168,10 +177,11 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 	began := m.Clock.Now()
 	hook := spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0
 	if hook {
-		m.preStop(ctx, pod, spec, kill.ID, grace)
+		end := m.preStop(ctx, pod, spec, kill.ID, grace)
+		defer end()
 	}
 	if together.turn != nil {
-		if err := together.turn(); err != nil {
+		if err := together.turn(grace - m.Clock.Since(began)); err != nil {
 			return fmt.Errorf("ending container %s: %w", spec.Name, err)
 		}
 	}
@@ -201,27 +211,29 @@ func (m *Manager) stop(ctx context.Context, id runtimestate.ContainerID, grace t
 	return err
 }
 
-// preStop runs the hook for at most grace. A failing hook is reported and delays
-// nothing.
-func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, grace time.Duration) {
-	began := m.Clock.Now()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// preStop runs the hook, and waits for it for at most grace. A failing hook is reported and delays
+// nothing. One that is not done goes on as long as its container: what it returns ends it.
+func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, grace time.Duration) (end func()) {
+	running, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- m.hooks.Run(ctx, pod, c, id, c.Lifecycle.PreStop) }()
+	go func() { done <- m.hooks.Run(running, pod, c, id, c.Lifecycle.PreStop) }()
 	timer := m.Clock.NewTimer(grace)
 	defer timer.Stop()
 	var err error
 	select {
 	case err = <-done:
+		end = cancel
 	case <-timer.C():
-		cancel()
 		err = fmt.Errorf("not done within the grace period of %v", grace)
-		<-done // every hook ends with its context
+		end = func() {
+			cancel()
+			<-done // every hook ends with its context
+		}
 	}
-	if err != nil && ctx.Err() == nil || err != nil && m.Clock.Since(began) >= grace {
+	if err != nil && ctx.Err() == nil {
 		m.Events.ContainerEventf(pod, fieldPath(pod, c.Name), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %v", err)
 	}
+	return end
 }
 
 // restoreSpecs reads from the runtime what is needed to end a container whose spec is
