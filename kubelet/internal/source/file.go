@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,8 +54,8 @@ func (f *File) Run(ctx context.Context, mux *Mux) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C():
-		case <-watch.events:
-			drain(watch.events)
+		case event := <-watch.events:
+			f.withdraw(ctx, mux, manifests, drain(event, watch.events))
 		case err := <-watch.errors:
 			f.Logger.Warn("watch of manifests failed", zap.String("path", f.Path), zap.Error(err))
 		}
@@ -110,15 +111,35 @@ func (f *File) makeWatcher(w *manifestWatch) error {
 	return nil
 }
 
-// drain takes all waiting events: one reading serves them all.
-func drain(events <-chan fsnotify.Event) {
+// drain takes all waiting events, since one reading serves them all, and returns which files they say have gone.
+func drain(event fsnotify.Event, events <-chan fsnotify.Event) (gone []string) {
 	for {
+		if event.Has(fsnotify.Remove) || event.Has(fsnotify.Rename) {
+			gone = append(gone, event.Name)
+		}
 		select {
-		case <-events:
+		case event = <-events:
 		default:
-			return
+			return gone
 		}
 	}
+}
+
+// withdraw takes the pods of files that have gone away from the mux, and forgets the files. They may be back by
+// now, as they were: moving a manifest away and back is how people restart a static pod.
+func (f *File) withdraw(ctx context.Context, mux *Mux, manifests map[string]manifestFile, gone []string) {
+	before := len(manifests)
+	for _, path := range gone {
+		delete(manifests, path)
+	}
+	if len(manifests) == before {
+		return
+	}
+	var left []*core.Pod
+	for _, path := range slices.Sorted(maps.Keys(manifests)) {
+		left = append(left, manifests[path].pods...)
+	}
+	mux.Set(ctx, core.FileSource, left)
 }
 
 // manifestFile is what is known of a file.
@@ -178,7 +199,7 @@ func (f *File) files() ([]string, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return []string{f.Path}, nil
+		return []string{filepath.Clean(f.Path)}, nil // the watch's name for it
 	}
 	entries, err := os.ReadDir(f.Path)
 	if err != nil {

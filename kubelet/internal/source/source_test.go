@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -257,6 +258,58 @@ func TestManifestsWithoutAWatch(t *testing.T) {
 	expect("last", later())
 	write(t, filepath.Join(dir, "watched.yaml"), named("watched"))
 	expect("watched", <-m.Updates())
+}
+
+// A manifest that goes and is back before anyone has looked restarts its pod, as if somebody had.
+func TestManifestMovedAwayAndBack(t *testing.T) {
+	dir := t.TempDir()
+	m := NewMux(clock.RealClock{}, zap.NewNop())
+	step := testclock.NewFakeClock(time.Now())
+	path := filepath.Join(dir, "web.yaml")
+	calls, moved := 0, make(chan struct{})
+	file := &File{Path: dir, NodeName: "n", Period: time.Minute, Clock: step, Logger: zap.NewNop()}
+	file.newWatcher = func() (*fsnotify.Watcher, error) {
+		if calls++; calls == 1 {
+			return nil, syscall.EMFILE
+		}
+		watcher, err := fsnotify.NewBufferedWatcher(10)
+		if err != nil {
+			return nil, err
+		}
+		away := filepath.Join(t.TempDir(), "web.yaml")
+		if err := errors.Join(watcher.Add(dir), os.Rename(path, away), os.Rename(away, path)); err != nil {
+			t.Error(err)
+		}
+		for len(watcher.Events) < 2 {
+			runtime.Gosched()
+		}
+		close(moved)
+		return watcher, nil
+	}
+	write(t, path, manifest)
+	run(t, func(ctx context.Context) error { return file.Run(ctx, m) })
+	first := <-m.Updates()
+	for !step.HasWaiters() {
+		runtime.Gosched()
+	}
+	step.Step(file.Period)
+	<-moved
+	var got []string
+	for _, name := range []string{"more", "last"} { // what had happened before one of them is known with the other
+		write(t, filepath.Join(dir, name+".yaml"), strings.Replace(manifest, "name: web", "name: "+name, 1))
+		for !slices.Contains(got, "ADD "+name+"-n") {
+			u := <-m.Updates()
+			for _, pod := range u.Pods {
+				got = append(got, fmt.Sprintf("%s %s", u.Op, pod.Name))
+				if pod.Name == "web-n" && pod.UID != first.Pods[0].UID {
+					t.Error("it is another pod")
+				}
+			}
+		}
+	}
+	if gone, back := slices.Index(got, "REMOVE web-n"), slices.Index(got, "ADD web-n"); gone < 0 || back < gone {
+		t.Errorf("%q", got)
+	}
 }
 
 // Whatever is in the directory, each bad file is skipped with its reason, none
