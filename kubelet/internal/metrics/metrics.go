@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
@@ -26,6 +27,7 @@ type Metrics struct {
 	operations     *prometheus.CounterVec
 	operationTime  *prometheus.HistogramVec
 	operationFails *prometheus.CounterVec
+	losingSupport  *prometheus.GaugeVec
 	Evictions      *prometheus.CounterVec
 	Preemptions    *prometheus.CounterVec
 	counts         map[podruntime.Counted]prometheus.Counter
@@ -69,6 +71,7 @@ func New(registry *prometheus.Registry) *Metrics {
 		operationTime:  daemon.NewHistogramVec(operationTime, []string{"operation_type"}),
 		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total", Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
 	}
+	m.losingSupport = prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "cri_losing_support", Help: "the Kubernetes version that the currently running CRI implementation will lose support on if not upgraded."}, []string{"version"})
 	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
 	m.Preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "preemptions", Help: "Cumulative number of pod preemptions by preemption resource"}, []string{"preemption_signal"})
 	counter := func(name, help string) prometheus.Counter {
@@ -89,7 +92,7 @@ func New(registry *prometheus.Registry) *Metrics {
 	m.measureNode(registry)
 	m.Probes = newProbeMetrics()
 	registry.MustRegister(m.ShutdownStart, m.ShutdownEnd, m.Orphans, m.Streams, m.StreamErrors, m.StreamLatency)
-	registry.MustRegister(m.Evictions, m.Preemptions, m.WorkerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails)
+	registry.MustRegister(m.Evictions, m.Preemptions, m.WorkerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime, m.operationFails, m.losingSupport)
 	return m
 }
 
@@ -148,4 +151,11 @@ func (m *Metrics) ObserveRuntime(method string, took time.Duration, err error) {
 	if err != nil {
 		m.operationFails.WithLabelValues(operation).Inc()
 	}
+	if method == "RuntimeConfig" && cri.IsUnimplemented(err) {
+		m.losingSupport.WithLabelValues(runtimeConfigNeeded).Set(1)
+	}
 }
+
+// runtimeConfigNeeded is the version from which on upstream's kubelet needs runtimes that report their
+// configuration.
+const runtimeConfigNeeded = "1.38.0"

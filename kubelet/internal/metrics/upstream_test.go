@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"kctl/kubelet/internal/podworker"
 )
@@ -77,5 +79,30 @@ func TestRuntimeOperationsHaveUpstreamsNames(t *testing.T) {
 	}
 	if want := []string{"list_podsandbox_stats", "reopen_container_log", "run_podsandbox", "runtime_config", "update_container"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+// A runtime that does not report its configuration, like containerd 1.6, will be too old for upstream's kubelet.
+func TestRuntimesThatUpstreamWillNotSupport(t *testing.T) {
+	for code, want := range map[codes.Code][]string{codes.OK: nil, codes.Unavailable: nil, codes.Unimplemented: {"1.38.0"}} {
+		registry := prometheus.NewRegistry()
+		m := New(registry)
+		m.ObserveRuntime("UpdateRuntimeConfig", time.Second, status.Error(codes.Unimplemented, ""))
+		m.ObserveRuntime("RuntimeConfig", time.Second, status.Error(code, ""))
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, family := range families {
+			if family.GetName() == "kubelet_cri_losing_support" {
+				for _, one := range family.GetMetric() {
+					got = append(got, one.GetLabel()[0].GetValue())
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: %q, want %q", code, got, want)
+		}
 	}
 }
