@@ -72,6 +72,21 @@ func (m *Manager) ownLabels() map[string]string {
 	}
 }
 
+// platformLabels are those of the labels for the machine's platform that are not as they should be. Pods are placed
+// by these, and a wrong one brings pods whose programs can't run here.
+func platformLabels(has map[string]string) map[string]string {
+	var wrong map[string]string
+	for name, value := range map[string]string{corev1.LabelOSStable: runtime.GOOS, corev1.LabelArchStable: runtime.GOARCH} {
+		if has[name] != value {
+			if wrong == nil {
+				wrong = map[string]string{}
+			}
+			wrong[name] = value
+		}
+	}
+	return wrong
+}
+
 // capacity is what the machine has, and what others have advertised.
 func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
 	machine := m.config.Machine

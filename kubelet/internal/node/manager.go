@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -259,11 +260,11 @@ func (m *Manager) update(ctx context.Context) error {
 		m.registered = true
 	}
 	m.updateRuntimePodCIDRs(ctx, node)
-	status := m.status(&node.Status, s)
-	if sameButHeartbeat(node.Status, status) && m.config.Clock.Since(m.reported) < m.config.StatusReportFrequency {
+	status, labels := m.status(&node.Status, s), platformLabels(node.Labels)
+	if sameButHeartbeat(node.Status, status) && labels == nil && m.config.Clock.Since(m.reported) < m.config.StatusReportFrequency {
 		return nil
 	}
-	return m.send(ctx, node, status)
+	return m.send(ctx, node, labels, status)
 }
 
 // runtimeWithin limits the runtime's calls here. A runtime that does not answer
@@ -336,13 +337,13 @@ func (m *Manager) takeOver(ctx context.Context) (*core.Node, error) {
 	return node, m.nodes.Patch(ctx, node.Name, types.MergePatchType, patch, node)
 }
 
-// send patches what is different in the status.
-func (m *Manager) send(ctx context.Context, node *core.Node, status corev1.NodeStatus) error {
+// send patches what is different in the status, and the labels that are given.
+func (m *Manager) send(ctx context.Context, node *core.Node, labels map[string]string, status corev1.NodeStatus) error {
 	before, err := json.Marshal(core.Node{Status: node.Status})
 	if err != nil {
 		return fmt.Errorf("encode node status: %w", err)
 	}
-	after, err := json.Marshal(core.Node{Status: status})
+	after, err := json.Marshal(core.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Status: status})
 	if err != nil {
 		return fmt.Errorf("encode node status: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -332,6 +333,38 @@ func TestRegistersReportsAndRenews(t *testing.T) {
 		api.look(func() {
 			if api.creates != 2 {
 				t.Errorf("registered %d times, want again after the deletion", api.creates)
+			}
+		})
+	})
+}
+
+// Somebody who changes what a node says of its platform is corrected at the next report.
+func TestPlatformLabelsAreCorrected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &nodeAPI{}
+		client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1", Transport: api})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := New(testConfig(t, client, clock.RealClock{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = m.runStatus(ctx) })
+		defer func() { cancel(); running.Wait() }()
+		time.Sleep(time.Minute) // the bubble's clock
+		var changed *core.Node
+		api.look(func() {
+			api.node.Labels[corev1.LabelOSStable], api.node.Labels["zone"] = "other", "b"
+			delete(api.node.Labels, corev1.LabelArchStable)
+			api.node.ResourceVersion, api.patches = "2", 0
+			changed = api.node.DeepCopy()
+		})
+		m.setNode(changed) // the watch's
+		time.Sleep(time.Minute)
+		api.look(func() {
+			labels := api.node.Labels
+			if labels[corev1.LabelOSStable] != goruntime.GOOS || labels[corev1.LabelArchStable] != goruntime.GOARCH || labels["zone"] != "b" || api.patches != 1 {
+				t.Errorf("%v after %d patches", labels, api.patches)
 			}
 		})
 	})
