@@ -10,7 +10,10 @@ import (
 )
 
 // DeviceIO is what a group has read from and written to a block device.
-type DeviceIO struct{ Reads, ReadBytes, Writes, WriteBytes uint64 }
+type DeviceIO struct {
+	Number                               string // major:minor
+	Reads, ReadBytes, Writes, WriteBytes uint64
+}
 
 // ioOf reads a group's I/O in either version, by the devices' names.
 func ioOf(dir string, unified bool) (map[string]DeviceIO, error) {
@@ -60,11 +63,12 @@ func ioOf(dir string, unified bool) (map[string]DeviceIO, error) {
 // named replaces devices' numbers by their names, as in /dev.
 func named(of map[string]DeviceIO) map[string]DeviceIO {
 	all := map[string]DeviceIO{}
-	for numbers, used := range of {
-		if link, err := os.Readlink("/sys/dev/block/" + numbers); err == nil {
-			numbers = "/dev/" + filepath.Base(link)
+	for name, used := range of {
+		used.Number = name
+		if link, err := os.Readlink("/sys/dev/block/" + name); err == nil {
+			name = "/dev/" + filepath.Base(link)
 		}
-		all[numbers] = used
+		all[name] = used
 	}
 	return all
 }

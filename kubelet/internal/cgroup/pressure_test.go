@@ -46,7 +46,7 @@ func TestPressure(t *testing.T) {
 }
 
 func TestIO(t *testing.T) {
-	want := map[string]DeviceIO{"999:0": {1, 4096, 2, 8192}, "999:16": {3, 0, 0, 0}}
+	want := map[string]DeviceIO{"999:0": {"999:0", 1, 4096, 2, 8192}, "999:16": {"999:16", 3, 0, 0, 0}}
 	for unified, files := range map[bool]map[string]string{
 		true: {"io.stat": "999:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n999:16 rios=3\n999:32 \n"},
 		false: {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"kctl/kubelet/internal/cgroup"
@@ -62,6 +63,10 @@ func (f samples) addDetails(d cgroup.Details, now time.Time, r row) {
 		f.add("container_fs_reads_bytes_total", r.of("device", device), fmt.Sprint(used.ReadBytes), ms)
 		f.add("container_fs_writes_total", r.of("device", device), fmt.Sprint(used.Writes), ms)
 		f.add("container_fs_writes_bytes_total", r.of("device", device), fmt.Sprint(used.WriteBytes), ms)
+		major, minor, _ := strings.Cut(used.Number, ":")
+		for operation, bytes := range map[string]uint64{"Read": used.ReadBytes, "Write": used.WriteBytes} {
+			f.add("container_blkio_device_usage_total", r.of("device", device, "major", major, "minor", minor, "operation", operation), fmt.Sprint(bytes), ms)
+		}
 	}
 }
 

@@ -96,6 +96,7 @@ var kinds = map[string]struct{ kind, help string }{
 	"container_processes":                              {"gauge", "Number of processes running inside the container."},
 	"container_memory_failcnt":                         {"counter", "Number of memory usage hits limits"},
 	"container_oom_events_total":                       {"counter", "Count of out of memory events observed for the container"},
+	"container_blkio_device_usage_total":               {"counter", "Blkio Device bytes usage"},
 	"container_fs_reads_total":                         {"counter", "Cumulative count of reads completed"},
 	"container_fs_reads_bytes_total":                   {"counter", "Cumulative count of bytes read"},
 	"container_fs_writes_total":                        {"counter", "Cumulative count of writes completed"},

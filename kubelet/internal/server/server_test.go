@@ -176,6 +176,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 20`},
 		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 21`},
 		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 22`},
+		{"GET", "/metrics/cadvisor", 200, `container_blkio_device_usage_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda",major="254",minor="0",operation="Write"} 22`},
 		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_shares{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 102`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_cpu_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_memory_stalled_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
