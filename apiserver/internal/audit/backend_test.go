@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 )
@@ -165,6 +166,73 @@ func TestLogFile(t *testing.T) {
 	if _, err := NewLog(LogOptions{Path: "/proc/no/such"}); err == nil {
 		t.Error("a file that can't be written was taken")
 	}
+}
+
+// What is logged after a line that was written in part only, by a server that was killed or on
+// a full disk, is a line of its own: an event that counts as logged can be read.
+func TestLogAfterATornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	killed := `{"kind":"Event","auditID":"kil`
+	if err := os.WriteFile(path, []byte(killed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := NewLog(LogOptions{Path: path, Format: FormatJSON})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := log.Deliver(t.Context(), []*Event{{AuditID: "one"}, {AuditID: "two"}}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withFilesOfAtMost(t, uint64(info.Size())+20, func() { // as on a disk that is full then
+		if err := log.Deliver(t.Context(), []*Event{{AuditID: "lost"}}); err == nil {
+			t.Error("an event on a full disk is said to be written")
+		}
+		if err := log.Deliver(t.Context(), []*Event{{AuditID: "lost"}}); err == nil {
+			t.Error("an event on a full disk is said to be written")
+		}
+	})
+	if err := errors.Join(log.Deliver(t.Context(), []*Event{{AuditID: "three"}}), log.Deliver(t.Context(), []*Event{{AuditID: "four"}})); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		var e Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			got = append(got, "torn")
+			continue
+		}
+		got = append(got, string(e.AuditID))
+	}
+	if want := []string{"torn", "one", "two", "torn", "three", "four"}; !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q:\n%s", got, want, text)
+	}
+}
+
+// withFilesOfAtMost calls do while this process can make no file longer than that.
+func withFilesOfAtMost(t *testing.T, size uint64, do func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	do()
 }
 
 func TestWebhook(t *testing.T) {

@@ -37,6 +37,9 @@ type logFile struct {
 	format string
 	mu     sync.Mutex
 	out    io.WriteCloser
+	// torn says that the last line has no end: its writing failed in the middle, on a full
+	// disk for example. What is written behind it would be unreadable, too.
+	torn bool
 }
 
 // NewLog opens a log; a file is rotated by size and age.
@@ -56,9 +59,28 @@ func NewLog(o LogOptions) (Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	return &logFile{format: o.Format, out: &lumberjack.Logger{
+	return &logFile{format: o.Format, torn: endsTorn(o.Path), out: &lumberjack.Logger{
 		Filename: o.Path, MaxAge: o.MaxAge, MaxBackups: o.MaxBackups, MaxSize: o.MaxSizeMB, Compress: o.Compress,
 	}}, nil
+}
+
+// endsTorn reports whether a log that a killed server left ends within a line, as far as
+// that can be told: the server need not be allowed to read it, and a pipe has no end.
+func endsTorn(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	if _, err := file.Seek(-1, io.SeekEnd); err != nil { // it is empty
+		return false
+	}
+	last := []byte{'\n'}
+	_, _ = file.Read(last)
+	return last[0] != '\n'
 }
 
 // unclosed keeps standard output open.
@@ -71,7 +93,7 @@ func (l *logFile) Name() string { return "log" }
 func (l *logFile) Close() error { return l.out.Close() }
 
 func (l *logFile) Deliver(_ context.Context, events []*Event) error {
-	var lines bytes.Buffer
+	lines := bytes.NewBufferString("\n") // written where a torn line has to be ended first
 	for _, e := range events {
 		if l.format == FormatLegacy {
 			lines.WriteString(legacy(e))
@@ -86,7 +108,15 @@ func (l *logFile) Deliver(_ context.Context, events []*Event) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := l.out.Write(lines.Bytes()); err != nil {
+	whole := lines.Bytes()
+	if !l.torn {
+		whole = whole[1:]
+	}
+	n, err := l.out.Write(whole)
+	if n > 0 {
+		l.torn = whole[n-1] != '\n'
+	}
+	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
