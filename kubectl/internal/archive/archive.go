@@ -9,6 +9,7 @@ import (
 	"archive/tar"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"os"
@@ -74,12 +75,13 @@ func addEntry(out *tar.Writer, file, name string, entry fs.DirEntry) error {
 // returns the number of files. A directory goes into one that is there, a file that is
 // asked for into it under its own name; missing directories are made. Everything is
 // opened below destination's root, so that neither names nor links in the stream can
-// lead out of it. Links are skipped, each with a warning, because the container decides
-// where they lead.
+// lead out of it. Symbolic links are skipped, each with a warning, because the container
+// decides where they lead. What tar sends as a hard link to an earlier file of the stream
+// becomes a copy of that.
 func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, error) {
 	in := tar.NewReader(r)
 	header, err := in.Next() // before anything is made for what may not come
-	to := &place{prefix: memberName(prefix), destination: destination}
+	to := &place{prefix: memberName(prefix), destination: destination, written: map[uint64]bool{}, seed: maphash.MakeSeed()}
 	if err == nil {
 		if err := to.open(); err != nil {
 			return 0, err
@@ -103,6 +105,13 @@ func Unpack(r io.Reader, prefix, destination string, warn func(string)) (int, er
 		case tar.TypeReg:
 			files++
 			err = to.writeFile(target, in, header.FileInfo().Mode().Perm())
+		case tar.TypeLink:
+			var copied bool
+			if copied, err = to.copyLinked(target, header); copied {
+				files++
+			} else if err == nil {
+				warn(fmt.Sprintf("skipping %q: it is a link to %q, which was not copied", header.Name, header.Linkname))
+			}
 		default:
 			warn(fmt.Sprintf("skipping %q: it is no regular file", header.Name))
 		}
@@ -119,6 +128,10 @@ type place struct {
 	root                *os.Root
 	name                string
 	there               bool // as a directory
+	// written are hashes of the names of the stream's files: names of a container's choice
+	// could fill the memory, and no other file may be what a link leads to.
+	written map[uint64]bool
+	seed    maphash.Seed
 }
 
 // open opens the directory below which the destination is, or, if it is a directory
@@ -155,15 +168,20 @@ func memberName(name string) string {
 
 // of is where an entry of the stream belongs. One that was not asked for is an error.
 func (p *place) of(header *tar.Header) (string, error) {
-	if len(header.Name) > maxNameLength {
-		return "", fmt.Errorf("the container sent a name of %d bytes", len(header.Name))
+	return p.named(header.Name, header.Typeflag == tar.TypeReg)
+}
+
+// named is where what tar calls name belongs, a file or something else.
+func (p *place) named(name string, isFile bool) (string, error) {
+	if len(name) > maxNameLength {
+		return "", fmt.Errorf("the container sent a name of %d bytes", len(name))
 	}
-	below, ok := strings.CutPrefix(memberName(header.Name)+"/", p.prefix+"/")
+	below, ok := strings.CutPrefix(memberName(name)+"/", p.prefix+"/")
 	if p.prefix != "" && !ok {
-		return "", fmt.Errorf("the container sent %q, which was not asked for", header.Name)
+		return "", fmt.Errorf("the container sent %q, which was not asked for", name)
 	}
 	below = strings.TrimSuffix(below, "/")
-	if below == "" && p.there && header.Typeflag == tar.TypeReg {
+	if below == "" && p.there && isFile {
 		below = path.Base(p.prefix)
 	}
 	return filepath.Join(p.name, filepath.FromSlash(below)), nil
@@ -211,5 +229,21 @@ func (p *place) writeFile(name string, content io.Reader, mode fs.FileMode) erro
 		return err
 	}
 	_, err = io.Copy(file, content)
+	p.written[maphash.String(p.seed, name)] = true
 	return errors.Join(err, file.Close())
+}
+
+// copyLinked writes what the stream calls another name of one of its earlier files. It does
+// nothing if there was none.
+func (p *place) copyLinked(name string, header *tar.Header) (copied bool, err error) {
+	from, err := p.named(header.Linkname, true)
+	if err != nil || from == name || !p.written[maphash.String(p.seed, from)] {
+		return false, nil
+	}
+	content, err := p.root.Open(from)
+	if err != nil {
+		return false, err
+	}
+	defer content.Close()
+	return true, p.writeFile(name, content, header.FileInfo().Mode().Perm())
 }

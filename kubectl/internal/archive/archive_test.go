@@ -108,6 +108,50 @@ func TestUnpackWhatTarNames(t *testing.T) {
 	}
 }
 
+// tar sends the second name of a file as a link to the first; both have the content. What
+// the stream has not brought itself is behind no link: a container would be given other files
+// of the user's under names of its choice.
+func TestHardLinks(t *testing.T) {
+	from := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(from, "d", "e"), 0o755), os.WriteFile(filepath.Join(from, "d", "a"), []byte("one"), 0o640),
+		os.Link(filepath.Join(from, "d", "a"), filepath.Join(from, "d", "b")), os.Link(filepath.Join(from, "d", "a"), filepath.Join(from, "d", "e", "c"))); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := exec.Command("tar", "-C", from, "-cf", "-", "d").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"new", "."} {
+		to := filepath.Join(t.TempDir(), name)
+		files, err := Unpack(bytes.NewReader(stream), "d", to, func(warning string) { t.Error(warning) })
+		if err != nil || files != 3 {
+			t.Errorf("%s: %d files, %v", name, files, err)
+		}
+		for _, file := range []string{"a", "b", "e/c"} {
+			if content, err := os.ReadFile(filepath.Join(to, file)); err != nil || string(content) != "one" {
+				t.Errorf("%s: %s has %q, %v", name, file, content, err)
+			}
+		}
+	}
+
+	for _, link := range []string{"d/secret", "d/link", "secret", "../secret", "d/hard", "d"} {
+		to := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(to, "secret"), []byte("secret"), 0o600), os.Symlink("secret", filepath.Join(to, "link"))); err != nil {
+			t.Fatal(err)
+		}
+		var stream bytes.Buffer
+		out := tar.NewWriter(&stream)
+		if err := errors.Join(out.WriteHeader(&tar.Header{Name: "d/hard", Typeflag: tar.TypeLink, Linkname: link}), out.Close()); err != nil {
+			t.Fatal(err)
+		}
+		warnings := 0
+		files, err := Unpack(&stream, "d", to, func(string) { warnings++ })
+		if err != nil || files != 0 || warnings != 1 || tree(t, to) != "link secret" {
+			t.Errorf("a link to %s: %d files, %d warnings, %v; there is %s", link, files, warnings, err, tree(t, to))
+		}
+	}
+}
+
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var files []string
