@@ -81,7 +81,25 @@ func awaitExec(pid int) {
 // on its command line.
 func (l Layout) ownsProcess(pid int) bool {
 	cmdline, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	return err == nil && bytes.Contains(cmdline, []byte(l.Dir+"/")) // empty for zombies
+	return err == nil && namesBelow(cmdline, l.Dir) // empty for zombies
+}
+
+// namesBelow reports whether a command line has a path below dir, as an argument of its own,
+// as a flag's value (--config=/dir/file), or in a URL (unix:///dir/socket). The path of
+// another directory may have that of this one at its end: /srv/kctl and /kctl.
+func namesBelow(cmdline []byte, dir string) bool {
+	for argument := range bytes.SplitSeq(cmdline, []byte{0}) {
+		if _, value, isFlag := bytes.Cut(argument, []byte("=")); isFlag && bytes.HasPrefix(argument, []byte("-")) {
+			argument = value
+		}
+		if _, path, isURL := bytes.Cut(argument, []byte("://")); isURL {
+			argument = path
+		}
+		if bytes.HasPrefix(argument, []byte(dir+"/")) {
+			return true
+		}
+	}
+	return false
 }
 
 // start runs p in a session of its own, so that it outlives this command, and

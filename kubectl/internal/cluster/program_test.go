@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -225,6 +226,71 @@ func TestForgottenProcessesEnd(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(hierarchy, l.CgroupRoot())); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the cgroup is there: %v", err)
+	}
+}
+
+// Down ends the shims of its own cluster, and not those of one whose directory has a name
+// that ends like its own's.
+func TestAnotherClustersShimsStay(t *testing.T) {
+	base := t.TempDir()
+	shim := filepath.Join(base, "containerd-shim-runc-v2")
+	if err := os.WriteFile(shim, []byte("#!/bin/sh\necho started\nread line\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := Layout{Dir: filepath.Join("/", filepath.Base(filepath.Dir(base)), "cluster")}
+	start := func(dir string) (stdin io.WriteCloser, ended chan error) {
+		cmd := exec.Command(shim, "-namespace", "k8s.io", "-address", filepath.Join(dir, "run", "containerd.sock"))
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stdout.Read(make([]byte, 1)); err != nil { // it is the script by now
+			t.Fatal(err)
+		}
+		ended = make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		return stdin, ended
+	}
+	_, ours := start(l.Dir)
+	stdin, another := start(filepath.Join("/srv", l.Dir))
+	if err := l.killLeftovers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ours; err == nil {
+		t.Error("the cluster's own shim has ended by itself")
+	}
+	if _, err := stdin.Write([]byte("\n")); err != nil {
+		t.Error(err)
+	}
+	if err := <-another; err != nil {
+		t.Errorf("the shim of the cluster in /srv%s ended: %v", l.Dir, err)
+	}
+}
+
+// Programs are recognised by every way in which their command lines name the directory.
+func TestCommandLinesThatNameADirectory(t *testing.T) {
+	for arguments, want := range map[string]bool{
+		"containerd --config /a/b/containerd.toml":                        true,
+		"kubelet --root-dir=/a/b/kubelet":                                 true,
+		"kubelet --container-runtime-endpoint=unix:///a/b/run/socket":     true,
+		"containerd-shim -address /a/b/run/socket":                        true,
+		"/a/b/bin/program":                                                true,
+		"containerd --config /srv/a/b/containerd.toml":                    false,
+		"kubelet --root-dir=/srv/a/b/kubelet":                             false,
+		"kubelet --container-runtime-endpoint=unix:///srv/a/b/run/socket": false,
+		"kubelet --root-dir=/a/bc/kubelet":                                false,
+		"":                                                                false,
+	} {
+		if got := namesBelow([]byte(strings.ReplaceAll(arguments, " ", "\x00")+"\x00"), "/a/b"); got != want {
+			t.Errorf("%q names a path below /a/b: %t, want %t", arguments, got, want)
+		}
 	}
 }
 
