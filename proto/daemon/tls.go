@@ -85,6 +85,9 @@ func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.P
 	if err != nil {
 		return nil, err
 	}
+	shown.Refused = func(err error) {
+		logger.Error("the changed certificate can't be served; the old one stays", zap.Error(err))
+	}
 	if err := shown.Untimely(); err != nil {
 		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
 	}

@@ -2,9 +2,63 @@ package daemon
 
 import (
 	"crypto/tls"
+	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	testclock "k8s.io/utils/clock/testing"
+
+	"kctl/proto/pki"
 )
+
+// Who replaces a certificate by one that can't be served hears of it before the old one
+// expires, and once, however many clients connect.
+func TestAChangedCertificateThatCannotBeServed(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, err := pki.ServingFiles("", "", dir, pki.Subject{CommonName: "server", DNSNames: []string{"localhost"}}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.ErrorLevel)
+	clock := testclock.NewFakeClock(time.Now())
+	served, err := (&TLSOptions{}).Serve(cert, key, "", clock, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	anotherKeys, err := pki.SelfSigned(pki.Subject{CommonName: "renewed", Server: true}, time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		content []byte
+		says    string
+	}{{anotherKeys.Cert, "private key does not match"}, {good[:len(good)/2], "PEM"}, {good, ""}, {good[:len(good)/2], "PEM"}} {
+		if err := os.WriteFile(cert, step.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			clock.Step(time.Minute)
+			if _, err := served.GetCertificate(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var said string
+		for _, entry := range logs.TakeAll() {
+			said += entry.Message + " " + entry.ContextMap()["error"].(string) + "\n"
+		}
+		if strings.Count(said, "\n") != min(1, len(step.says)) || !strings.Contains(said, step.says) {
+			t.Errorf("%.40q: the log says %q, want one line with %q", step.content, said, step.says)
+		}
+	}
+}
 
 func TestCipherSuites(t *testing.T) {
 	var c tls.Config

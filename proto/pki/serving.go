@@ -57,6 +57,10 @@ func ignoreMissing(err error) error {
 // Reloader provides a certificate from files and notices changed files as
 // handshakes ask for it, so it needs no loop. It is safe for concurrent use.
 type Reloader struct {
+	// Refused, if it is set before the first use, is told why changed files are not taken,
+	// once for each reason: the old certificate, which stays, will expire.
+	Refused func(error)
+
 	certFile, keyFile string
 	clock             clock.PassiveClock
 
@@ -64,6 +68,7 @@ type Reloader struct {
 	cert     *tls.Certificate
 	checked  time.Time
 	modified time.Time
+	refused  string // what Refused was told last
 }
 
 // reloadEvery bounds how often a server, which anybody may connect to, looks at
@@ -109,13 +114,22 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 		err = loadErr // a missing file is reported once
 	}
 	if err != nil {
-		if r.cert != nil {
-			return r.cert, nil
+		err = fmt.Errorf("certificate %s with key %s: %w", r.certFile, r.keyFile, err)
+		if r.cert == nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("certificate %s with key %s: %w", r.certFile, r.keyFile, err)
+		r.refuse(err)
+		return r.cert, nil
 	}
-	r.cert, r.modified = &cert, info.ModTime()
+	r.cert, r.modified, r.refused = &cert, info.ModTime(), ""
 	return r.cert, nil
+}
+
+func (r *Reloader) refuse(err error) {
+	if r.Refused != nil && r.refused != err.Error() {
+		r.Refused(err)
+	}
+	r.refused = err.Error()
 }
 
 // Untimely says why others don't accept the certificate now: by this machine's
