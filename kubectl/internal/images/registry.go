@@ -17,12 +17,12 @@ import (
 )
 
 // Serve answers the registry protocol on address until ctx ends. It first builds
-// and stores the project's own images from the binaries in binDir; more can be
-// pushed. Blobs are kept in dir, manifests in memory: after a restart the
+// and stores the project's own images from the binaries in binDir; root can push
+// more. Blobs are kept in dir, manifests in memory: after a restart the
 // project's images are there again, pushed ones must be pushed again.
 func Serve(ctx context.Context, address, binDir, dir string) error {
 	if host, _, err := net.SplitHostPort(address); err != nil || !net.ParseIP(host).IsLoopback() {
-		return fmt.Errorf("registry: %q is not an address on loopback, and the registry asks nobody who they are", address)
+		return fmt.Errorf("registry: %q is not an address on loopback, and the registry asks no client for a password", address)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("registry: %w", err)
@@ -32,10 +32,10 @@ func Serve(ctx context.Context, address, binDir, dir string) error {
 		return fmt.Errorf("registry: listen on %s: %w", address, err)
 	}
 	server := &http.Server{
-		Handler: registry.New(
+		Handler: ownersWrite(registry.New(
 			registry.WithBlobHandler(registry.NewDiskBlobHandler(dir)),
 			registry.Logger(log.New(io.Discard, "", 0)),
-		),
+		)),
 		ReadHeaderTimeout: 30 * time.Second,
 	}
 	group, ctx := errgroup.WithContext(ctx)

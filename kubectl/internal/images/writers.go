@@ -1,0 +1,118 @@
+package images
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// ownersWrite lets root, and the user who runs this process, change what next keeps, and
+// others only read it. What is pulled from here runs as root: whoever may push decides what
+// that is, and on a machine of several users each of them reaches loopback.
+func ownersWrite(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			if err := checkWriter(r); err != nil {
+				deny(w, err)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// deny answers as registries do (OCI Distribution Specification, "Error Codes").
+func deny(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	body := map[string]any{"errors": []map[string]string{{"code": "DENIED", "message": err.Error()}}}
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+}
+
+// checkWriter returns an error unless the client is a process of a user who may push.
+func checkWriter(r *http.Request) error {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return fmt.Errorf("who pushes is not known: %w", err)
+	}
+	server, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return fmt.Errorf("who pushes is not known: the connection is no TCP")
+	}
+	user, err := userOf(client, server.AddrPort())
+	if err != nil {
+		return fmt.Errorf("who pushes is not known: %w", err)
+	}
+	if user != 0 && user != os.Geteuid() {
+		return fmt.Errorf("user %d may not push: only root may, and the user who runs this registry", user)
+	}
+	return nil
+}
+
+// userOf is the user whose socket on this machine is the client's end of a connection.
+func userOf(client, server netip.AddrPort) (int, error) {
+	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		user, found, err := userIn(table, client, server)
+		if err != nil || found {
+			return user, err
+		}
+	}
+	return 0, fmt.Errorf("no process has the connection from %s any more", client)
+}
+
+// userIn looks for a connection in a table of the kernel's (proc(5)).
+func userIn(table string, client, server netip.AddrPort) (user int, found bool, err error) {
+	f, err := os.Open(table)
+	if os.IsNotExist(err) { // the machine has no IPv6
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	want := map[string]bool{}
+	for _, form := range []func(netip.Addr) []byte{plain, mapped} {
+		want[inTable(client, form)+" "+inTable(server, form)] = true
+	}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		const local, remote, state, uid, inode = 1, 2, 3, 7, 9
+		fields := strings.Fields(lines.Text())
+		if len(fields) <= inode || !want[fields[local]+" "+fields[remote]] {
+			continue
+		}
+		// The kernel says that a socket is root's once its process has closed it.
+		const established = "01"
+		if fields[state] != established || fields[inode] == "0" {
+			return 0, false, nil
+		}
+		user, err := strconv.Atoi(fields[uid])
+		return user, err == nil, err
+	}
+	return 0, false, lines.Err()
+}
+
+// plain and mapped are the bytes of an address in the table of its family, and of an IPv4
+// address in that of IPv6.
+func plain(a netip.Addr) []byte { return a.Unmap().AsSlice() }
+
+func mapped(a netip.Addr) []byte {
+	b := a.As16()
+	return b[:]
+}
+
+// inTable writes an address as the kernel does: words of 32 bits, as this machine reads them.
+func inTable(a netip.AddrPort, form func(netip.Addr) []byte) string {
+	text := ""
+	for word := form(a.Addr()); len(word) > 0; word = word[4:] {
+		text += fmt.Sprintf("%08X", binary.NativeEndian.Uint32(word))
+	}
+	return fmt.Sprintf("%s:%04X", text, a.Port())
+}
