@@ -8,6 +8,30 @@ import (
 	"strings"
 )
 
+// loopbackGuard is the rule by which pods don't reach what listens on this machine's loopback.
+// The portmap plugin lets the bridge take packets to loopback (route_localnet) once a pod has
+// a host port, and any pod with raw sockets can send such packets (CVE-2020-8558).
+func (l Layout) loopbackGuard(verb string) []string {
+	return []string{"-w", "-t", "mangle", verb, "PREROUTING", "-i", l.Bridge(), "-d", "127.0.0.0/8",
+		"-m", "comment", "--comment", l.Network(), "-j", "DROP"}
+}
+
+// guardLoopback adds the rule, if it is not there.
+func (l Layout) guardLoopback(ctx context.Context) error {
+	if runCommand(ctx, "iptables", l.loopbackGuard("-C")...) == nil {
+		return nil
+	}
+	return runCommand(ctx, "iptables", l.loopbackGuard("-A")...)
+}
+
+// unguardLoopback removes the rule, if it is there.
+func (l Layout) unguardLoopback(ctx context.Context) error {
+	if runCommand(ctx, "iptables", l.loopbackGuard("-C")...) != nil {
+		return nil
+	}
+	return runCommand(ctx, "iptables", l.loopbackGuard("-D")...)
+}
+
 // hostPortChains are made by the portmap plugin for all networks of a machine
 // together; it never removes them.
 var hostPortChains = []string{"CNI-HOSTPORT-DNAT", "CNI-HOSTPORT-SETMARK", "CNI-HOSTPORT-MASQ"}
@@ -23,7 +47,7 @@ func (l Layout) removeRules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{l.unguardLoopback(ctx)}
 	own := map[string]bool{}
 	for _, rule := range rules {
 		if !strings.Contains(rule, `name: \"`+l.Network()+`\"`) {

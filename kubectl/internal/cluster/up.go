@@ -221,6 +221,9 @@ func startParts(ctx context.Context, l Layout, s *settings, o UpOptions, cniBin 
 		if err := writeRuntimeConfig(l, s, cniBin); err != nil {
 			return fmt.Errorf("configure containerd: %w", err)
 		}
+		if err := l.guardLoopback(ctx); err != nil {
+			return fmt.Errorf("keep pods from this machine's loopback: %w", err)
+		}
 	}
 	for _, stage := range stages {
 		group, ctx := errgroup.WithContext(ctx)
