@@ -31,7 +31,7 @@ func leaves(m *machine) {
 func (m *machine) hasNoNetwork() {
 	m.t.Helper()
 	for what, looks := range map[string]string{
-		"link": "ip link show kctl-pods", "chain": "iptables -t nat -S KCTL-POD-MASQ", "jump": "iptables -t filter -S FORWARD | grep KCTL", "route": "ip route show proto 107 | grep .",
+		"link": "ip link show kctl-pods", "chain": "iptables -t nat -S KCTL-POD-MASQ", "jump": "iptables -t filter -S FORWARD | grep KCTL", "guard": "iptables -t mangle -S | grep KCTL", "route": "ip route show proto 107 | grep .",
 		"configuration": "ls /etc/cni/net.d/10-kctl.conflist", "list of addresses": "ls /var/lib/cni/networks/kctl-node-network",
 	} {
 		if out, err := m.try("sh", "-c", looks); err == nil {

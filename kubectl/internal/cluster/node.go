@@ -136,7 +136,8 @@ func removeNodeNetwork(ctx context.Context) error {
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {
 		errs = append(errs, removeChain(ctx, program, "nat", "POSTROUTING", core.NodeNetworkMasquerade),
-			removeChain(ctx, program, "filter", "FORWARD", core.NodeNetworkForward))
+			removeChain(ctx, program, "filter", "FORWARD", core.NodeNetworkForward),
+			removeChain(ctx, program, "mangle", "PREROUTING", core.NodeNetworkLoopback))
 	}
 	return errors.Join(errs...)
 }

@@ -13,11 +13,17 @@ import (
 	"kctl/proto/core"
 )
 
-// Our chains in the tables nat and filter.
+// Our chains in the tables nat, filter and mangle.
 const (
 	masquerade = core.NodeNetworkMasquerade
 	pass       = core.NodeNetworkForward
+	loopback   = core.NodeNetworkLoopback
 )
+
+// loopbackRules keep pods from what listens on the node's loopback. The portmap plugin lets
+// the bridge take packets to there once a pod has a host port (route_localnet, which IPv6 has
+// not), and any pod with raw sockets can send such packets (CVE-2020-8558).
+var loopbackRules = fmt.Sprintf("*mangle\n:%s - [0:0]\n-A %s -i %s -d 127.0.0.0/8 -j DROP\nCOMMIT\n", loopback, loopback, core.NodeNetworkBridge)
 
 // rules are our chains' contents for one address family, as iptables-restore
 // takes them: it replaces them in one step.
@@ -55,9 +61,16 @@ func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 		if len(of(own)) == 0 {
 			continue
 		}
-		err := run(ctx, rules(of(own), of(pods), f.multicast), f.command+"-restore", "-w", "5", "--noflush")
+		wanted := rules(of(own), of(pods), f.multicast)
+		if f.is4 {
+			wanted += loopbackRules
+		}
+		err := run(ctx, wanted, f.command+"-restore", "-w", "5", "--noflush")
 		if err == nil {
 			err = errors.Join(jump(ctx, f.command, "nat", "POSTROUTING", masquerade), jump(ctx, f.command, "filter", "FORWARD", pass))
+		}
+		if err == nil && f.is4 {
+			err = jump(ctx, f.command, "mangle", "PREROUTING", loopback)
 		}
 		errs = append(errs, err)
 	}
