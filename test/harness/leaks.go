@@ -110,7 +110,7 @@ func look(t testing.TB) machine {
 	}
 	out, _ := exec.Command("iptables-save").Output()
 	for line := range strings.SplitSeq(string(out), "\n") {
-		if strings.Contains(line, `name: \"kctl-`) || strings.Contains(line, "CNI-HOSTPORT") {
+		if strings.Contains(line, `name: \"kctl-`) || strings.Contains(line, "--comment kctl-") || strings.Contains(line, "CNI-HOSTPORT") {
 			m["iptables rule"][line] = true
 		}
 	}
