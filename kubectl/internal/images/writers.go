@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -44,7 +46,7 @@ func checkWriter(r *http.Request) error {
 	}
 	server, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
-		return fmt.Errorf("who pushes is not known: the connection is no TCP")
+		return errors.New("who pushes is not known: the connection is no TCP")
 	}
 	user, err := userOf(client, server.AddrPort())
 	if err != nil {
@@ -70,7 +72,7 @@ func userOf(client, server netip.AddrPort) (int, error) {
 // userIn looks for a connection in a table of the kernel's (proc(5)).
 func userIn(table string, client, server netip.AddrPort) (user int, found bool, err error) {
 	f, err := os.Open(table)
-	if os.IsNotExist(err) { // the machine has no IPv6
+	if errors.Is(err, fs.ErrNotExist) { // the machine has no IPv6
 		return 0, false, nil
 	}
 	if err != nil {
