@@ -50,11 +50,12 @@ func TestAChangedCertificateThatCannotBeServed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var said string
+		var lines []string
 		for _, entry := range logs.TakeAll() {
-			said += entry.Message + " " + entry.ContextMap()["error"].(string) + "\n"
+			lines = append(lines, entry.Message+" "+entry.ContextMap()["error"].(string))
 		}
-		if strings.Count(said, "\n") != min(1, len(step.says)) || !strings.Contains(said, step.says) {
+		said := strings.Join(lines, "\n")
+		if len(lines) != min(1, len(step.says)) || !strings.Contains(said, step.says) {
 			t.Errorf("%.40q: the log says %q, want one line with %q", step.content, said, step.says)
 		}
 	}

@@ -112,9 +112,9 @@ func mapped(a netip.Addr) []byte {
 
 // inTable writes an address as the kernel does: words of 32 bits, as this machine reads them.
 func inTable(a netip.AddrPort, form func(netip.Addr) []byte) string {
-	text := ""
+	var text strings.Builder
 	for word := form(a.Addr()); len(word) > 0; word = word[4:] {
-		text += fmt.Sprintf("%08X", binary.NativeEndian.Uint32(word))
+		fmt.Fprintf(&text, "%08X", binary.NativeEndian.Uint32(word))
 	}
-	return fmt.Sprintf("%s:%04X", text, a.Port())
+	return fmt.Sprintf("%s:%04X", text.String(), a.Port())
 }
