@@ -21,11 +21,13 @@ import (
 // restart one, starts over once the old one has ended, however soon the file
 // comes back: under the same UID, with nothing left of the old one. So does a
 // pod with another name and the same UID. The API may be told of the old one's
-// end in time, or not.
+// end in time, or not. What always restarts counts this as a restart, as upstream's
+// kubelet does.
 func TestAManifestThatComesBack(t *testing.T) {
-	t.Run("ended", func(t *testing.T) { manifestComesBack(t, nil) })
+	t.Run("ended", func(t *testing.T) { manifestComesBack(t, corev1.RestartPolicyNever, nil) })
+	t.Run("restarted", func(t *testing.T) { manifestComesBack(t, corev1.RestartPolicyAlways, nil) })
 	t.Run("not told", func(t *testing.T) {
-		manifestComesBack(t, func(r *http.Request, body []byte) bool {
+		manifestComesBack(t, corev1.RestartPolicyNever, func(r *http.Request, body []byte) bool {
 			return strings.HasSuffix(r.URL.Path, "/status") && (bytes.Contains(body, []byte(`"phase":"Failed"`)) || bytes.Contains(body, []byte(`"phase":"Succeeded"`)))
 		})
 	})
@@ -46,7 +48,7 @@ func stopWaitsFor(stopped <-chan struct{}) func(*simulated.Options) {
 	}
 }
 
-func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
+func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*http.Request, []byte) bool) {
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
@@ -57,7 +59,7 @@ func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 	b.api.refuses = refuses
 	b.api.mu.Unlock()
 	manifest := strings.Replace(staticManifest, `"name":"static"`, `"name":"static","uid":"its-own"`, 1)
-	manifest = strings.Replace(manifest, `"dnsPolicy"`, `"restartPolicy":"Never","dnsPolicy"`, 1)
+	manifest = strings.Replace(manifest, `"dnsPolicy"`, `"restartPolicy":"`+string(policy)+`","dnsPolicy"`, 1)
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -77,22 +79,26 @@ func manifestComesBack(t *testing.T, refuses func(*http.Request, []byte) bool) {
 	write(manifest)
 	b.eventually("the manifest to be read", func() bool { _, known := b.kubelet.pods.ByUID("its-own"); return known })
 	close(stopped)
-	runs := func(name string, before *core.Pod) *core.Pod {
+	runs := func(name string, before *core.Pod, restarts int32) *core.Pod {
 		t.Helper()
 		b.api.wait(name+" to run anew", func() bool {
 			pod := b.api.pod(name)
 			return pod != nil && pod.UID != before.UID && pod.Status.Phase == corev1.PodRunning
 		})
 		pod := b.api.pod(name)
-		if s := pod.Status.ContainerStatuses[0]; s.RestartCount != 0 || s.LastTerminationState.Terminated != nil || s.ContainerID == before.Status.ContainerStatuses[0].ContainerID {
+		if s := pod.Status.ContainerStatuses[0]; s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) || s.ContainerID == before.Status.ContainerStatuses[0].ContainerID {
 			t.Errorf("%s: %+v, was %+v", name, s, before.Status.ContainerStatuses[0])
 		}
 		return pod
 	}
-	again := runs("static-node-1", before)
+	restarts := int32(0)
+	if policy == corev1.RestartPolicyAlways {
+		restarts = 1
+	}
+	again := runs("static-node-1", before, restarts)
 
 	write(strings.Replace(manifest, `"name":"static"`, `"name":"renamed"`, 1))
-	runs("renamed-node-1", again)
+	runs("renamed-node-1", again, 0)
 	b.api.wait("the mirror of the old name to go", func() bool { return b.api.pod("static-node-1") == nil })
 }
 

@@ -111,7 +111,7 @@ func (l *Lifecycle) removeFromRuntime(ctx context.Context, pod podworker.Running
 }
 
 // SyncTerminatedPod releases what the pod held on the node. Nothing is left of a pod that is being
-// deleted or is gone from its source; if it just ended, its dead containers and their logs stay for
+// deleted or is gone from its source for good; if it just ended, its dead containers and their logs stay for
 // people to look at.
 func (l *Lifecycle) SyncTerminatedPod(ctx context.Context, job podworker.Job) (err error) {
 	pod := job.Pod
@@ -143,7 +143,11 @@ func (l *Lifecycle) release(ctx context.Context, job podworker.Job) error {
 	if err := l.UserIDs.Release(pod.UID); err != nil {
 		return err
 	}
-	if _, desired := l.Pods.ByUID(pod.UID); job.Removed || !desired || pod.DeletionTimestamp != nil {
+	desired, ok := l.Pods.ByUID(pod.UID)
+	switch {
+	case ok && job.Removed && desired.Name == pod.Name && desired.Namespace == pod.Namespace && desired.Spec.RestartPolicy == corev1.RestartPolicyAlways:
+		return nil // its manifest is back: its containers are restarted, and count that
+	case !ok || job.Removed || pod.DeletionTimestamp != nil:
 		return l.removePod(ctx, pod)
 	}
 	return nil
