@@ -130,7 +130,9 @@ func (s *Server) open(ctx context.Context) (certificate string, err error) {
 	if err != nil {
 		return "", err
 	}
-	s.backend, err = backend.Open(ctx, backend.Options{Flags: s.options, Transformer: transformer, Metrics: measured.NewMetrics(s.metrics), Tracer: s.tracer, Clock: s.clock, Logger: s.logger})
+	s.backend, err = backend.Open(ctx, backend.Options{
+		Flags: s.options, Transformer: transformer, Forms: resources.Forms(), Metrics: measured.NewMetrics(s.metrics), Tracer: s.tracer, Clock: s.clock, Logger: s.logger,
+	})
 	if err != nil {
 		return "", err
 	}

@@ -33,7 +33,7 @@ func Served(o registry.Options) []registry.Served {
 			workload.DefaultTo(&obj.(*autoscalingv1.HorizontalPodAutoscaler).Spec.MinReplicas, 1)
 		},
 		Show:      convertToV1,
-		WriteBack: convertFromV1,
+		WriteBack: FromVersion1,
 	}))
 }
 

@@ -70,8 +70,8 @@ func isCPU(m *autoscalingv2.MetricSpec) bool {
 		m.Resource.Target.AverageUtilization != nil
 }
 
-// convertFromV1 converts version 1 into an autoscaler.
-func convertFromV1(shown, stored core.Object) error {
+// FromVersion1 converts version 1 into an autoscaler.
+func FromVersion1(shown, stored core.Object) error {
 	from, to := shown.(*autoscalingv1.HorizontalPodAutoscaler), stored.(*autoscalingv2.HorizontalPodAutoscaler)
 	*to = autoscalingv2.HorizontalPodAutoscaler{
 		ObjectMeta: *from.ObjectMeta.DeepCopy(),

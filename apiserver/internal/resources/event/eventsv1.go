@@ -25,7 +25,7 @@ func EventsV1(events *registry.Store[*core.Event]) registry.Resource {
 		NewKind: func() core.Object { return new(eventsv1.Event) },
 		Show:    func(stored core.Object) (core.Object, error) { return fromCore(stored.(*core.Event)), nil },
 		WriteBack: func(shown, stored core.Object) error {
-			toCore(shown.(*eventsv1.Event), stored.(*core.Event))
+			ToCore(shown.(*eventsv1.Event), stored.(*core.Event))
 			return nil
 		},
 		Validate: func(shown core.Object) field.ErrorList { return validateNew(shown.(*eventsv1.Event)) },
@@ -61,7 +61,8 @@ func fromCore(e *core.Event) *eventsv1.Event {
 	return out
 }
 
-func toCore(e *eventsv1.Event, into *core.Event) {
+// ToCore writes an event of events.k8s.io into one of the core group.
+func ToCore(e *eventsv1.Event, into *core.Event) {
 	*into = core.Event{
 		ObjectMeta: *e.ObjectMeta.DeepCopy(), EventTime: e.EventTime, ReportingController: e.ReportingController,
 		ReportingInstance: e.ReportingInstance, Action: e.Action, Reason: e.Reason, InvolvedObject: e.Regarding, Related: e.Related,
@@ -94,7 +95,7 @@ func validateSeries(s *eventsv1.EventSeries) field.ErrorList {
 // group has an eventTime, and none of the older fields.
 func validateNew(e *eventsv1.Event) field.ErrorList {
 	stored := new(core.Event)
-	toCore(e, stored)
+	ToCore(e, stored)
 	errs := validate(stored, "reportingController")
 	errs = append(errs, registry.ValidateQualifiedFinalizers(e.Finalizers, field.NewPath("metadata", "finalizers").Upstream())...)
 	if e.Name != "" {

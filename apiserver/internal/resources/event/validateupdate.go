@@ -16,7 +16,7 @@ import (
 // Fields have the core group's names, as in upstream's messages.
 func validateUpdate(e *eventsv1.Event, old *core.Event) field.ErrorList {
 	now := new(core.Event)
-	toCore(e, now)
+	ToCore(e, now)
 	errs := validate(now, "reportingController")
 	if !equality.Semantic.DeepEqual(now.Series, old.Series) {
 		errs = append(errs, validateSeries(e.Series)...)

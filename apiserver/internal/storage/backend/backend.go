@@ -57,6 +57,7 @@ type Options struct {
 	// Transformer encrypts what is stored; nil stores it as it is.
 	Transformer etcd.Transformer
 	Metrics     *measured.Metrics
+	Forms       etcd.Forms      // see there
 	Tracer      *tracing.Tracer // of requests to an external etcd; nil for no tracing
 	Clock       clock.WithTicker
 	Logger      *zap.Logger
@@ -79,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 
 // backend returns a Backend that stores in the etcd that store names.
 func (o Options) backend(store etcd.Options) *Backend {
-	store.Transformer, store.Clock = o.Transformer, o.Clock
+	store.Transformer, store.Forms, store.Clock = o.Transformer, o.Forms, o.Clock
 	return &Backend{
 		Storage:   measured.Store{Interface: etcd.NewStore(store), Metrics: o.Metrics, Clock: o.Clock},
 		Client:    store.Client,

@@ -22,7 +22,7 @@ func TestDefinitionsOfUpstream(t *testing.T) {
 	}
 	read := func(key, value string) (_ apiextensionsv1.CustomResourceDefinition, stale bool) {
 		t.Helper()
-		text, stale, err := decodeValue(t.Context(), identityTransformer{}, &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value)})
+		text, stale, err := newValues(nil, nil).decode(t.Context(), &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	batchv1beta1 "k8s.io/api/batch/v1beta1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
@@ -118,7 +119,7 @@ func number(field reflect.StructField) string {
 }
 
 // TestFormerVersionsAreRead: objects that upstream stored in a former version
-// are read as v1.
+// are read as v1, whether in protobuf or in JSON.
 func TestFormerVersionsAreRead(t *testing.T) {
 	former := formerScheme(t)
 	budget := func(selector *metav1.LabelSelector) runtime.Object {
@@ -136,18 +137,24 @@ func TestFormerVersionsAreRead(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1beta1", Kind: "IPAddress"},
 			Spec:     networkingv1beta1.IPAddressSpec{ParentRef: &networkingv1beta1.ParentReference{Resource: "services", Namespace: "n", Name: "s"}}},
 	} {
-		var stored bytes.Buffer
-		if err := protobuf.NewSerializer(former, former).Encode(object, &stored); err != nil {
+		var inProtobuf bytes.Buffer
+		if err := protobuf.NewSerializer(former, former).Encode(object, &inProtobuf); err != nil {
 			t.Fatal(err)
 		}
-		value, stale, err := protobufToJSON(stored.Bytes())
-		if err != nil || !stale {
-			t.Errorf("%T: %v, stale %t", object, err, stale)
-			continue
+		inJSON, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
 		}
-		var head metav1.TypeMeta
-		if err := json.Unmarshal(value, &head); err != nil || !strings.HasSuffix(head.APIVersion, "/v1") || !strings.Contains(string(value), want) {
-			t.Errorf("%s, want %s", value, want)
+		for _, stored := range [][]byte{inProtobuf.Bytes(), inJSON} {
+			value, stale, err := newValues(nil, nil).decode(t.Context(), &mvccpb.KeyValue{Key: []byte("/registry/k"), Value: stored})
+			if err != nil || !stale {
+				t.Errorf("%.40q: %v, stale %t", stored, err, stale)
+				continue
+			}
+			var head metav1.TypeMeta
+			if err := json.Unmarshal(value, &head); err != nil || !strings.HasSuffix(head.APIVersion, "/v1") || !strings.Contains(string(value), want) {
+				t.Errorf("%.40q: %s, want %s", stored, value, want)
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (s *Store) Get(ctx context.Context, key string) (storage.Object, error) {
 	if len(answer.Kvs) == 0 {
 		return storage.Object{}, wrapError("get", key, storage.ErrNotFound)
 	}
-	object, err := decode(ctx, s.transformer, answer.Kvs[0])
+	object, err := s.values.object(ctx, answer.Kvs[0])
 	if err != nil {
 		object = unreadable("get", answer.Kvs[0], err)
 	}
@@ -60,7 +60,7 @@ func (s *Store) List(ctx context.Context, prefix, after string, limit, revision 
 			at = answer.Header.Revision
 		}
 		for _, kv := range answer.Kvs {
-			object, err := decode(ctx, s.transformer, kv)
+			object, err := s.values.object(ctx, kv)
 			if err != nil {
 				object = unreadable("list", kv, err) // a corrupt one must not hide all the others
 			}

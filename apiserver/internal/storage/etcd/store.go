@@ -29,7 +29,9 @@ type Options struct {
 	CurrentRevision func() (int64, error)
 	// Transformer transforms stored values; nil stores them as they are.
 	Transformer Transformer
-	Clock       clock.WithTicker
+	// Forms are kinds that etcd may hold in place of those that are stored; may be nil.
+	Forms Forms
+	Clock clock.WithTicker
 }
 
 // Direct are etcd's own calls: transactions without the copies that the client
@@ -41,13 +43,13 @@ type Direct struct {
 
 // Store is a storage.Interface over an etcd cluster.
 type Store struct {
-	client      *clientv3.Client
-	direct      *Direct
-	transformer Transformer
-	leases      *leases
-	revisions   *revisions
-	progress    *progressSupport
-	pastReads   chan struct{} // holds a slot for each reader
+	client    *clientv3.Client
+	direct    *Direct
+	values    values
+	leases    *leases
+	revisions *revisions
+	progress  *progressSupport
+	pastReads chan struct{} // holds a slot for each reader
 }
 
 var _ storage.Interface = (*Store)(nil)
@@ -55,10 +57,10 @@ var _ storage.Interface = (*Store)(nil)
 // NewStore returns a store over o.Client, which the caller closes.
 func NewStore(o Options) *Store {
 	s := &Store{
-		client:      o.Client,
-		direct:      o.Direct,
-		transformer: o.Transformer,
-		leases:      newLeases(o.Client, o.Clock),
+		client: o.Client,
+		direct: o.Direct,
+		values: newValues(o.Transformer, o.Forms),
+		leases: newLeases(o.Client, o.Clock),
 		progress: &progressSupport{
 			client: o.Client,
 			known:  o.CurrentRevision != nil,
@@ -67,9 +69,6 @@ func NewStore(o Options) *Store {
 	}
 	if s.direct == nil {
 		s.direct = &Direct{KV: clientv3.RetryKVClient(o.Client), Watches: pb.NewWatchClient(o.Client.ActiveConnection())}
-	}
-	if s.transformer == nil {
-		s.transformer = identityTransformer{}
 	}
 	current := s.askRevision
 	if o.CurrentRevision != nil {
@@ -140,7 +139,7 @@ func (s *Store) put(ctx context.Context, key string, value []byte, ttl time.Dura
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.transformer.Seal(ctx, key, value)
+	stored, err := s.values.Seal(ctx, key, value)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +177,7 @@ func (s *Store) explainRefusal(ctx context.Context, op, key string, answer *pb.T
 	if len(found) == 0 {
 		return storage.Object{}, wrapError(op, key, storage.ErrNotFound)
 	}
-	object, err := decode(ctx, s.transformer, found[0])
+	object, err := s.values.object(ctx, found[0])
 	if err != nil {
 		return storage.Object{}, wrapError(op, key, err)
 	}

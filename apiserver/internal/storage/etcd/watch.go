@@ -24,12 +24,12 @@ var errWatchEnded = errors.New("watch ended")
 // so passes each event through three goroutines. When a stream breaks, the
 // reflector that reads from here resumes.
 type watch struct {
-	stream      pb.Watch_WatchClient
-	transformer Transformer
-	prefix      string
-	ctx         context.Context // ends the stream
-	events      chan []storage.Event
-	err         error // set before events is closed
+	stream pb.Watch_WatchClient
+	values values
+	prefix string
+	ctx    context.Context // ends the stream
+	events chan []storage.Event
+	err    error // set before events is closed
 
 	// everything: all keys are watched, because this etcd's progress reports can't be
 	// trusted.
@@ -71,11 +71,11 @@ func (s *Store) open(ctx context.Context, prefix string) (*watch, error) {
 		return nil, wrapError("watch", prefix, clientv3.ContextError(ctx, err))
 	}
 	return &watch{
-		stream:      stream,
-		transformer: s.transformer,
-		prefix:      prefix,
-		ctx:         ctx,
-		events:      make(chan []storage.Event, 16),
+		stream: stream,
+		values: s.values,
+		prefix: prefix,
+		ctx:    ctx,
+		events: make(chan []storage.Event, 16),
 	}, nil
 }
 
@@ -220,7 +220,7 @@ func (w *watch) event(e *mvccpb.Event) storage.Event {
 }
 
 func (w *watch) object(kv *mvccpb.KeyValue) storage.Object {
-	value, _, err := decodeValue(w.ctx, w.transformer, kv)
+	value, _, err := w.values.decode(w.ctx, kv)
 	if err != nil {
 		return unreadable("watch", kv, err)
 	}

@@ -123,6 +123,16 @@ func aroundVersion(object []byte) (head, tail []byte, err error) {
 	return bytes.TrimSuffix(before, []byte(",")), object[version.end:], nil
 }
 
+// APIVersion returns the object's version as it is written, without a copy; nil if there
+// is none.
+func APIVersion(object []byte) []byte {
+	version, err := member(object, SkipSpace(object, 0), "apiVersion")
+	if err != nil || !version.found() || object[version.start] != '"' {
+		return nil
+	}
+	return object[version.start+1 : version.end-1]
+}
+
 // Labels returns metadata.labels, nil if there are none.
 func Labels(object []byte) (map[string]string, error) {
 	_, meta, err := metadata(object)
