@@ -23,7 +23,8 @@ func (s *Server) encryption(ctx context.Context) (etcd.Transformer, error) {
 		return nil, err
 	}
 	s.transformer = t
-	s.health.Add("kms-providers", t.Check, daemon.Healthz, daemon.Readyz, daemon.Livez)
+	// not /livez: a restart would not bring back a KMS plugin that is away
+	s.health.Add("kms-providers", t.Check, daemon.Healthz, daemon.Readyz)
 	return t, nil
 }
 

@@ -74,6 +74,11 @@ func TestEncryptionAtRest(t *testing.T) {
 	c.Must(c.Stop())
 
 	c = begin(newKey + "," + oldKey)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/livez": 404} { // a restart brings no KMS plugin back
+		if answer, text := c.Ask(http.MethodGet, path+"/kms-providers", nil, nil); answer.StatusCode != want {
+			t.Errorf("%s/kms-providers: %d %s", path, answer.StatusCode, text)
+		}
+	}
 	got = read(c)
 	got.Labels = map[string]string{"a": "b"}
 	c.Must(c.Root().Resource(core.Secrets, "default").Update(t.Context(), "s", got, nil))
