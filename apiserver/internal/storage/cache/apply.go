@@ -96,6 +96,11 @@ func (c *Cache) prepare(e storage.Event) (*change, error) {
 func (c *Cache) complete(ch *change, o storage.Object) (err error) {
 	put := raw.AppendWithResourceVersion
 	hint, expected := c.expected.match(o)
+	if !expected { // what this server wrote needs no check
+		if err := raw.Check(o.Value); err != nil {
+			return err
+		}
+	}
 	switch {
 	case expected:
 		put = raw.AppendNewResourceVersion

@@ -70,14 +70,17 @@ func (v values) object(ctx context.Context, kv *mvccpb.KeyValue) (storage.Object
 	if err != nil {
 		return storage.Object{}, err
 	}
-	value, err = raw.SetResourceVersion(value, kv.ModRevision)
+	if err = raw.Check(value); err == nil {
+		value, err = raw.SetResourceVersion(value, kv.ModRevision)
+	}
 	if err != nil {
 		return storage.Object{}, fmt.Errorf("%w: set resourceVersion: %w", storage.ErrUnreadable, err)
 	}
 	return storage.Object{Key: string(kv.Key), Value: value, Revision: kv.ModRevision, Stale: stale}, nil
 }
 
-// decode returns a stored value as JSON. stale: it would be stored differently today.
+// decode returns a stored value as JSON, which may be broken if it was so in etcd. stale: it
+// would be stored differently today.
 func (v values) decode(ctx context.Context, kv *mvccpb.KeyValue) (value []byte, stale bool, err error) {
 	value, stale, err = v.Open(ctx, string(kv.Key), kv.Value)
 	other := false

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // errMalformed: the bytes are not a JSON object of the expected form.
@@ -121,6 +123,17 @@ func aroundVersion(object []byte) (head, tail []byte, err error) {
 	// It is the last member: the comma before it goes, too.
 	before := bytes.TrimRight(object[:version.key], " \t\r\n")
 	return bytes.TrimSuffix(before, []byte(",")), object[version.end:], nil
+}
+
+// Check returns an error unless the bytes are one JSON object. The other functions read no
+// further than they have to, and would hand on what is broken behind that.
+func Check(object []byte) error {
+	// What upstream's decoder takes: the names of labels may be double, and texts any bytes.
+	if i := SkipSpace(object, 0); i < len(object) && object[i] == '{' &&
+		jsontext.Value(object).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+		return nil
+	}
+	return errMalformed
 }
 
 // APIVersion returns the object's version as it is written, without a copy; nil if there
