@@ -44,6 +44,9 @@ func TestHealth(t *testing.T) {
 		{"/readyz", errors.New("no connection"), 500, "[+]ping ok\n[-]store failed: no connection\nreadyz check failed\n"},
 		{"/livez", errors.New("no connection"), 200, "ok"},
 		{"/readyz?exclude=store", errors.New("no connection"), 200, "ok"},
+		{"/readyz?exclude=store&exclude=b&exclude=a&exclude=b", nil, 200, "ok"},
+		{"/readyz?verbose&exclude=store&exclude=b&exclude=a&exclude=b", nil, 200, "[+]ping ok\n[+]store excluded: ok\n" +
+			"warn: some health checks cannot be excluded: no matches for \"a\",\"b\"\nreadyz check passed\n"},
 		{"/healthz/store", errors.New("no connection"), 500, "[-]store failed: no connection\nhealthz check failed\n"},
 		{"/healthz/ping", errors.New("no connection"), 200, "ok"},
 		{"/healthz/nonsense", nil, 404, "404 page not found\n"},
