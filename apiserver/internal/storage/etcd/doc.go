@@ -5,6 +5,6 @@
 //
 // The API server's start-up code builds it; registry and storage/cache use it
 // through storage.Interface. It knows nothing of resources: to it a value is
-// bytes, apart from the resourceVersion it sets and the protobuf envelope it
-// can read.
+// bytes, apart from the resourceVersion it sets and what upstream stores in
+// another form, which it turns into the form of this server.
 package etcd
