@@ -3,6 +3,10 @@ package fairshare
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -41,6 +45,12 @@ type Share struct {
 	schemas *informer.Informer[*flowcontrolv1.FlowSchema]
 	levels  *informer.Informer[*flowcontrolv1.PriorityLevelConfiguration]
 	changed chan struct{}
+
+	// noted are the times at which conditions of schemas were written, in the last minute, by
+	// the schema's name; only the controller's goroutine uses them. late: some were not, as
+	// there had been too many.
+	noted map[string][]time.Time
+	late  atomic.Bool
 }
 
 // New returns a Share, which uses the built-in objects until Run has read the
@@ -55,6 +65,7 @@ func New(o Options) *Share {
 			return obj.(*flowcontrolv1.PriorityLevelConfiguration)
 		}, informer.Options[*flowcontrolv1.PriorityLevelConfiguration]{}, o.Clock, o.Logger),
 		changed: make(chan struct{}, 1),
+		noted:   map[string][]time.Time{},
 	}
 	f.schemas.OnChange(func(informer.Key, **flowcontrolv1.FlowSchema, **flowcontrolv1.FlowSchema) { f.tell() })
 	f.levels.OnChange(func(informer.Key, **flowcontrolv1.PriorityLevelConfiguration, **flowcontrolv1.PriorityLevelConfiguration) {
@@ -98,7 +109,7 @@ func (f *Share) Run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, loop := range []func(context.Context) error{f.schemas.Run, f.levels.Run, f.Controller.Run} {
+	for _, loop := range []func(context.Context) error{f.schemas.Run, f.levels.Run, f.Controller.Run, f.noteLate} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	if closed(ctx, f.schemas.Synced()) && closed(ctx, f.levels.Synced()) {
@@ -127,7 +138,7 @@ const danglingManager = "api-priority-and-fairness-config-consumer-v1"
 // noteDangling writes into a flow schema whether its level is missing.
 func (f *Share) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSchema, missing bool) error {
 	condition, news := flowcontrol.DanglingCondition(schema, missing, metav1.NewTime(f.o.Clock.Now()))
-	if !news {
+	if !news || !f.mayNote(schema.Name) {
 		return nil
 	}
 	applied, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
@@ -135,4 +146,38 @@ func (f *Share) noteDangling(ctx context.Context, schema *flowcontrolv1.FlowSche
 		return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
 	}
 	return registry.Apply(ctx, f.o.Schemas, registry.Target{Name: schema.Name, Subresource: "status"}, danglingManager, map[string]any{"status": map[string]any{"conditions": []any{applied}}})
+}
+
+// notesPerMinute is how often a schema's condition is written: another server may see other
+// levels, and write the opposite each time.
+const notesPerMinute = 6
+
+// mayNote reports whether a schema's condition may be written now. If not, noteLate comes
+// back to it.
+func (f *Share) mayNote(schema string) bool {
+	now := f.o.Clock.Now()
+	maps.DeleteFunc(f.noted, func(_ string, at []time.Time) bool { return now.Sub(at[len(at)-1]) >= time.Minute })
+	recent := slices.DeleteFunc(f.noted[schema], func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	if len(recent) >= notesPerMinute {
+		f.late.Store(true)
+		return false
+	}
+	f.noted[schema] = append(recent, now)
+	return true
+}
+
+// noteLate has conditions looked at again that came too often.
+func (f *Share) noteLate(ctx context.Context) error {
+	ticker := f.o.Clock.NewTicker(time.Minute / notesPerMinute)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C():
+			if f.late.Swap(false) {
+				f.tell()
+			}
+		}
+	}
 }

@@ -132,3 +132,48 @@ func TestMaintain(t *testing.T) {
 		return err == nil
 	})
 }
+
+// Two servers that disagree about a schema write its condition six times a minute, not
+// without end, and the last word is written when the minute is over.
+func TestConditionsAreNotFoughtOver(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Now())
+	o := options(t, clock, nil)
+	if err := flowcontrol.Bootstrap(t.Context(), o.Schemas, o.Levels); err != nil {
+		t.Fatal(err)
+	}
+	const name = "probes"
+	unnoted, err := o.Schemas.GetTyped(t.Context(), "", name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	share := New(o)
+	writes, version := 0, unnoted.ResourceVersion
+	note := func(missing bool) {
+		t.Helper()
+		if err := share.noteDangling(t.Context(), unnoted, missing); err != nil {
+			t.Fatal(err)
+		}
+		now, err := o.Schemas.GetTyped(t.Context(), "", name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now.ResourceVersion != version {
+			writes, version = writes+1, now.ResourceVersion
+		}
+	}
+	for i := range 10 {
+		note(i%2 == 0)
+	}
+	if writes != notesPerMinute || !share.late.Load() {
+		t.Errorf("%d writes, late %t", writes, share.late.Load())
+	}
+	clock.Step(time.Minute)
+	if note(true); writes != notesPerMinute+1 || len(share.noted[name]) != 1 {
+		t.Errorf("after a minute: %d writes, remembered are %v", writes, share.noted)
+	}
+	run(t, share.noteLate)
+	until(t, "the controller is told to look again", func() bool {
+		clock.Step(time.Minute)
+		return !share.late.Load()
+	})
+}
