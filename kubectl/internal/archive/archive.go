@@ -245,5 +245,18 @@ func (p *place) copyLinked(name string, header *tar.Header) (copied bool, err er
 		return false, err
 	}
 	defer content.Close()
+	if p.is(name, content) {
+		return true, nil // by a link that is there already: writing would empty what is read
+	}
 	return true, p.writeFile(name, content, header.FileInfo().Mode().Perm())
+}
+
+// is tells whether a name below the root is an open file's, too.
+func (p *place) is(name string, file *os.File) bool {
+	there, err := p.root.Stat(name)
+	if err != nil {
+		return false // writing tells why, if it matters
+	}
+	opened, err := file.Stat()
+	return err == nil && os.SameFile(there, opened)
 }

@@ -152,6 +152,41 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
+// Names that are one file at the destination already stay so, with the stream's content: it
+// would be lost if the file were opened for writing while it is copied.
+func TestHardLinksToWhereTheyAreLinks(t *testing.T) {
+	var stream bytes.Buffer
+	out := tar.NewWriter(&stream)
+	if err := out.WriteHeader(&tar.Header{Name: "d/a", Typeflag: tar.TypeReg, Size: 3, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(out.WriteHeader(&tar.Header{Name: "d/b", Typeflag: tar.TypeLink, Linkname: "d/a", Mode: 0o644}), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for how, link := range map[string]func(of, name string) error{
+		"hard":     os.Link,
+		"symbolic": func(_, name string) error { return os.Symlink("a", name) },
+	} {
+		to := t.TempDir()
+		a, b := filepath.Join(to, "a"), filepath.Join(to, "b")
+		if err := errors.Join(os.WriteFile(a, []byte("before"), 0o600), link(a, b)); err != nil {
+			t.Fatal(err)
+		}
+		files, err := Unpack(bytes.NewReader(stream.Bytes()), "d", to, func(warning string) { t.Error(warning) })
+		if err != nil || files != 2 {
+			t.Errorf("%s: %d files, %v", how, files, err)
+		}
+		for _, name := range []string{a, b} {
+			if content, err := os.ReadFile(name); err != nil || string(content) != "new" {
+				t.Errorf("%s: %s has %q, %v", how, name, content, err)
+			}
+		}
+	}
+}
+
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var files []string
