@@ -26,6 +26,9 @@ import (
 func TestAManifestThatComesBack(t *testing.T) {
 	t.Run("ended", func(t *testing.T) { manifestComesBack(t, corev1.RestartPolicyNever, nil) })
 	t.Run("restarted", func(t *testing.T) { manifestComesBack(t, corev1.RestartPolicyAlways, nil) })
+	t.Run("with a container that does not restart", func(t *testing.T) {
+		manifestComesBack(t, corev1.RestartPolicyAlways, nil, `{"name":"once","image":"img","restartPolicy":"Never"}`)
+	})
 	t.Run("not told", func(t *testing.T) {
 		manifestComesBack(t, corev1.RestartPolicyNever, func(r *http.Request, body []byte) bool {
 			return strings.HasSuffix(r.URL.Path, "/status") && (bytes.Contains(body, []byte(`"phase":"Failed"`)) || bytes.Contains(body, []byte(`"phase":"Succeeded"`)))
@@ -48,7 +51,7 @@ func stopWaitsFor(stopped <-chan struct{}) func(*simulated.Options) {
 	}
 }
 
-func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*http.Request, []byte) bool) {
+func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*http.Request, []byte) bool, others ...string) {
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
@@ -60,6 +63,9 @@ func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*
 	b.api.mu.Unlock()
 	manifest := strings.Replace(staticManifest, `"name":"static"`, `"name":"static","uid":"its-own"`, 1)
 	manifest = strings.Replace(manifest, `"dnsPolicy"`, `"restartPolicy":"`+string(policy)+`","dnsPolicy"`, 1)
+	for _, other := range others {
+		manifest = strings.Replace(manifest, `"containers":[`, `"containers":[`+other+",", 1)
+	}
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -86,13 +92,15 @@ func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*
 			return pod != nil && pod.UID != before.UID && pod.Status.Phase == corev1.PodRunning
 		})
 		pod := b.api.pod(name)
-		if s := pod.Status.ContainerStatuses[0]; s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) || s.ContainerID == before.Status.ContainerStatuses[0].ContainerID {
-			t.Errorf("%s: %+v, was %+v", name, s, before.Status.ContainerStatuses[0])
+		for i, s := range pod.Status.ContainerStatuses {
+			if s.State.Running == nil || s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) || s.ContainerID == before.Status.ContainerStatuses[i].ContainerID {
+				t.Errorf("%s: %+v, was %+v", name, s, before.Status.ContainerStatuses[i])
+			}
 		}
 		return pod
 	}
 	restarts := int32(0)
-	if policy == corev1.RestartPolicyAlways {
+	if policy == corev1.RestartPolicyAlways && len(others) == 0 {
 		restarts = 1
 	}
 	again := runs("static-node-1", before, restarts)

@@ -145,12 +145,20 @@ func (l *Lifecycle) release(ctx context.Context, job podworker.Job) error {
 	}
 	desired, ok := l.Pods.ByUID(pod.UID)
 	switch {
-	case ok && job.Removed && desired.Name == pod.Name && desired.Namespace == pod.Namespace && desired.Spec.RestartPolicy == corev1.RestartPolicyAlways:
+	case ok && job.Removed && desired.Name == pod.Name && desired.Namespace == pod.Namespace && alwaysRestarts(&desired.Spec):
 		return nil // its manifest is back: its containers are restarted, and count that
 	case !ok || job.Removed || pod.DeletionTimestamp != nil:
 		return l.removePod(ctx, pod)
 	}
 	return nil
+}
+
+// alwaysRestarts tells whether all of a pod's containers run again, however they have ended. One with a
+// policy of its own may not, as long as its end is known.
+func alwaysRestarts(spec *core.PodSpec) bool {
+	return spec.RestartPolicy == corev1.RestartPolicyAlways && !slices.ContainsFunc(spec.Containers, func(c core.Container) bool {
+		return core.RestartPolicyOf(spec, &c) != corev1.ContainerRestartPolicyAlways
+	})
 }
 
 func (l *Lifecycle) removePod(ctx context.Context, pod *core.Pod) error {
