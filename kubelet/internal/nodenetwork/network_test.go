@@ -151,6 +151,28 @@ func TestRulesAreReplacedNotAdded(t *testing.T) {
 	})
 }
 
+// Where the kernel has no table mangle, pods still get out, and somebody hears that they reach
+// the node's loopback.
+func TestRulesWithoutTheTableMangle(t *testing.T) {
+	real, err := exec.LookPath("iptables-restore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	refuses := fmt.Sprintf("#!/bin/sh\nrules=$(cat)\ncase $rules in *'*mangle'*) echo no table mangle; exit 3 ;; esac\necho \"$rules\" | exec %s \"$@\"\n", real)
+	if err := os.WriteFile(filepath.Join(dir, "iptables-restore"), []byte(refuses), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	inside(t, func() {
+		if err := setRules(t.Context(), prefixes("10.0.0.0/24"), prefixes("10.0.0.0/16")); err == nil || !strings.Contains(err.Error(), "loopback") || !strings.Contains(err.Error(), "no table mangle") {
+			t.Errorf("setRules = %v", err)
+		}
+		shows(t, "iptables -t nat -S", "-s 10.0.0.0/24 ! -d 224.0.0.0/4 -j MASQUERADE", "-j "+masquerade)
+		shows(t, "iptables -S FORWARD", "-j "+pass)
+	})
+}
+
 // A machine with the name of another machine's node leaves its own network as
 // it is.
 func TestTheNodeIsAnotherMachine(t *testing.T) {

@@ -61,20 +61,29 @@ func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 		if len(of(own)) == 0 {
 			continue
 		}
-		wanted := rules(of(own), of(pods), f.multicast)
-		if f.is4 {
-			wanted += loopbackRules
-		}
-		err := run(ctx, wanted, f.command+"-restore", "-w", "5", "--noflush")
+		err := restore(ctx, f.command, rules(of(own), of(pods), f.multicast))
 		if err == nil {
 			err = errors.Join(jump(ctx, f.command, "nat", "POSTROUTING", masquerade), jump(ctx, f.command, "filter", "FORWARD", pass))
 		}
-		if err == nil && f.is4 {
-			err = jump(ctx, f.command, "mangle", "PREROUTING", loopback)
-		}
 		errs = append(errs, err)
+		if f.is4 {
+			errs = append(errs, guardLoopback(ctx, f.command))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// guardLoopback sets loopbackRules. They are no part of the others, which a machine whose
+// kernel has no table mangle needs all the same.
+func guardLoopback(ctx context.Context, command string) error {
+	if err := restore(ctx, command, loopbackRules); err != nil {
+		return fmt.Errorf("keep pods from the node's loopback: %w", err)
+	}
+	return jump(ctx, command, "mangle", "PREROUTING", loopback)
+}
+
+func restore(ctx context.Context, command, rules string) error {
+	return run(ctx, rules, command+"-restore", "-w", "5", "--noflush")
 }
 
 // jump makes one of the kernel's chains jump to one of ours.

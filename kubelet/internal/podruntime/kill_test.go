@@ -78,8 +78,8 @@ func TestPreStopRunsInsideTheGracePeriod(t *testing.T) {
 	}
 }
 
-// Sidecars' hooks run as soon as their pod is to end, and sidecars end after
-// all other containers.
+// Sidecars' hooks run as soon as their pod is to end, before their turn comes. Without grace
+// nobody has a turn.
 func TestSidecarsHooksRunBeforeTheirTurn(t *testing.T) {
 	b := newBed(t)
 	always := corev1.ContainerRestartPolicyAlways
