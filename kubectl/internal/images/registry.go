@@ -36,6 +36,7 @@ func Serve(ctx context.Context, address, binDir, dir string) error {
 			registry.WithBlobHandler(registry.NewDiskBlobHandler(dir)),
 			registry.Logger(log.New(io.Discard, "", 0)),
 		)),
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: 30 * time.Second,
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -2,6 +2,7 @@ package images
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownersWrite lets root, and the user who runs this process, change what next keeps, and
@@ -40,20 +43,50 @@ func deny(w http.ResponseWriter, err error) {
 
 // checkWriter returns an error unless the client is a process of a user who may push.
 func checkWriter(r *http.Request) error {
-	client, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return fmt.Errorf("who pushes is not known: %w", err)
-	}
-	server, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	connection, ok := r.Context().Value(connectionKey{}).(*net.TCPConn)
 	if !ok {
 		return errors.New("who pushes is not known: the connection is no TCP")
 	}
-	user, err := userOf(client, server.AddrPort())
+	client, server := connection.RemoteAddr().(*net.TCPAddr), connection.LocalAddr().(*net.TCPAddr)
+	user, err := userOf(client.AddrPort(), server.AddrPort())
+	if err == nil {
+		err = checkOpen(connection)
+	}
 	if err != nil {
 		return fmt.Errorf("who pushes is not known: %w", err)
 	}
 	if user != 0 && user != os.Geteuid() {
 		return fmt.Errorf("user %d may not push: only root may, and the user who runs this registry", user)
+	}
+	return nil
+}
+
+type connectionKey struct{}
+
+// withConnection has ownersWrite know a request's connection (http.Server's ConnContext).
+func withConnection(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+// checkOpen returns an error unless the client's end is open. As long as it is, nobody else has
+// its port. A client that sent a request and reset the connection could have root's next one,
+// from the same port, taken for its own.
+func checkOpen(c *net.TCPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var info *unix.TCPInfo
+	var asked error
+	if err := raw.Control(func(fd uintptr) { info, asked = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); err != nil {
+		return err
+	}
+	if asked != nil {
+		return asked
+	}
+	const established = 1 // the kernel's TCP_ESTABLISHED
+	if info.State != established {
+		return fmt.Errorf("%s has hung up", c.RemoteAddr())
 	}
 	return nil
 }

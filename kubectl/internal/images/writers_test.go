@@ -21,7 +21,7 @@ func TestOnlyItsOwnersPush(t *testing.T) {
 		t.Skip("skipped: needs root, to be other users")
 	}
 	pushed := 0
-	server := httptest.NewServer(ownersWrite(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := serve(ownersWrite(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			pushed++
 		}
@@ -60,6 +60,48 @@ func TestOnlyItsOwnersPush(t *testing.T) {
 		if response.StatusCode != c.want || pushed > 0 && c.user != 0 {
 			t.Errorf("%s: %s, %d pushed; want %d", c.name, response.Status, pushed, c.want)
 		}
+	}
+}
+
+func serve(handler http.Handler) *httptest.Server {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ConnContext = withConnection
+	server.Start()
+	return server
+}
+
+// Whoever pushes and resets the connection is not taken for who connects from the same port
+// afterwards.
+func TestAPortsNextUserDidNotPush(t *testing.T) {
+	arrived, goOn, status := make(chan struct{}), make(chan struct{}), make(chan int, 1)
+	owners := ownersWrite(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	server := serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-goOn
+		answer := httptest.NewRecorder()
+		owners.ServeHTTP(answer, r)
+		status <- answer.Code
+	}))
+	defer server.Close()
+	first, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Write([]byte("PUT /v2/demo/manifests/latest HTTP/1.1\r\nHost: registry\r\nContent-Length: 0\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	<-arrived
+	if err := errors.Join(first.(*net.TCPConn).SetLinger(0), first.Close()); err != nil { // a reset
+		t.Fatal(err)
+	}
+	next, err := (&net.Dialer{LocalAddr: first.LocalAddr()}).Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	close(goOn)
+	if got := <-status; got != http.StatusForbidden {
+		t.Errorf("the push was answered with %d", got)
 	}
 }
 
