@@ -19,7 +19,7 @@ import (
 	"kctl/proto/core"
 )
 
-// leaseResource is what encryption configurations and metrics call the leases of servers; upstream's.
+// leaseResource is what metrics call the leases of servers; upstream's.
 var leaseResource = schema.GroupResource{Resource: "apiServerIPInfo"}
 
 // reconcileEndpoints keeps this server among the endpoints of the service kubernetes until
@@ -40,12 +40,8 @@ func (s *Server) reconcileEndpoints(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	prefix := s.options.EtcdPrefix + endpointreconciler.LeasePrefix
-	if s.transformer != nil {
-		s.transformer.RegisterPrefix(prefix, leaseResource.Group, leaseResource.Resource)
-	}
 	return endpointreconciler.New(endpointreconciler.Stores{
-		Leases: measured.Of(leaseResource, s.backend.Storage), LeasePrefix: prefix,
+		Leases: measured.Of(leaseResource, s.backend.Storage), LeasePrefix: s.options.EtcdPrefix + endpointreconciler.LeasePrefix,
 		Endpoints: s.resources.Endpoints, Slices: s.resources.EndpointSlices,
 	}, address, s.clock, s.logger.Named("endpoint-reconciler")).Run(ctx)
 }

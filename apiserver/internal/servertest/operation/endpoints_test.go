@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -136,10 +138,14 @@ func (c *cluster) expire(address string) {
 }
 
 // TestServersOfBothKinds: a kube-apiserver on the same etcd is among the endpoints, too, and reads
-// the address of ours.
+// the address of ours, and which node ports are in use, even if all resources are encrypted.
 func TestServersOfBothKinds(t *testing.T) {
 	t.Parallel()
-	c := start(t)
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(encryptionBy(newKey), "secrets", "'*.*'", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, func(o *config.Options) { o.Encryption.File = file })
 	// As kube-apiserver v1.37.2 stores it: in protobuf, without a port.
 	object := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: "192.0.2.9"}}}}} //nolint:staticcheck // upstream's form
 	encoded, err := object.Marshal()
@@ -156,15 +162,24 @@ func TestServersOfBothKinds(t *testing.T) {
 	}
 	c.beside("192.0.2.1", testingclock.NewFakeClock(time.Now()))
 	c.awaitServers("192.0.2.1", "192.0.2.9")
-	ours, err := client.Get(t.Context(), leasePrefix+"192.0.2.1")
-	if err != nil || len(ours.Kvs) != 1 {
-		t.Fatal("no lease of the server: ", err)
+	readByThem := func(key string) runtime.Object {
+		t.Helper()
+		ours, err := client.Get(t.Context(), key)
+		if err != nil || len(ours.Kvs) != 1 {
+			t.Fatalf("%s is not there: %v", key, err)
+		}
+		read, _, err := serializer.NewCodecFactory(scheme.Scheme).UniversalDeserializer().Decode(ours.Kvs[0].Value, nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		return read
 	}
-	read, _, err := serializer.NewCodecFactory(scheme.Scheme).UniversalDeserializer().Decode(ours.Kvs[0].Value, nil, nil)
-	if err != nil {
-		t.Fatal(err)
+	if got := addressesOf(readByThem(leasePrefix + "192.0.2.1").(*corev1.Endpoints)); !slices.Equal(got, []string{"192.0.2.1"}) { //nolint:staticcheck // upstream's form
+		t.Errorf("kube-apiserver reads %v", got)
 	}
-	if got := addressesOf(read.(*corev1.Endpoints)); !slices.Equal(got, []string{"192.0.2.1"}) { //nolint:staticcheck // upstream's form
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}
+	c.Must(c.Root().Resource(core.Services, "default").Create(t.Context(), service, nil))
+	if got := readByThem("/registry/ranges/servicenodeports").(*corev1.RangeAllocation); len(got.Data) == 0 {
 		t.Errorf("kube-apiserver reads %v", got)
 	}
 }

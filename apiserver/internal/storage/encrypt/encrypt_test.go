@@ -111,7 +111,7 @@ func TestThereAndBack(t *testing.T) {
 }
 
 // TestUnclaimed: values of custom resources can't be decrypted before their
-// definitions are known, which is not a failure.
+// definitions are known, which is not a failure. What is not of a resource is in plain text.
 func TestUnclaimed(t *testing.T) {
 	const custom = "/registry/x.io/widgets/default/w"
 	rules := providers("identity: {}") + "- resources: [widgets.x.io]\n  providers:\n  - " + keysOf("secretbox", "a", key32) + "\n"
@@ -140,6 +140,9 @@ func TestUnclaimed(t *testing.T) {
 	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")
 	if plain, _, err := all.Open(t.Context(), "/registry/ranges/x", []byte("text")); err != nil || string(plain) != "text" {
 		t.Errorf("an unencrypted value that is not an object: %q, %v", plain, err)
+	}
+	if stored, err := all.Seal(t.Context(), "/registry/ranges/x", []byte("text")); err != nil || string(stored) != "text" {
+		t.Errorf("a value that is not an object is stored as %q, %v", stored, err)
 	}
 }
 

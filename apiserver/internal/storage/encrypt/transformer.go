@@ -151,11 +151,13 @@ func (t *Transformer) resourceOf(key string) (found schema.GroupResource, claime
 	return schema.GroupResource{}, false
 }
 
-// Seal returns plain in the form in which it is stored under key.
+// Seal returns plain in the form in which it is stored under key. What belongs to no resource
+// (addresses of servers, node ports in use) is never encrypted: kube-apiserver, which shares
+// it, reads and writes it in plain text even where all resources ('*.*') are.
 func (t *Transformer) Seal(ctx context.Context, key string, plain []byte) ([]byte, error) {
-	of, _ := t.resourceOf(key)
+	of, claimed := t.resourceOf(key)
 	providers := t.current.Load().providersOf(of)
-	if len(providers) == 0 {
+	if len(providers) == 0 || !claimed {
 		return plain, nil
 	}
 	first := providers[0]
