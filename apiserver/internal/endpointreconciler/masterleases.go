@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,8 @@ type masterLeases struct {
 
 func (m masterLeases) key(address netip.AddrPort) string { return m.prefix + address.Addr().String() }
 
-// renew stores the address for another leaseDuration.
+// renew stores the address for another leaseDuration. Of servers that share an address, the one
+// with the lowest port does.
 func (m masterLeases) renew(ctx context.Context, address netip.AddrPort) error {
 	lease := newEndpoints([]netip.AddrPort{address})
 	lease.APIVersion, lease.Kind, lease.Namespace, lease.Labels = "v1", "Endpoints", "", nil
@@ -48,6 +50,9 @@ func (m masterLeases) renew(ctx context.Context, address netip.AddrPort) error {
 	held, err := m.store.Get(ctx, m.key(address))
 	switch {
 	case err == nil:
+		if at, err := addresses(held, address.Port()); err == nil && len(at) == 1 && at[0].Port() < address.Port() {
+			return nil
+		}
 		_, err = m.store.Update(ctx, held.Key, held.Revision, value, leaseDuration)
 	case errors.Is(err, storage.ErrNotFound):
 		_, err = m.store.Create(ctx, m.key(address), value, leaseDuration)
@@ -58,10 +63,13 @@ func (m masterLeases) renew(ctx context.Context, address netip.AddrPort) error {
 	return nil
 }
 
-// remove drops the address at once.
+// remove drops the address at once, unless it is that of another server.
 func (m masterLeases) remove(ctx context.Context, address netip.AddrPort) error {
 	held, err := m.store.Get(ctx, m.key(address))
 	if err == nil {
+		if at, err := addresses(held, address.Port()); err == nil && !slices.Contains(at, address) {
+			return nil
+		}
 		_, err = m.store.Delete(ctx, held.Key, held.Revision)
 	}
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -70,32 +78,41 @@ func (m masterLeases) remove(ctx context.Context, address netip.AddrPort) error 
 	return nil
 }
 
-// list returns the addresses that are there. Those without a port, which are kube-apiserver's,
-// get the given one.
-func (m masterLeases) list(ctx context.Context, port uint16) ([]netip.AddrPort, error) {
+// list returns the addresses that are there; those without a port get the given one.
+func (m masterLeases) list(ctx context.Context, port uint16) (all []netip.AddrPort, err error) {
 	leases, _, _, err := m.store.List(ctx, m.prefix, "", 0, 0)
 	if err = errors.Join(err, storage.Unreadable(leases)); err != nil {
 		return nil, fmt.Errorf("list the addresses of servers: %w", err)
 	}
-	var addresses []netip.AddrPort
 	for _, lease := range leases {
-		var e corev1.Endpoints //nolint:staticcheck // upstream's form
-		if err := json.Unmarshal(lease.Value, &e); err != nil {
-			return nil, fmt.Errorf("address of a server, %s: %w", lease.Key, err)
+		of, err := addresses(lease, port)
+		if err != nil {
+			return nil, err
 		}
-		for _, subset := range e.Subsets {
-			at := port
-			if len(subset.Ports) > 0 {
-				at = uint16(subset.Ports[0].Port)
+		all = append(all, of...)
+	}
+	return all, nil
+}
+
+// addresses are those in a lease. If it has no port, as kube-apiserver's, they get the given
+// one.
+func addresses(lease storage.Object, port uint16) (all []netip.AddrPort, err error) {
+	var e corev1.Endpoints //nolint:staticcheck // upstream's form
+	if err := json.Unmarshal(lease.Value, &e); err != nil {
+		return nil, fmt.Errorf("address of a server, %s: %w", lease.Key, err)
+	}
+	for _, subset := range e.Subsets {
+		at := port
+		if len(subset.Ports) > 0 {
+			at = uint16(subset.Ports[0].Port)
+		}
+		for _, a := range subset.Addresses {
+			addr, err := netip.ParseAddr(a.IP)
+			if err != nil {
+				return nil, fmt.Errorf("address of a server, %s: %w", lease.Key, err)
 			}
-			for _, a := range subset.Addresses {
-				addr, err := netip.ParseAddr(a.IP)
-				if err != nil {
-					return nil, fmt.Errorf("address of a server, %s: %w", lease.Key, err)
-				}
-				addresses = append(addresses, netip.AddrPortFrom(addr, at))
-			}
+			all = append(all, netip.AddrPortFrom(addr, at))
 		}
 	}
-	return addresses, nil
+	return all, nil
 }

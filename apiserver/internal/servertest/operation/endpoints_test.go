@@ -36,10 +36,14 @@ const leasePrefix = "/registry" + endpointreconciler.LeasePrefix
 // beside is a second server's reconciler on the same storage, on a machine of its
 // own with a clock of its own.
 func (c *cluster) beside(address string, clock *testingclock.FakeClock) (stop func()) {
+	return c.besideAt(netip.AddrPortFrom(netip.MustParseAddr(address), uint16(c.Port())), clock)
+}
+
+func (c *cluster) besideAt(address netip.AddrPort, clock *testingclock.FakeClock) (stop func()) {
 	s := c.Server
 	reconciler := endpointreconciler.New(endpointreconciler.Stores{
 		Leases: s.Storage(), LeasePrefix: leasePrefix, Endpoints: s.Resources().Endpoints, Slices: s.Resources().EndpointSlices,
-	}, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(c.Port())), clock, zap.NewNop())
+	}, address, clock, zap.NewNop())
 	ctx, cancel := context.WithCancel(c.T.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = reconciler.Run(ctx) }()
@@ -116,6 +120,40 @@ func TestServersComeAndGo(t *testing.T) {
 	})
 	stop()
 	c.awaitServers("192.0.2.1")
+}
+
+// TestServersOnOneAddress: of two servers with one address, the one with the lower port is the
+// endpoint, also when the other one comes and goes.
+func TestServersOnOneAddress(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	address, port := netip.MustParseAddr("192.0.2.1"), uint16(c.Port())
+	first := testingclock.NewFakeClock(time.Now())
+	c.besideAt(netip.AddrPortFrom(address, port), first)
+	c.awaitServers("192.0.2.1")
+	lease := func() *clientv3.GetResponse {
+		found, err := c.Server.Etcd().Get(t.Context(), leasePrefix+"192.0.2.1")
+		if err != nil || len(found.Kvs) != 1 {
+			t.Fatal("no lease of the server: ", err)
+		}
+		return found
+	}
+	before := lease().Kvs[0].ModRevision
+	second := testingclock.NewFakeClock(time.Now())
+	stop := c.besideAt(netip.AddrPortFrom(address, port-1), second)
+	c.Until("the lower port has the lease", func(context.Context) bool { return lease().Kvs[0].ModRevision != before })
+	before = lease().Kvs[0].ModRevision
+	third := c.besideAt(netip.AddrPortFrom(address, port), testingclock.NewFakeClock(time.Now()))
+	third()
+	if now := lease().Kvs[0].ModRevision; now != before {
+		t.Errorf("the higher port wrote the lease, which had revision %d, at %d", before, now)
+	}
+	stop()
+	c.Until("the higher port is back", func(context.Context) bool {
+		first.Step(5 * time.Second)
+		e, err := c.Server.Resources().Endpoints.GetTyped(t.Context(), core.NamespaceDefault, service.ServerService, "")
+		return err == nil && len(e.Subsets) == 1 && e.Subsets[0].Ports[0].Port == int32(port)
+	})
 }
 
 // expire does at once what etcd does when a server's lease ends, after having looked that
