@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/identity"
@@ -56,7 +57,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	for {
 		err := k.renew(ctx)
 		if now := k.clock.Now(); now.Sub(collected) >= leaseDuration && err == nil {
-			collected, err = now, k.collect(ctx, now)
+			if err = k.collect(ctx, now); err == nil {
+				collected = now
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			k.logger.Warn("the leases of API servers may be out of date, trying again", zap.Error(err))
@@ -71,7 +74,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 func (k *Keeper) renew(ctx context.Context) error {
 	hold := func(lease *core.Lease) error {
-		lease.Labels = labels.Merge(lease.Labels, labels.Set{label: identity.Component, corev1.LabelHostname: identity.Hostname()})
+		lease.Labels = labels.Merge(lease.Labels, labelsOn(identity.Hostname()))
 		lease.Spec.HolderIdentity = &k.holder
 		lease.Spec.LeaseDurationSeconds = new(int32(leaseDuration / time.Second))
 		lease.Spec.RenewTime = new(metav1.NewMicroTime(k.clock.Now()))
@@ -87,6 +90,15 @@ func (k *Keeper) renew(ctx context.Context) error {
 		return fmt.Errorf("renew lease %s: %w", identity.Name(), err)
 	}
 	return nil
+}
+
+// labelsOn are the labels of the Lease of a server on a host. Linux allows names of hosts that
+// no label can have; upstream's servers have no Lease there.
+func labelsOn(host string) labels.Set {
+	if len(validation.IsValidLabelValue(host)) > 0 {
+		return labels.Set{label: identity.Component}
+	}
+	return labels.Set{label: identity.Component, corev1.LabelHostname: host}
 }
 
 // collect deletes the Leases of servers that did not delete them themselves.
