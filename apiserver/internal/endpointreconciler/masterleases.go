@@ -49,7 +49,7 @@ func (m masterLeases) renew(ctx context.Context, address netip.AddrPort) error {
 	}
 	held, err := m.store.Get(ctx, m.key(address))
 	switch {
-	case err == nil:
+	case err == nil || errors.Is(err, storage.ErrUnreadable):
 		if at, err := addresses(held, address.Port()); err == nil && len(at) == 1 && at[0].Port() < address.Port() {
 			return nil
 		}
@@ -66,7 +66,7 @@ func (m masterLeases) renew(ctx context.Context, address netip.AddrPort) error {
 // remove drops the address at once, unless it is that of another server.
 func (m masterLeases) remove(ctx context.Context, address netip.AddrPort) error {
 	held, err := m.store.Get(ctx, m.key(address))
-	if err == nil {
+	if err == nil || errors.Is(err, storage.ErrUnreadable) {
 		if at, err := addresses(held, address.Port()); err == nil && !slices.Contains(at, address) {
 			return nil
 		}

@@ -198,6 +198,9 @@ func TestServersOfBothKinds(t *testing.T) {
 	if _, err := client.Put(t.Context(), leasePrefix+"192.0.2.9", "k8s\x00"+string(theirs)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := client.Put(t.Context(), leasePrefix+"192.0.2.1", "nonsense"); err != nil { // which its owner replaces
+		t.Fatal(err)
+	}
 	c.beside("192.0.2.1", testingclock.NewFakeClock(time.Now()))
 	c.awaitServers("192.0.2.1", "192.0.2.9")
 	readByThem := func(key string) runtime.Object {
