@@ -4,24 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"go.uber.org/zap"
-	"k8s.io/utils/clock"
-
 	"kctl/apiserver/internal/storage"
-	"kctl/apiserver/internal/storage/etcd"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
 func TestABrokenValueHidesNoOther(t *testing.T) {
-	embedded, err := etcd.StartEmbedded(t.Context(), t.TempDir(), zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := embedded.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), Clock: clock.RealClock{}})
+	s, embedded := etcdtest.StartIn(t, t.TempDir())
 	if _, err := s.Create(t.Context(), "/r/good", object("good"), 0); err != nil {
 		t.Fatal(err)
 	}

@@ -14,26 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"go.uber.org/zap"
-
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage/etcd"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/proto/core"
 )
 
 // TestForms: objects that etcd has in a version or group that is only shown here are read,
 // and watched, as those that are stored.
 func TestForms(t *testing.T) {
-	embedded, err := etcd.StartEmbedded(t.Context(), t.TempDir(), zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := embedded.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	_, embedded := etcdtest.StartIn(t, t.TempDir())
 	store := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Forms: resources.Forms(), Clock: clock.RealClock{}})
 
 	autoscaler := &autoscalingv1.HorizontalPodAutoscaler{

@@ -234,15 +234,7 @@ func TestLeasesAreShared(t *testing.T) {
 }
 
 func TestRevisionCoversEveryWriteBefore(t *testing.T) {
-	embedded, err := etcd.StartEmbedded(t.Context(), t.TempDir(), zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := embedded.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
+	_, embedded := etcdtest.StartIn(t, t.TempDir())
 	for name, current := range map[string]func() (int64, error){"asked": nil, "in process": embedded.Revision} {
 		t.Run(name, func(t *testing.T) {
 			s := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: current, Clock: clock.RealClock{}})
