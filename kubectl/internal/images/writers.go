@@ -93,8 +93,11 @@ func checkOpen(c *net.TCPConn) error {
 
 // userOf is the user whose socket on this machine is the client's end of a connection.
 func userOf(client, server netip.AddrPort) (int, error) {
-	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
-		user, found, err := userIn(table, client, server)
+	for _, table := range []struct {
+		path  string
+		bytes func(netip.Addr) []byte
+	}{{"/proc/self/net/tcp", plain}, {"/proc/self/net/tcp6", mapped}} {
+		user, found, err := userIn(table.path, inTable(client, table.bytes), inTable(server, table.bytes))
 		if err != nil || found {
 			return user, err
 		}
@@ -102,8 +105,8 @@ func userOf(client, server netip.AddrPort) (int, error) {
 	return 0, fmt.Errorf("no process has the connection from %s any more", client)
 }
 
-// userIn looks for a connection in a table of the kernel's (proc(5)).
-func userIn(table string, client, server netip.AddrPort) (user int, found bool, err error) {
+// userIn looks for the client's end of a connection in a table of the kernel's (proc(5)).
+func userIn(table, client, server string) (user int, found bool, err error) {
 	f, err := os.Open(table)
 	if errors.Is(err, fs.ErrNotExist) { // the machine has no IPv6
 		return 0, false, nil
@@ -112,15 +115,11 @@ func userIn(table string, client, server netip.AddrPort) (user int, found bool, 
 		return 0, false, err
 	}
 	defer f.Close()
-	want := map[string]bool{}
-	for _, form := range []func(netip.Addr) []byte{plain, mapped} {
-		want[inTable(client, form)+" "+inTable(server, form)] = true
-	}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		const local, remote, state, uid, inode = 1, 2, 3, 7, 9
 		fields := strings.Fields(lines.Text())
-		if len(fields) <= inode || !want[fields[local]+" "+fields[remote]] {
+		if len(fields) <= inode || fields[local] != client || fields[remote] != server {
 			continue
 		}
 		// The kernel says that a socket is root's once its process has closed it.
@@ -144,9 +143,9 @@ func mapped(a netip.Addr) []byte {
 }
 
 // inTable writes an address as the kernel does: words of 32 bits, as this machine reads them.
-func inTable(a netip.AddrPort, form func(netip.Addr) []byte) string {
+func inTable(a netip.AddrPort, bytes func(netip.Addr) []byte) string {
 	var text strings.Builder
-	for word := form(a.Addr()); len(word) > 0; word = word[4:] {
+	for word := bytes(a.Addr()); len(word) > 0; word = word[4:] {
 		fmt.Fprintf(&text, "%08X", binary.NativeEndian.Uint32(word))
 	}
 	return fmt.Sprintf("%s:%04X", text.String(), a.Port())
