@@ -142,13 +142,11 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Health) run(ctx context.Context, endpoint string, checks []Check, exclude []string) (report string, healthy bool) {
 	var b strings.Builder
 	healthy = true
-	unknown := slices.Compact(slices.Sorted(slices.Values(exclude)))
 	isExcluded := func(c Check) bool { return slices.Contains(exclude, c.Name) }
 	errs := runAll(ctx, slices.DeleteFunc(slices.Clone(checks), isExcluded))
 	for _, c := range checks {
 		if isExcluded(c) {
 			fmt.Fprintf(&b, "[+]%s excluded: ok\n", c.Name)
-			unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == c.Name })
 			continue
 		}
 		err := errs[0]
@@ -166,11 +164,18 @@ func (h *Health) run(ctx context.Context, endpoint string, checks []Check, exclu
 			fmt.Fprintf(&b, "[+]%s ok\n", c.Name)
 		}
 	}
-	if len(unknown) > 0 {
-		for i, name := range unknown {
-			unknown[i] = strconv.Quote(name)
-		}
+	if unknown := quotedUnknown(checks, exclude); len(unknown) > 0 {
 		fmt.Fprintf(&b, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(unknown, ","))
 	}
 	return b.String(), healthy
+}
+
+// quotedUnknown are the names that none of the checks has.
+func quotedUnknown(checks []Check, names []string) (unknown []string) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		if !slices.ContainsFunc(checks, func(c Check) bool { return c.Name == name }) {
+			unknown = append(unknown, strconv.Quote(name))
+		}
+	}
+	return unknown
 }
