@@ -21,6 +21,7 @@ const (
 // Users and groups with a meaning of their own.
 const (
 	UserAnonymous         = "system:anonymous"
+	UserAPIServer         = "system:apiserver" // a server, for what it asks of itself
 	UserScheduler         = "system:kube-scheduler"
 	UserControllerManager = "system:kube-controller-manager"
 	UserNodePrefix        = "system:node:"

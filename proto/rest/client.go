@@ -11,10 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +28,7 @@ type Client struct {
 	shortLived *http.Client // for requests that do not
 	timeout    time.Duration
 	userAgent  string
-	token      *tokenSource
+	who        *authorization
 	clock      clock.Clock
 	meter      Meter
 	propagate  func(context.Context, http.Header) // nil adds nothing
@@ -63,7 +60,7 @@ func newClient(cfg *Config, clock clock.Clock) (*Client, error) {
 	}
 	c := &Client{
 		base: base, timeout: cfg.Timeout, userAgent: cmp.Or(cfg.UserAgent, "kctl"),
-		token: &tokenSource{static: cfg.BearerToken, file: cfg.BearerTokenFile, clock: clock},
+		who:   newAuthorization(cfg, clock),
 		clock: clock, connections: open, meter: meter, propagate: cfg.Propagate,
 	}
 	c.http = &http.Client{Transport: credentialsTransport{next: lasting, client: c}, CheckRedirect: c.checkRedirect}
@@ -96,21 +93,21 @@ func (c *Client) URL(path string) *url.URL {
 	return &u
 }
 
-// credentialsTransport adds the user agent and the bearer token to each request.
+// credentialsTransport adds the user agent and the client's authorization to each request.
 type credentialsTransport struct {
 	next   http.RoundTripper
 	client *Client
 }
 
 func (t credentialsTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := t.client.token.get()
+	authorization, err := t.client.who.header()
 	if err != nil {
 		return nil, err
 	}
 	propagate := t.client.propagate
-	if needsIdentity(r.Header, token) || propagate != nil {
+	if needsIdentity(r.Header, authorization) || propagate != nil {
 		r = r.Clone(r.Context())
-		t.client.addIdentity(r.Header, token)
+		t.client.addIdentity(r.Header, authorization)
 	}
 	if propagate != nil {
 		propagate(r.Context(), r.Header)
@@ -125,58 +122,22 @@ func (t credentialsTransport) RoundTrip(r *http.Request) (*http.Response, error)
 }
 
 // needsIdentity reports whether addIdentity would add any header.
-func needsIdentity(h http.Header, token string) bool {
-	return h.Get("User-Agent") == "" || token != "" && h.Get("Authorization") == ""
+func needsIdentity(h http.Header, authorization string) bool {
+	return h.Get("User-Agent") == "" || authorization != "" && h.Get("Authorization") == ""
 }
 
 // addIdentity adds who we are to a request's header, unless it is there.
-func (c *Client) addIdentity(h http.Header, token string) {
+func (c *Client) addIdentity(h http.Header, authorization string) {
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", c.userAgent)
 	}
-	if token != "" && h.Get("Authorization") == "" {
-		h.Set("Authorization", "Bearer "+token)
+	if authorization != "" && h.Get("Authorization") == "" {
+		h.Set("Authorization", authorization)
 	}
 }
 
 // CloseIdleConnections closes the idle connections of the pool.
-func (t credentialsTransport) CloseIdleConnections() {
-	if c, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
-// tokenSource gives the bearer token, read again from its file every minute so
-// that rotated tokens are taken up.
-type tokenSource struct {
-	static, file string
-	clock        clock.PassiveClock
-
-	mu     sync.Mutex
-	cached string
-	readAt time.Time
-}
-
-func (t *tokenSource) get() (string, error) {
-	if t.file == "" {
-		return t.static, nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.clock.Now()
-	if t.cached != "" && now.Sub(t.readAt) < time.Minute {
-		return t.cached, nil
-	}
-	data, err := os.ReadFile(t.file)
-	if err != nil {
-		if t.cached != "" {
-			return t.cached, nil
-		}
-		return "", fmt.Errorf("read bearer token: %w", err)
-	}
-	t.cached, t.readAt = strings.TrimSpace(string(data)), now
-	return t.cached, nil
-}
+func (t credentialsTransport) CloseIdleConnections() { closeIdleConnections(t.next) }
 
 // Do sends body as JSON to path and decodes the answer into into; either may be nil. A
 // []byte body is sent as it is; an io.Writer gets the answer as it arrives, whatever its
@@ -297,11 +258,11 @@ func (c *Client) request(ctx context.Context, call *call, payload []byte) (*http
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}
-	token, err := c.token.get()
+	authorization, err := c.who.header()
 	if err != nil {
 		return nil, err
 	}
-	c.addIdentity(req.Header, token)
+	c.addIdentity(req.Header, authorization)
 	return req, nil
 }
 

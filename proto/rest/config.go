@@ -34,6 +34,9 @@ type Config struct {
 	kubeconfig      origin
 	BearerToken     string
 	BearerTokenFile string // read again as it changes
+	// Username and Password are for servers that want basic authentication; never beside a
+	// token. No API server does (any longer), but webhooks may.
+	Username, Password string
 
 	// Transport, if set, carries the requests instead of one built from the
 	// fields above, whose credentials it must add itself: for proxies and

@@ -29,18 +29,8 @@ type kubeconfig struct {
 		} `json:"cluster"`
 	} `json:"clusters"`
 	Users []struct {
-		Name string `json:"name"`
-		User struct {
-			CertFile     string `json:"client-certificate"`
-			CertData     []byte `json:"client-certificate-data"`
-			KeyFile      string `json:"client-key"`
-			KeyData      []byte `json:"client-key-data"`
-			Token        string `json:"token"`
-			TokenFile    string `json:"tokenFile"`
-			Username     string `json:"username"`
-			AuthProvider any    `json:"auth-provider"`
-			Exec         any    `json:"exec"`
-		} `json:"user"`
+		Name string         `json:"name"`
+		User kubeconfigUser `json:"user"`
 	} `json:"users"`
 	Contexts []struct {
 		Name    string `json:"name"`
@@ -52,21 +42,32 @@ type kubeconfig struct {
 	} `json:"contexts"`
 }
 
+// kubeconfigUser is how a user of a kubeconfig proves who it is.
+type kubeconfigUser struct {
+	CertFile     string `json:"client-certificate"`
+	CertData     []byte `json:"client-certificate-data"`
+	KeyFile      string `json:"client-key"`
+	KeyData      []byte `json:"client-key-data"`
+	Token        string `json:"token"`
+	TokenFile    string `json:"tokenFile"`
+	Username     string `json:"username"`
+	Password     string `json:"password"`
+	AuthProvider any    `json:"auth-provider"`
+	Exec         any    `json:"exec"`
+	Impersonate  string `json:"as"`
+}
+
 // LoadKubeconfig reads one kubeconfig file and returns what its current
 // context says. Relative file names in it are relative to the file. What a
-// daemon can't do (exec plugins, auth providers, basic auth, proxies) is an
+// daemon can't do (exec plugins, auth providers, impersonation, proxies) is an
 // error that names it.
 func LoadKubeconfig(path string) (*Config, error) { return loadContext(path, "") }
 
 // loadContext returns what a context of a kubeconfig says, or the current one.
 func loadContext(path, context string) (*Config, error) {
-	data, err := os.ReadFile(path)
+	k, err := readKubeconfig(path)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
-	}
-	var k kubeconfig
-	if err := yaml.Unmarshal(data, &k); err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+		return nil, err
 	}
 	if context != "" {
 		k.CurrentContext = context
@@ -77,6 +78,45 @@ func loadContext(path, context string) (*Config, error) {
 	}
 	cfg.kubeconfig = origin{path: path, context: k.CurrentContext, server: cfg.Host}
 	return cfg, nil
+}
+
+func readKubeconfig(path string) (*kubeconfig, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	k := &kubeconfig{}
+	if err := yaml.Unmarshal(data, k); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	if k.Kind != "" && k.Kind != "Config" {
+		return nil, fmt.Errorf("kubeconfig %s: kind is %q, want Config", path, k.Kind)
+	}
+	return k, nil
+}
+
+// LoadUsers reads the credentials of all users in a kubeconfig, by their names, and the
+// name of its current context's user, "" for none. The Configs name no server. Unlike
+// those of LoadKubeconfig, certificates and tokens within the file are read once.
+func LoadUsers(path string) (users map[string]*Config, current string, err error) {
+	k, err := readKubeconfig(path)
+	if err != nil {
+		return nil, "", err
+	}
+	users = make(map[string]*Config, len(k.Users))
+	for _, u := range k.Users {
+		cfg := &Config{}
+		if err := k.user(cfg, u.Name, filepath.Dir(path)); err != nil {
+			return nil, "", fmt.Errorf("kubeconfig %s: %w", path, err)
+		}
+		users[u.Name] = cfg
+	}
+	for _, c := range k.Contexts {
+		if c.Name == k.CurrentContext {
+			current = c.Context.User
+		}
+	}
+	return users, current, nil
 }
 
 // origin is what of a kubeconfig a Config is from.
@@ -138,9 +178,6 @@ func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certifica
 }
 
 func (k *kubeconfig) config(dir string) (*Config, error) {
-	if k.Kind != "" && k.Kind != "Config" {
-		return nil, fmt.Errorf("kind is %q, want Config", k.Kind)
-	}
 	if k.CurrentContext == "" {
 		return nil, fmt.Errorf("no current-context")
 	}
@@ -191,12 +228,15 @@ func (k *kubeconfig) user(cfg *Config, name, dir string) error {
 			return fmt.Errorf("user %q: exec credential plugins are not supported here", name)
 		case u.User.AuthProvider != nil:
 			return fmt.Errorf("user %q: auth-provider is not supported", name)
-		case u.User.Username != "":
-			return fmt.Errorf("user %q: basic authentication is not supported", name)
+		case u.User.Impersonate != "":
+			return fmt.Errorf("user %q: impersonation (as) is not supported here", name)
+		case u.User.Username+u.User.Password != "" && u.User.Token+u.User.TokenFile != "":
+			return fmt.Errorf("user %q: username and password, or a token, but not both", name)
 		}
 		cfg.CertFile = relativeTo(dir, u.User.CertFile)
 		cfg.KeyFile = relativeTo(dir, u.User.KeyFile)
 		cfg.CertData, cfg.KeyData = u.User.CertData, u.User.KeyData
+		cfg.Username, cfg.Password = u.User.Username, u.User.Password
 		cfg.BearerToken = u.User.Token
 		cfg.BearerTokenFile = relativeTo(dir, u.User.TokenFile)
 		return nil

@@ -333,6 +333,8 @@ contexts:
 	}
 	for name, change := range map[string][2]string{
 		"exec":            {"client-certificate: ca.crt, client-key: ca.key", "exec: {command: x}"},
+		"impersonation":   {"client-key: ca.key", "client-key: ca.key, as: jane"},
+		"two ways":        {"client-key: ca.key", "client-key: ca.key, username: u, password: p, token: t"},
 		"unknown context": {"current-context: here", "current-context: there"},
 		"unknown cluster": {"cluster: c,", "cluster: d,"},
 		"unknown user":    {"user: u,", "user: v,"},

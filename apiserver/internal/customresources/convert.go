@@ -34,7 +34,7 @@ func newConverter(d *definition, versions map[string]*compiledVersion, o Options
 		c.versions[f.apiVersion()] = f
 	}
 	if conversion := d.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
-		c.webhook, c.bound = newWebhook(d, o.Services), registry.NewConversions()
+		c.webhook, c.bound = newWebhook(d, o.Webhooks), registry.NewConversions()
 	}
 	return c
 }

@@ -29,9 +29,8 @@ type Options struct {
 	Store *registry.Store[*definition]
 	// Registry are the options of the objects' stores.
 	Registry registry.Options
-	// Services finds the address of a conversion webhook that is named by its
-	// service; nil if such can't be reached.
-	Services webhookclient.Services
+	// Webhooks is how those that convert are reached.
+	Webhooks webhookclient.Access
 }
 
 // Definitions are all definitions, and what they define. They are safe for

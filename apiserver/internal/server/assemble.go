@@ -92,7 +92,7 @@ func (s *Server) newAuthorizer(rules *rbac.Authorizer) (authz.Union, error) {
 
 func (s *Server) newAdmissionControl(rules *rbac.Authorizer) (*admissioncontrol.Control, error) {
 	return admissioncontrol.New(admissioncontrol.Options{
-		Flags: s.options, Resources: s.resources, Stores: s.stores, Forms: equivalent.New(s.served, s.definitions), Services: s.services(),
+		Flags: s.options, Resources: s.resources, Stores: s.stores, Forms: equivalent.New(s.served, s.definitions), Webhooks: s.webhooks(),
 		Authorizer: s.authorizer, Rules: rules, Audited: s.auditor != nil,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	})

@@ -24,7 +24,7 @@ import (
 
 func (s *Server) newDefinitions() *customresources.Definitions {
 	return customresources.New(customresources.Options{
-		Store: s.resources.Definitions, Registry: s.resources.Options(), Services: s.services(),
+		Store: s.resources.Definitions, Registry: s.resources.Options(), Webhooks: s.webhooks(),
 	})
 }
 

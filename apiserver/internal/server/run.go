@@ -29,21 +29,23 @@ func (s *Server) Run(ctx context.Context) error {
 	port := &serving.Server{
 		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.drain, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	}
-	return s.run(ctx, func(ctx context.Context) error { return port.Serve(ctx, listener, s.withoutSlash(handler)) })
+	handler = s.withoutSlash(handler)
+	loops := append(s.allLoops(), func(ctx context.Context) error { return s.itself.Serve(ctx, handler) })
+	return s.run(ctx, loops, func(ctx context.Context) error { return port.Serve(ctx, listener, handler) })
 }
 
 // run runs the loops while requests are served, and stops serving when a loop
 // fails.
-func (s *Server) run(ctx context.Context, serve func(context.Context) error) error {
+func (s *Server) run(ctx context.Context, loops []housekeeping.Loop, serve func(context.Context) error) error {
 	group, failed := errgroup.WithContext(context.WithoutCancel(ctx))
-	loops, stopLoops := context.WithCancel(failed)
+	running, stopLoops := context.WithCancel(failed)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(failed, cancel)()
 
-	for _, loop := range s.allLoops() {
+	for _, loop := range loops {
 		group.Go(func() error {
-			if err := loop(loops); loops.Err() == nil {
+			if err := loop(running); running.Err() == nil {
 				return err
 			}
 			return nil

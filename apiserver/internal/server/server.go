@@ -80,6 +80,8 @@ type Server struct {
 	housekeeper *housekeeper.Housekeeper
 	documents   *openapi.Handler // the description of the API, from before any loop runs
 
+	itself *serving.Itself // for its own requests
+
 	port  int // the port, once the server listens
 	drain *filters.Drain
 	phases
@@ -105,7 +107,7 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 	s := &Server{
 		options: o, clock: clock, logger: logger,
 		metrics: daemon.NewRegistry(), health: daemon.NewHealth(), ring: trace.NewRing(trace.Capacity),
-		drain: filters.NewDrain(), phases: newPhases(),
+		drain: filters.NewDrain(), itself: serving.NewItself(), phases: newPhases(),
 	}
 	certificate, err := s.open(ctx)
 	if err != nil {

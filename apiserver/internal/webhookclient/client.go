@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -25,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/proto/rest"
 	"kctl/proto/tracing"
 )
 
@@ -45,7 +45,7 @@ type ClientOptions struct {
 type Client struct {
 	config      *admissionregistrationv1.WebhookClientConfig
 	options     ClientOptions
-	services    Services
+	access      Access
 	url         *url.URL
 	configError error
 
@@ -55,8 +55,8 @@ type Client struct {
 
 // NewClient returns a Client, which connects when it is first used. Calls
 // return errors in config.
-func NewClient(config *admissionregistrationv1.WebhookClientConfig, services Services, o ClientOptions) *Client {
-	c := &Client{config: config, services: services, options: o}
+func NewClient(config *admissionregistrationv1.WebhookClientConfig, access Access, o ClientOptions) *Client {
+	c := &Client{config: config, access: access, options: o}
 	switch service := config.Service; {
 	case service != nil:
 		c.url = &url.URL{Scheme: "https", Host: net.JoinHostPort(serverName(service), strconv.Itoa(int(port(service)))), Path: "/"}
@@ -81,9 +81,11 @@ func serverName(s *admissionregistrationv1.ServiceReference) string {
 	return s.Name + "." + s.Namespace + ".svc"
 }
 
+const httpsPort = 443
+
 func port(s *admissionregistrationv1.ServiceReference) int32 {
 	if s.Port == nil {
-		return 443
+		return httpsPort
 	}
 	return *s.Port
 }
@@ -95,7 +97,11 @@ func (c *Client) httpClient() (*http.Client, error) {
 	if c.cached != nil {
 		return c.cached, nil
 	}
-	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	who := c.access.Credentials.of(c.url.Hostname(), cmp.Or(c.url.Port(), strconv.Itoa(httpsPort)))
+	trust, err := who.TLS()
+	if err != nil {
+		return nil, err
+	}
 	if len(c.config.CABundle) > 0 {
 		trust.RootCAs = x509.NewCertPool()
 		if !trust.RootCAs.AppendCertsFromPEM(c.config.CABundle) {
@@ -109,15 +115,20 @@ func (c *Client) httpClient() (*http.Client, error) {
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	if service := c.config.Service; service != nil {
+	switch service := c.config.Service; {
+	case isItself(service, c.url.Path) && c.access.Itself != nil:
+		transport.Proxy = nil
+		transport.DialTLSContext = c.access.Itself
+		who = &rest.Config{}
+	case service != nil:
 		trust.ServerName = serverName(service)
 		transport.Proxy = nil
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dialService(ctx, c.services, service, dialer, network)
+			return dialService(ctx, c.access.Services, service, dialer, network)
 		}
 	}
 	c.cached = &http.Client{
-		Transport: transport,
+		Transport: who.Authorize(transport),
 		// The configuration decides where requests go, not an answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -23,7 +23,7 @@ func TestTheTimeoutThatWebhooksAreTold(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	client := webhookclient.NewClient(&admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority}, nil,
+	client := webhookclient.NewClient(&admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority}, webhookclient.Access{},
 		webhookclient.ClientOptions{Timeout: 2 * time.Hour, MaxAnswer: 1 << 10})
 	t.Cleanup(client.Close)
 	ask := func(ctx context.Context) time.Duration {

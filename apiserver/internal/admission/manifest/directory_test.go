@@ -14,6 +14,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/admission/configuration"
+	admissionpolicy "kctl/apiserver/internal/admission/policy"
 	"kctl/proto/core"
 )
 
@@ -116,7 +117,7 @@ func TestFollow(t *testing.T) {
 	write(t, file, policy)
 	applied := []string{}
 	p := Plugin{
-		Name: "ValidatingAdmissionPolicy", Kind: "ValidatingAdmissionPolicyConfiguration", Kinds: policyKinds,
+		Name: "ValidatingAdmissionPolicy", Kinds: policyKinds, Directory: admissionpolicy.Directory,
 		Apply: func(objects []core.Object) { applied = append(applied, names(objects)) },
 	}
 	registry := prometheus.NewRegistry()
@@ -141,7 +142,7 @@ func TestFollow(t *testing.T) {
 	const settings = "apiVersion: apiserver.config.k8s.io/v1\nkind: ValidatingAdmissionPolicyConfiguration\n"
 	for content, fails := range map[string]string{
 		"apiVersion: apiserver.config.k8s.io/v1\nkind: Foo\n":     "must be a ValidatingAdmissionPolicyConfiguration of apiserver.config.k8s.io/v1",
-		settings + "kubeConfigFile: /x\n":                         "kubeConfigFile: credentials for webhooks are not supported",
+		settings + "kubeConfigFile: /x\n":                         `unknown field "kubeConfigFile"`,
 		settings + "staticManifestsDir: a\n":                      `staticManifestsDir: Invalid value: "a": must be an absolute file path`,
 		settings + "staticManifestsDir: " + directory + "/none\n": "unable to read",
 		settings + "staticManifestsDir: " + file + "\n":           "must be a directory",

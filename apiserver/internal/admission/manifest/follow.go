@@ -17,8 +17,8 @@ import (
 // Plugin is an admission plugin that takes manifests.
 type Plugin struct {
 	Name string
-	// Kind is that of its configuration, which names the directory.
-	Kind string
+	// Directory is what its configuration names; "" for none.
+	Directory func(files configuration.Files, plugin string) (string, error)
 	// Kinds are those of the objects in the directory.
 	Kinds []string
 	// Apply makes the objects those that are in force.
@@ -67,21 +67,14 @@ func (p Plugin) Follow(o Options) (*configfile.Follower, error) {
 
 // directory is the directory that the plugin's configuration names; "" for none.
 func (p Plugin) directory(files configuration.Files) (string, error) {
-	var settings struct {
-		KubeConfigFile     string `json:"kubeConfigFile"`
-		StaticManifestsDir string `json:"staticManifestsDir"`
-	}
-	kind := configuration.Kind{Kind: p.Kind, Versions: []string{"apiserver.config.k8s.io/v1"}}
-	if _, err := files.Decode(p.Name, kind, &settings); err != nil {
+	path, err := p.Directory(files, p.Name)
+	if err != nil {
 		return "", err
 	}
-	path := settings.StaticManifestsDir
 	fail := func(cause string) error {
 		return fmt.Errorf("configuration of %s: staticManifestsDir: Invalid value: %q: %s", p.Name, path, cause)
 	}
 	switch info, err := os.Stat(path); {
-	case settings.KubeConfigFile != "":
-		return "", fmt.Errorf("configuration of %s: kubeConfigFile: credentials for webhooks are not supported", p.Name)
 	case path == "":
 		return "", nil
 	case !filepath.IsAbs(path):

@@ -26,17 +26,17 @@ type Follower struct {
 }
 
 // FollowValidating follows ValidatingWebhookConfigurations.
-func FollowValidating(source informer.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
-	return newFollower(source, services, ofValidating, clock, logger)
+func FollowValidating(source informer.Source, access webhookclient.Access, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(source, access, ofValidating, clock, logger)
 }
 
 // FollowMutating follows MutatingWebhookConfigurations.
-func FollowMutating(source informer.Source, services webhookclient.Services, clock clock.Clock, logger *zap.Logger) *Follower {
-	return newFollower(source, services, ofMutating, clock, logger)
+func FollowMutating(source informer.Source, access webhookclient.Access, clock clock.Clock, logger *zap.Logger) *Follower {
+	return newFollower(source, access, ofMutating, clock, logger)
 }
 
-func newFollower(source informer.Source, services webhookclient.Services, hooks func(core.Object, webhookclient.Services) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
-	of := func(obj core.Object) []*hook { return hooks(obj, services) }
+func newFollower(source informer.Source, access webhookclient.Access, hooks func(core.Object, webhookclient.Access) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
+	of := func(obj core.Object) []*hook { return hooks(obj, access) }
 	f := &Follower{informer: informer.New(source, of, informer.Options[[]*hook]{}, clock, logger), of: of}
 	f.informer.OnChange(func(_ informer.Key, old, _ *[]*hook) {
 		f.rebuild()

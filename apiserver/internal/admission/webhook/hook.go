@@ -52,16 +52,16 @@ type commonWebhook struct {
 	reinvoke bool
 }
 
-func ofValidating(obj core.Object, services webhookclient.Services) []*hook {
+func ofValidating(obj core.Object, access webhookclient.Access) []*hook {
 	configuration := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration)
 	hooks := make([]commonWebhook, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
 		hooks = append(hooks, commonWebhook{ValidatingWebhook: w})
 	}
-	return newHooks(obj, hooks, services)
+	return newHooks(obj, hooks, access)
 }
 
-func ofMutating(obj core.Object, services webhookclient.Services) []*hook {
+func ofMutating(obj core.Object, access webhookclient.Access) []*hook {
 	configuration := obj.(*admissionregistrationv1.MutatingWebhookConfiguration)
 	hooks := make([]commonWebhook, 0, len(configuration.Webhooks))
 	for _, w := range configuration.Webhooks {
@@ -74,18 +74,18 @@ func ofMutating(obj core.Object, services webhookclient.Services) []*hook {
 			reinvoke: ptr.Deref(w.ReinvocationPolicy, "") == admissionregistrationv1.IfNeededReinvocationPolicy,
 		})
 	}
-	return newHooks(obj, hooks, services)
+	return newHooks(obj, hooks, access)
 }
 
-func newHooks(obj core.Object, webhooks []commonWebhook, services webhookclient.Services) []*hook {
+func newHooks(obj core.Object, webhooks []commonWebhook, access webhookclient.Access) []*hook {
 	out := make([]*hook, 0, len(webhooks))
 	for i := range webhooks {
-		out = append(out, newHook(obj.GetName(), i, &webhooks[i], services))
+		out = append(out, newHook(obj.GetName(), i, &webhooks[i], access))
 	}
 	return out
 }
 
-func newHook(configuration string, index int, w *commonWebhook, services webhookclient.Services) *hook {
+func newHook(configuration string, index int, w *commonWebhook, access webhookclient.Access) *hook {
 	h := &hook{
 		configuration: configuration, name: w.Name, key: fmt.Sprintf("%s/%d/%s", configuration, index, w.Name),
 		timeout: defaultTimeout, reinvoke: w.reinvoke,
@@ -113,6 +113,6 @@ func newHook(configuration string, index int, w *commonWebhook, services webhook
 			return condition.Compile(w.MatchConditions, compiler), nil
 		})
 	}
-	h.client = webhookclient.NewClient(&w.ClientConfig, services, webhookclient.ClientOptions{Timeout: h.timeout, MaxAnswer: maxAnswer, UserAgent: userAgent})
+	h.client = webhookclient.NewClient(&w.ClientConfig, access, webhookclient.ClientOptions{Timeout: h.timeout, MaxAnswer: maxAnswer, UserAgent: userAgent})
 	return h
 }

@@ -2,6 +2,7 @@ package admissioncontrol
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -42,8 +43,8 @@ type Options struct {
 	Stores func() []registry.Resource
 	// Forms knows which resources show the same objects.
 	Forms *equivalent.Resources
-	// Services resolves the services that webhooks name.
-	Services webhookclient.Services
+	// Webhooks is how webhooks are reached.
+	Webhooks webhookclient.Access
 	// Authorizer is asked whether the user may also do what a request implies;
 	// Rules are those of the mode RBAC, beyond which no user may grant rights.
 	Authorizer authz.Authorizer
@@ -84,11 +85,14 @@ func New(o Options) (*Control, error) {
 	classes := informer.New(o.Resources.PriorityClasses, priority.ClassOf, informer.Options[priority.Class]{Index: priority.ByDefault}, o.Clock, o.Logger)
 	limits := lookup.NewScoped[*corev1.LimitRange](o.Resources.LimitRanges, o.Clock, o.Logger)
 	quotas := lookup.NewScoped[*corev1.ResourceQuota](o.Resources.ResourceQuotas, o.Clock, o.Logger)
-	users := newUserRules(o)
 	settings := plugins.Settings{
 		Enable: o.Flags.EnableAdmissionPlugins, Disable: o.Flags.DisableAdmissionPlugins,
 		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock,
 		Tolerations: defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
+	}
+	users, err := newUserRules(o, settings)
+	if err != nil {
+		return nil, fmt.Errorf("admission configuration: %w", err)
 	}
 	c := &Control{
 		QuotaUsage: quota.NewUsage(quota.Options{Quotas: quotas, Store: o.Resources.ResourceQuotas, Stores: o.Stores, Clock: o.Clock}),
@@ -108,7 +112,7 @@ func New(o Options) (*Control, error) {
 		return nil, err
 	}
 	if c.Files, err = users.followManifests(o, settings); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("admission configuration: %w", err)
 	}
 	c.Chain = chain.With(o.always()...).Measured(admission.NewMeter(o.Metrics, o.Clock))
 	return c, nil

@@ -2,7 +2,6 @@ package admissioncontrol
 
 import (
 	"context"
-	"fmt"
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/lookup"
@@ -12,6 +11,7 @@ import (
 	"kctl/apiserver/internal/admission/policy"
 	"kctl/apiserver/internal/admission/webhook"
 	"kctl/apiserver/internal/configfile"
+	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
 
@@ -26,7 +26,7 @@ type userRules struct {
 	manifests []manifest.Plugin
 }
 
-func newUserRules(o Options) *userRules {
+func newUserRules(o Options, s plugins.Settings) (*userRules, error) {
 	namespaces := lookup.New[*core.Namespace](o.Resources.Namespaces)
 	cluster := match.Cluster{Versions: o.Forms, Namespace: func(ctx context.Context, name string) (*core.Namespace, error) {
 		return namespaces.Get(ctx, "", name)
@@ -38,8 +38,16 @@ func newUserRules(o Options) *userRules {
 	r := o.Resources
 	mutates := policy.FollowMutating(r.MutatingPolicies, r.MutatingBindings, o.Clock, o.Logger)
 	validates := policy.FollowValidating(r.ValidatingPolicies, r.ValidatingBindings, o.Clock, o.Logger)
-	mutating := webhook.FollowMutating(r.MutatingWebhooks, o.Services, o.Clock, o.Logger)
-	validating := webhook.FollowValidating(r.ValidatingWebhooks, o.Services, o.Clock, o.Logger)
+	toMutating, err := accessOf(webhook.MutatingName, o, s)
+	if err != nil {
+		return nil, err
+	}
+	toValidating, err := accessOf(webhook.ValidatingName, o, s)
+	if err != nil {
+		return nil, err
+	}
+	mutating := webhook.FollowMutating(r.MutatingWebhooks, toMutating, o.Clock, o.Logger)
+	validating := webhook.FollowValidating(r.ValidatingWebhooks, toValidating, o.Clock, o.Logger)
 	return &userRules{
 		mutatingWebhooks:   webhook.NewMutating(mutating, surroundings),
 		validatingWebhooks: webhook.NewValidating(validating, surroundings),
@@ -47,16 +55,25 @@ func newUserRules(o Options) *userRules {
 		validatingPolicies: policy.NewValidating(validates, p),
 		followers:          []follower{mutating, validating, mutates, validates},
 		manifests: []manifest.Plugin{
-			{Name: webhook.MutatingName, Kind: webhooksKind, Kinds: []string{"MutatingWebhookConfiguration"}, Apply: mutating.SetStatic},
-			{Name: webhook.ValidatingName, Kind: webhooksKind, Kinds: []string{"ValidatingWebhookConfiguration"}, Apply: validating.SetStatic},
-			{Name: policy.MutatingName, Kind: "MutatingAdmissionPolicyConfiguration", Kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}, Apply: mutates.SetStatic},
-			{Name: policy.ValidatingName, Kind: "ValidatingAdmissionPolicyConfiguration", Kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, Apply: validates.SetStatic},
+			{Name: webhook.MutatingName, Directory: webhook.Directory, Kinds: []string{"MutatingWebhookConfiguration"}, Apply: mutating.SetStatic},
+			{Name: webhook.ValidatingName, Directory: webhook.Directory, Kinds: []string{"ValidatingWebhookConfiguration"}, Apply: validating.SetStatic},
+			{Name: policy.MutatingName, Directory: policy.Directory, Kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}, Apply: mutates.SetStatic},
+			{Name: policy.ValidatingName, Directory: policy.Directory, Kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}, Apply: validates.SetStatic},
 		},
-	}
+	}, nil
 }
 
-// webhooksKind is the kind of the configuration of both plugins for webhooks.
-const webhooksKind = "WebhookAdmissionConfiguration"
+// accessOf is how a plugin for webhooks reaches them: with the credentials that its
+// configuration names, if it is enabled.
+func accessOf(plugin string, o Options, s plugins.Settings) (webhookclient.Access, error) {
+	access := o.Webhooks
+	if !s.Enabled(plugin) {
+		return access, nil
+	}
+	var err error
+	access.Credentials, err = webhook.Credentials(s.Files, plugin)
+	return access, err
+}
 
 // followManifests applies the webhooks and policies in the directories that the configuration of
 // enabled plugins names, and returns what applies changes.
@@ -68,7 +85,7 @@ func (r *userRules) followManifests(o Options, s plugins.Settings) ([]*configfil
 		}
 		follower, err := p.Follow(manifest.Options{Files: s.Files, Metrics: o.Metrics, Clock: o.Clock, Logger: o.Logger})
 		if err != nil {
-			return nil, fmt.Errorf("admission configuration: %w", err)
+			return nil, err
 		}
 		if follower != nil {
 			files = append(files, follower)

@@ -64,7 +64,7 @@ func New(o Options) (*Authentication, error) {
 }
 
 // chain is in upstream's order: proxies, certificates, tokens and, if allowed,
-// anonymous requests.
+// anonymous requests. What the server asks of itself shows none of these.
 func (a *Authentication) chain(accounts authn.Tokens) error {
 	flags, clock := a.o.Flags, a.o.Clock
 	var union authn.Union
@@ -96,7 +96,7 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 		return err
 	}
 	a.Tokens = authn.NewCached(kinds, tokenTTL, clock)
-	a.Anonymous.Next = append(union, authn.Bearer{Tokens: a.Tokens}, authn.WebSocket{Tokens: a.Tokens})
+	a.Anonymous.Next = append(union, authn.Bearer{Tokens: a.Tokens}, authn.WebSocket{Tokens: a.Tokens}, authn.Itself{})
 	return nil
 }
 

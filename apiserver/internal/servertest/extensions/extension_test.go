@@ -24,6 +24,7 @@ import (
 type extension struct {
 	*httptest.Server
 	proxies *x509.CertPool // the CA of clients that may name the user
+	reviews http.Handler   // answers webhooks' requests; nil if it has none
 
 	mu      sync.Mutex
 	mode    string // how it misbehaves; "" for not at all
@@ -71,6 +72,9 @@ func (e *extension) misbehave(mode string) {
 	e.mode = mode
 }
 
+// reviewsPath is where an extension serves webhooks.
+const reviewsPath = "/apis/far.example.com/v1/reviews"
+
 func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.TLS.PeerCertificates) == 0 {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -108,6 +112,8 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"paths": map[string]any{collection: map[string]any{"get": map[string]any{"responses": map[string]any{"200": map[string]any{
 				"description": "OK", "schema": map[string]any{"$ref": "#/definitions/com.example.Thing"},
 			}}}}}})
+	case strings.HasPrefix(path, reviewsPath) && e.reviews != nil:
+		http.StripPrefix(reviewsPath, e.reviews).ServeHTTP(w, r)
 	case path == collection+"/w/echo":
 		websocket.Handler(func(c *websocket.Conn) { _, _ = io.Copy(c, c) }).ServeHTTP(w, r)
 	case path == collection+"/w/elsewhere":

@@ -1,0 +1,81 @@
+package webhookclient
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"kctl/proto/rest"
+)
+
+// Access is how Clients reach webhooks, and what they show to them.
+type Access struct {
+	Services Services
+	// Credentials are shown to webhooks that ask for them; nil for none.
+	Credentials *Credentials
+	// Itself connects to this server, as a user who may do anything; nil for not at all.
+	// Webhooks may be served by the extension servers behind it.
+	Itself func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// isItself reports whether a webhook is served by an extension server: through this server,
+// which is always called by this name, whatever the endpoints of the service.
+func isItself(s *admissionregistrationv1.ServiceReference, path string) bool {
+	return s != nil && s.Namespace == "default" && s.Name == "kubernetes" && port(s) == httpsPort && strings.HasPrefix(path, "/apis/")
+}
+
+// Credentials are how the server proves to webhooks who it is (Kubernetes docs, "Dynamic
+// Admission Control", "Authenticate API servers"). A nil Credentials has none.
+type Credentials struct {
+	users   map[string]*rest.Config
+	current string
+}
+
+// LoadCredentials reads a kubeconfig whose users are named after webhooks: HOST:PORT or,
+// for port 443, HOST, where "*." stands for any first parts of the name, and "*" for every
+// webhook. A service's host is NAME.NAMESPACE.svc.
+func LoadCredentials(kubeconfig string) (*Credentials, error) {
+	users, current, err := rest.LoadUsers(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	for name, user := range users {
+		if _, err := user.TLS(); err != nil {
+			return nil, fmt.Errorf("%s: user %q: %w", kubeconfig, name, err)
+		}
+	}
+	return &Credentials{users: users, current: current}, nil
+}
+
+// of returns what is shown to a webhook: the longest name that fits decides, and a name
+// with a port before any without.
+func (c *Credentials) of(host, port string) *rest.Config {
+	nobody := &rest.Config{}
+	if c == nil {
+		return nobody
+	}
+	names := fitting(net.JoinHostPort(host, port))
+	if port == "443" {
+		names = append(names, fitting(host)...)
+	}
+	for _, name := range append(names, "*", c.current) {
+		if user, ok := c.users[name]; ok {
+			return user
+		}
+	}
+	return nobody
+}
+
+// fitting are the names that stand for an address, with and without "*.".
+func fitting(address string) []string {
+	names := []string{address}
+	for rest, found := address, true; ; {
+		if _, rest, found = strings.Cut(rest, "."); !found {
+			return names
+		}
+		names = append(names, "*."+rest)
+	}
+}
