@@ -47,9 +47,19 @@ type wanted struct {
 // PreScore skips pods whose images are nowhere, or too small to matter even
 // where all of them are.
 func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
+	w := wantedBy(pod.Pod, state)
+	if w == nil {
+		return skip
+	}
+	state.Write(stateKey, w)
+	return nil
+}
+
+// wantedBy is what the pod wants, nil where that makes no difference.
+func wantedBy(pod *core.Pod, state *framework.CycleState) *wanted {
 	w := &wanted{}
 	sum, sources := int64(0), int64(0)
-	eachImage(pod.Pod, func(name string) {
+	eachImage(pod, func(name string) {
 		sources++
 		image := state.Image(framework.ImageName(name))
 		if image == nil {
@@ -60,11 +70,10 @@ func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *fra
 		sum += counts
 	})
 	if sum <= leastSize {
-		return skip
+		return nil
 	}
 	w.most = mostSize * sources
-	state.Write(stateKey, w)
-	return nil
+	return w
 }
 
 func eachImage(pod *core.Pod, visit func(name string)) {
@@ -79,10 +88,14 @@ func eachImage(pod *core.Pod, visit func(name string)) {
 }
 
 // Score is the size of what the node has, between the least and the most.
-func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
 	w, ok := state.Read(stateKey).(*wanted)
 	if !ok {
-		return 0, nil
+		// Upstream's plugin has no PreScore: a profile that disables that point of all
+		// plugins means this one to count all the same.
+		if w = wantedBy(pod.Pod, state); w == nil {
+			return 0, nil
+		}
 	}
 	var sum int64
 	for i, image := range w.images {

@@ -40,6 +40,9 @@ func nodes() []*framework.NodeInfo {
 	return snapshot.Nodes()
 }
 
+// scoring leaves a plugin nothing but Score.
+type scoring = framework.Score
+
 func TestScore(t *testing.T) {
 	runs := func(images ...string) *core.Pod {
 		return fixture.Pod("p", func(p *core.Pod) {
@@ -72,6 +75,16 @@ func TestScore(t *testing.T) {
 		scores, status := plugintest.Scores(t.Context(), New(), test.pod, nodes()...)
 		if !status.IsSuccess() || !slices.Equal(scores, test.want) {
 			t.Errorf("%s: %v %v, want %v", name, scores, status.Reasons(), test.want)
+		}
+		// A profile may disable PreScore of all plugins, and have this one's Score.
+		alone := struct{ scoring }{New()}
+		want := test.want
+		if want == nil {
+			want = []int64{0, 0, 0}
+		}
+		scores, status = plugintest.Scores(t.Context(), alone, test.pod, nodes()...)
+		if !status.IsSuccess() || !slices.Equal(scores, want) {
+			t.Errorf("%s, without PreScore: %v %v, want %v", name, scores, status.Reasons(), want)
 		}
 	}
 }

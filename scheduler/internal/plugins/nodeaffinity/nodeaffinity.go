@@ -156,14 +156,9 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 
 // PreScore parses the pod's preferred terms, and skips where there are none.
 func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
-	var preferred *nodeaffinity.PreferredSchedulingTerms
-	if a := pod.Pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
-		if terms := a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution; len(terms) > 0 {
-			var err error
-			if preferred, err = nodeaffinity.NewPreferredSchedulingTerms(terms); err != nil {
-				return framework.AsError(fmt.Errorf("preferred node affinity: %w", err))
-			}
-		}
+	preferred, err := preferredBy(pod.Pod)
+	if err != nil {
+		return framework.AsError(err)
 	}
 	if preferred == nil && p.addedPreferred == nil {
 		return skip
@@ -172,13 +167,33 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	return nil
 }
 
+// preferredBy parses the pod's preferred terms; nil if it has none.
+func preferredBy(pod *core.Pod) (*nodeaffinity.PreferredSchedulingTerms, error) {
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
+		return nil, nil
+	}
+	preferred, err := nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	if err != nil {
+		return nil, fmt.Errorf("preferred node affinity: %w", err)
+	}
+	return preferred, nil
+}
+
 // Score sums the weights of the preferred terms that match.
-func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (p *Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	preferred, prepared := state.Read(preferredKey).(*nodeaffinity.PreferredSchedulingTerms)
+	if !prepared { // a profile may disable PreScore, and have Score
+		var err error
+		if preferred, err = preferredBy(pod.Pod); err != nil {
+			return 0, framework.AsError(err)
+		}
+	}
 	var score int64
 	if p.addedPreferred != nil {
 		score += p.addedPreferred.Score(node.Node)
 	}
-	if preferred, _ := state.Read(preferredKey).(*nodeaffinity.PreferredSchedulingTerms); preferred != nil {
+	if preferred != nil {
 		score += preferred.Score(node.Node)
 	}
 	return score, nil

@@ -98,6 +98,9 @@ func TestAddedAffinityHoldsForEveryPod(t *testing.T) {
 	}
 }
 
+// scoring leaves a plugin nothing but Score.
+type scoring = framework.Score
+
 func TestScore(t *testing.T) {
 	preferring := func(p *core.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -118,6 +121,12 @@ func TestScore(t *testing.T) {
 	}
 	if scores, _ := plugintest.Scores(t.Context(), plugin(t, nil), fixture.Pod("p"), nodes...); scores != nil {
 		t.Errorf("a pod that prefers nothing is scored %v", scores)
+	}
+	// A profile may disable PreScore, and have Score.
+	alone := struct{ scoring }{plugin(t, nil)}
+	scores, status = plugintest.Scores(t.Context(), alone, fixture.Pod("p", preferring), nodes...)
+	if want := []int64{40, 30, 0}; !status.IsSuccess() || !slices.Equal(scores, want) {
+		t.Errorf("without PreScore: %v %v, want %v", scores, status.Reasons(), want)
 	}
 }
 

@@ -46,13 +46,26 @@ type where struct {
 	values []string
 }
 
-// PreFilter collects the places of the pod's volumes. VolumeBinding reports what
-// is wrong with a claim, and this plugin, as upstream's, if its volume is gone.
+// PreFilter collects the places of the pod's volumes.
 func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
-	if !volumes.HasClaims(pod.Pod) {
+	all, status := p.placesOf(ctx, pod.Pod)
+	if status != nil {
+		return nil, status
+	}
+	if len(all) == 0 {
 		return nil, skip
 	}
-	claims, status := p.volumes.Of(ctx, pod.Pod, Name)
+	state.Write(stateKey, all)
+	return nil, nil
+}
+
+// placesOf are the places of the pod's volumes. VolumeBinding reports what is wrong
+// with a claim, and this plugin, as upstream's, if its volume is gone.
+func (p *Plugin) placesOf(ctx context.Context, pod *core.Pod) ([]where, *framework.Status) {
+	if !volumes.HasClaims(pod) {
+		return nil, nil
+	}
+	claims, status := p.volumes.Of(ctx, pod, Name)
 	if status != nil {
 		return nil, status
 	}
@@ -73,17 +86,19 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 			}
 		}
 	}
-	if len(all) == 0 {
-		return nil, skip
-	}
-	state.Write(stateKey, all)
-	return nil, nil
+	return all, nil
 }
 
 // Filter implements framework.Filter. A node without any of the labels can have
 // every volume.
-func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	all, _ := state.Read(stateKey).([]where)
+func (p *Plugin) Filter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+	all, prepared := state.Read(stateKey).([]where)
+	if !prepared { // a profile may disable PreFilter, and have Filter
+		var status *framework.Status
+		if all, status = p.placesOf(ctx, pod.Pod); status != nil {
+			return status
+		}
+	}
 	if !placed(node.Node) {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
 	"kctl/scheduler/internal/volumes"
@@ -40,6 +41,11 @@ func TestFilter(t *testing.T) {
 		known := volumes.NewKnown(claim, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: test.volume}})
 		if status := plugintest.Filter(t.Context(), New(known), pod, fixture.NodeInfo(fixture.Node("n", test.node...))); status.IsSuccess() != test.fits {
 			t.Errorf("%s: %v", name, status.Reasons())
+		}
+		// A profile may disable PreFilter.
+		node := fixture.NodeInfo(fixture.Node("n", test.node...))
+		if status := New(known).Filter(t.Context(), framework.NewCycleState(nil), framework.NewPodInfo(pod), node); status.IsSuccess() != test.fits {
+			t.Errorf("%s, without PreFilter: %v", name, status.Reasons())
 		}
 	}
 	if status := plugintest.Filter(t.Context(), New(volumes.NewKnown(claim)), pod, fixture.NodeInfo(fixture.Node("n"))); status.Message() != `persistentvolume "v" not found` {
