@@ -66,6 +66,13 @@ func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodI
 	return PreFilterOutcome{NodeNames: merged.NodeNames, Narrowed: narrowed}, nil
 }
 
+// Unprepared is the status of a Filter that finds nothing of its PreFilter's, because
+// the profile disables that. To let the node pass would break the pod's rules unseen;
+// kube-scheduler's plugins fail as well.
+func Unprepared(plugin string) *Status {
+	return AsError(fmt.Errorf("%s filters nodes only after its PreFilter, which the profile disables", plugin)).By(plugin)
+}
+
 // ActiveFilters are the Filter plugins that did not skip the pod.
 func (p *Profile) ActiveFilters(state *CycleState) []Filter {
 	if len(state.skip) == 0 {

@@ -167,7 +167,7 @@ func (p *Plugin) matchesAll(terms []framework.AffinityTerm, pod *core.Pod) bool 
 func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	s, ok := state.Read(filterKey).(*filterState)
 	if !ok {
-		return nil
+		return framework.Unprepared(Name)
 	}
 	if pod.Affinity != nil {
 		if !s.together(pod.Affinity.Required, node.Node) {

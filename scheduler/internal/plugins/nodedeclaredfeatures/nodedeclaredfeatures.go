@@ -51,7 +51,7 @@ func (*Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *fr
 func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	needed, ok := state.Read(stateKey).(nodedeclaredfeatures.FeatureSet)
 	if !ok {
-		return nil
+		return framework.Unprepared(Name)
 	}
 	match, err := nodedeclaredfeatures.DefaultFramework.MatchNode(needed, node.Node)
 	if err != nil {

@@ -244,7 +244,7 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 func (*Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	s, ok := state.Read(filterKey).(*filterState)
 	if !ok {
-		return nil
+		return framework.Unprepared(Name)
 	}
 	for i := range s.constraints {
 		c := &s.constraints[i]

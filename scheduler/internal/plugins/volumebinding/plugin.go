@@ -139,7 +139,7 @@ func inTurn(a, b *corev1.PersistentVolumeClaim) int {
 func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	found, ok := state.Read(stateKey).(*claims)
 	if !ok {
-		return nil
+		return framework.Unprepared(Name)
 	}
 	bound := p.usable(found.bound, node.Node)
 	_, waiting := p.plan(found.waiting, node.Node)

@@ -123,7 +123,11 @@ func (*Plugin) Filter(_ context.Context, state *framework.CycleState, pod *frame
 			}
 		}
 	}
-	if found, ok := state.Read(stateKey).(*uses); ok && found.pods > 0 {
+	found, ok := state.Read(stateKey).(*uses)
+	switch {
+	case !ok:
+		return framework.Unprepared(Name)
+	case found.pods > 0:
 		return refusedUse
 	}
 	return nil
