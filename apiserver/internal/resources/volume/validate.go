@@ -108,13 +108,40 @@ func validateAttributesClass(s *corev1.PersistentVolumeSpec) field.ErrorList {
 	return errs
 }
 
+// stableLabels are the names that labels of nodes have got, by those that they had in beta.
+var stableLabels = map[string]string{
+	corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
+	corev1.LabelInstanceType: corev1.LabelInstanceTypeStable, "beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable,
+}
+
+// withStableLabels is old with the stable names of labels wherever now has them.
+func withStableLabels(now, old *corev1.VolumeNodeAffinity) *corev1.VolumeNodeAffinity {
+	if now == nil || now.Required == nil || old.Required == nil || len(now.Required.NodeSelectorTerms) != len(old.Required.NodeSelectorTerms) {
+		return old
+	}
+	old = old.DeepCopy()
+	rename := func(now, old []corev1.NodeSelectorRequirement) {
+		for i := range min(len(now), len(old)) {
+			if stableLabels[old[i].Key] == now[i].Key {
+				old[i].Key = now[i].Key
+			}
+		}
+	}
+	for i := range old.Required.NodeSelectorTerms {
+		n, o := &now.Required.NodeSelectorTerms[i], &old.Required.NodeSelectorTerms[i]
+		rename(n.MatchExpressions, o.MatchExpressions)
+		rename(n.MatchFields, o.MatchFields)
+	}
+	return old
+}
+
 func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
 	var errs field.ErrorList
 	if !equality.Semantic.DeepEqual(now.PersistentVolumeSource, withSecretsOf(now, old)) {
 		errs = append(errs, field.Forbidden(specPath.Child("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation"))
 	}
 	errs = append(errs, check.Unchanged(now.VolumeMode, old.VolumeMode, field.NewPath("volumeMode"))...)
-	if old.NodeAffinity != nil && !equality.Semantic.DeepEqual(now.NodeAffinity, old.NodeAffinity) {
+	if old.NodeAffinity != nil && !equality.Semantic.DeepEqual(now.NodeAffinity, withStableLabels(now.NodeAffinity, old.NodeAffinity)) {
 		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), now.NodeAffinity, "field is immutable, except for updating from beta label to GA"))
 	}
 	if now.VolumeAttributesClassName == nil && old.VolumeAttributesClassName != nil {

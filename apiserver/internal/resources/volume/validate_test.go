@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // TestClaimFromBeforeTwoSources: a claim that was stored before dataSourceRef
@@ -20,5 +21,44 @@ func TestClaimFromBeforeTwoSources(t *testing.T) {
 	}
 	if now.Spec.DataSourceRef.Name = "bar"; len(sameClaim(now, old)) == 0 {
 		t.Error("another source is taken")
+	}
+}
+
+// TestAffinityOfAVolumeMayTakeStableLabels: the node affinity of a volume stays, but the names
+// of labels in beta may give way to those that the labels have since.
+func TestAffinityOfAVolumeMayTakeStableLabels(t *testing.T) {
+	affinity := func(keysAndValues ...string) *corev1.VolumeNodeAffinity {
+		var all []corev1.NodeSelectorRequirement
+		for i := 0; i < len(keysAndValues); i += 2 {
+			all = append(all, corev1.NodeSelectorRequirement{Key: keysAndValues[i], Operator: corev1.NodeSelectorOpIn, Values: keysAndValues[i+1 : i+2]})
+		}
+		return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: all}}}}
+	}
+	const zone, region = corev1.LabelTopologyZone, corev1.LabelTopologyRegion
+	const betaZone, betaRegion = corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion
+	for name, test := range map[string]struct {
+		old, now *corev1.VolumeNodeAffinity
+		allowed  bool
+	}{
+		"the same":           {affinity(betaZone, "a"), affinity(betaZone, "a"), true},
+		"first ever":         {nil, affinity(zone, "a"), true},
+		"stable name":        {affinity(betaZone, "a"), affinity(zone, "a"), true},
+		"some of them":       {affinity(betaZone, "a", betaRegion, "r"), affinity(betaZone, "a", region, "r"), true},
+		"processor":          {affinity("beta.kubernetes.io/arch", "arm64"), affinity(corev1.LabelArchStable, "arm64"), true},
+		"another value":      {affinity(betaZone, "a"), affinity(zone, "b"), false},
+		"another label":      {affinity(betaZone, "a"), affinity(region, "a"), false},
+		"back to beta":       {affinity(zone, "a"), affinity(betaZone, "a"), false},
+		"one more":           {affinity(betaZone, "a"), affinity(zone, "a", region, "r"), false},
+		"taken away":         {affinity(betaZone, "a"), nil, false},
+		"without conditions": {affinity(betaZone, "a"), &corev1.VolumeNodeAffinity{}, false},
+	} {
+		old, now := &corev1.PersistentVolumeSpec{NodeAffinity: test.old}, &corev1.PersistentVolumeSpec{NodeAffinity: test.now}
+		before := old.DeepCopy()
+		if errs := sameVolume(now, old); (len(errs) == 0) != test.allowed {
+			t.Errorf("%s: %v", name, errs)
+		}
+		if !equality.Semantic.DeepEqual(old, before) {
+			t.Errorf("%s: the stored object was changed", name)
+		}
 	}
 }
