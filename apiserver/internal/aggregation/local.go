@@ -111,6 +111,8 @@ func mayStay(have, want *apiservice.APIService) bool {
 
 // Definitions know the groups and versions of custom resources.
 type Definitions interface {
+	// Unread says why some may be missing from GroupVersions, nil if none is.
+	Unread() error
 	GroupVersions() []schema.GroupVersion
 	// OnChange adds a function to be called when that may have changed, until
 	// forget is called.
@@ -131,7 +133,8 @@ func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error 
 	}
 	for {
 		var retry <-chan time.Time
-		if err := a.reconcileLocal(ctx, definitions.GroupVersions()); err != nil && ctx.Err() == nil {
+		unread := definitions.Unread()
+		if err := a.reconcileLocal(ctx, definitions.GroupVersions(), unread == nil); err != nil && ctx.Err() == nil {
 			a.logger.Warn("the APIServices of custom resources are not all right yet, trying again", zap.Error(err))
 			retry = a.options.Clock.After(retryPolicy.Initial)
 		}
@@ -145,15 +148,18 @@ func (a *Aggregator) Follow(ctx context.Context, definitions Definitions) error 
 	}
 }
 
-// reconcileLocal creates what is missing, repairs what is wrong, and removes what is no
-// longer defined.
-func (a *Aggregator) reconcileLocal(ctx context.Context, defined []schema.GroupVersion) error {
+// reconcileLocal creates what is missing, repairs what is wrong, and, if all definitions are
+// known, removes what is no longer defined.
+func (a *Aggregator) reconcileLocal(ctx context.Context, defined []schema.GroupVersion, all bool) error {
 	var errs []error
 	for _, gv := range defined {
 		want := localAPIService(gv, managedAlways)
 		if have, ok := a.informer.Get("", want.Name); !ok || !mayStay(have, want) {
 			errs = append(errs, a.ensureLocal(ctx, want))
 		}
+	}
+	if !all {
+		return errors.Join(errs...)
 	}
 	a.informer.Each(func(_ informer.Key, s *apiservice.APIService) {
 		if s.Labels[managedLabel] != managedAlways || slices.Contains(defined, apiservice.GroupVersion(s)) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ type snapshot struct {
 	changed int64 // of the store of definitions
 	entries map[string]*entry
 	served  map[schema.GroupVersionResource]*entry
+	unread  error // some definitions are not among the entries, or not in their present state
 }
 
 // New returns Definitions. What they define is served at once; Run maintains
@@ -91,7 +93,10 @@ func (d *Definitions) snapshot() *snapshot {
 	}
 	s := &snapshot{changed: changed, entries: make(map[string]*entry, len(list.Items)), served: map[schema.GroupVersionResource]*entry{}}
 	for _, item := range list.Items {
-		e := d.updatedEntry(item, before)
+		e, err := d.updatedEntry(item, before)
+		if err != nil {
+			s.unread = fmt.Errorf("definition %s: %w", nameOf(item), err)
+		}
 		if e == nil {
 			continue
 		}
@@ -111,28 +116,29 @@ func (d *Definitions) snapshot() *snapshot {
 	return s
 }
 
-// updatedEntry returns the entry of one encoded definition.
-func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) *entry {
+// updatedEntry returns the entry of one encoded definition; with an error, the one that was
+// known before, if any.
+func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) (*entry, error) {
 	name := nameOf(item)
 	known := before.entries[name]
 	if known != nil && known.revision == item.Revision {
-		return known
+		return known, nil
 	}
 	obj, err := d.options.Store.Decode(item)
 	if err != nil {
 		d.logger.Error("a definition can't be read", zap.String("definition", name), zap.Error(err))
-		return known
+		return known, err
 	}
 	e, err := newEntry(item, obj.(*definition), known)
 	if err != nil {
 		d.logger.Error("a definition can't be read", zap.String("definition", name), zap.Error(err))
-		return known
+		return known, err
 	}
 	if e.store == nil {
 		e.store = newInstanceStore(d)
 		e.store.terminating.Store(e.terminating)
 	}
-	return e
+	return e, nil
 }
 
 // Lookup returns what is served under a group, version and plural name; ok is false if
@@ -147,6 +153,19 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 	served, err = e.store.served(e, gvr.Version)
 	v := e.version(gvr.Version)
 	return served, v.warning, true, err
+}
+
+// Unread says why some definitions may be missing from what GroupVersions, Resources and
+// Infos return afterwards; nil if none is. Who takes what is missing for deleted asks first.
+func (d *Definitions) Unread() error {
+	if err := d.options.Store.Ready(); err != nil {
+		return err
+	}
+	s := d.snapshot()
+	if s.changed < 0 {
+		return cache.ErrNotReady
+	}
+	return s.unread
 }
 
 // Serves reports whether anything is served under a group, version and plural name,

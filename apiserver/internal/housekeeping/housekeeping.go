@@ -65,6 +65,8 @@ type Dependencies struct {
 
 // DynamicResources are resources that come and go.
 type DynamicResources interface {
+	// Unread says why some may be missing from Resources, nil if none is.
+	Unread() error
 	// Resources are the present ones.
 	Resources() []registry.Resource
 	// Lookup returns one with its subresources; ok is false if there is none of that name and

@@ -89,6 +89,7 @@ func (n *namespaces) namespacedResources() []registry.Resource {
 // read still in place (KEP-5080).
 func (n *namespaces) deleteContent(ctx context.Context, namespace string) remainingContent {
 	left := remainingContent{objects: map[string]int{}, finalizers: map[string]int{}}
+	unread := n.unread()
 	all := n.namespacedResources()
 	for _, r := range all {
 		if r.Info().Resource == core.Pods {
@@ -108,7 +109,18 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 			left.counterFor(r)(deleteResource(ctx, r, namespace))
 		}
 	}
+	if unread != nil { // what they define may have objects here, which would outlive the namespace
+		left.failures = append(left.failures, fmt.Errorf("read the definitions of custom resources: %w", unread))
+	}
 	return left
+}
+
+// unread says why the namespace may have objects of resources that are not known.
+func (n *namespaces) unread() error {
+	if n.dynamic == nil {
+		return nil
+	}
+	return n.dynamic.Unread()
 }
 
 // deleteResource deletes all objects of a resource, and returns those that remain.
