@@ -1,7 +1,6 @@
 package volumebinding
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -122,7 +121,7 @@ func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod
 
 // inTurn orders claims: first those with a selected node, because they can't
 // move to another, then by size, so that small claims don't take the volumes
-// that large ones need.
+// that large ones need. Equal ones stay in the pod's order, as upstream.
 func inTurn(a, b *corev1.PersistentVolumeClaim) int {
 	sizeA, sizeB := a.Spec.Resources.Requests[corev1.ResourceStorage], b.Spec.Resources.Requests[corev1.ResourceStorage]
 	if begun := metav1.HasAnnotation(a.ObjectMeta, volumes.SelectedNode); begun != metav1.HasAnnotation(b.ObjectMeta, volumes.SelectedNode) {
@@ -131,7 +130,7 @@ func inTurn(a, b *corev1.PersistentVolumeClaim) int {
 		}
 		return 1
 	}
-	return cmp.Or(sizeA.Cmp(sizeB), cmp.Compare(a.Name, b.Name))
+	return sizeA.Cmp(sizeB)
 }
 
 // Filter implements framework.Filter. A node can fail for both bound and

@@ -212,3 +212,22 @@ func TestReserve(t *testing.T) {
 		t.Errorf("after it was given back: %v", taken)
 	}
 }
+
+// TestEqualClaimsTakeVolumesInThePodsOrder: whose name comes first makes no difference.
+func TestEqualClaimsTakeVolumesInThePodsOrder(t *testing.T) {
+	for _, order := range [][]string{{"a", "z"}, {"z", "a"}} {
+		known := volumes.NewKnown(class("made", "csi.example.com", true), claim("a", "made", "1Gi"), claim("z", "made", "1Gi"), volume("only", "made", "1Gi", "n"))
+		plugin, state, pod := New(known, nil, DefaultOptions), framework.NewCycleState(nil), framework.NewPodInfo(using(order...))
+		state.Nodes = []*framework.NodeInfo{fixture.NodeInfo(fixture.Node("n"))}
+		if _, status := plugin.PreFilter(t.Context(), state, pod); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		if status := plugin.Reserve(t.Context(), state, pod, "n"); !status.IsSuccess() {
+			t.Fatal(status.Message())
+		}
+		plan := state.Read(stateKey).(*claims).plan
+		if len(plan.static) != 1 || plan.static[0].claim.Name != order[0] || len(plan.provision) != 1 || plan.provision[0].claim.Name != order[1] {
+			t.Errorf("%v: %+v", order, plan)
+		}
+	}
+}
