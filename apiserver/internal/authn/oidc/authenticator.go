@@ -35,6 +35,7 @@ type Options struct {
 	SigningAlgorithms []string
 	Audiences         []string // what its tokens are valid for: the API
 	Clock             clock.PassiveClock
+	Metrics           *Metrics // nil for none
 }
 
 // How long a request to the issuer may take, and how soon after a failure the
@@ -70,6 +71,9 @@ func New(o Options) (*Authenticator, error) {
 	return &Authenticator{options: o, client: client}, nil
 }
 
+// Issuer is the address of the issuer.
+func (a *Authenticator) Issuer() string { return a.options.IssuerURL }
+
 // withFlagDefaults returns the options with the defaults of the flags.
 func (o Options) withFlagDefaults() *Options {
 	if o.UsernamePrefix == "" && o.UsernameClaim != authn.ClaimEmail {
@@ -91,33 +95,41 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	if issuerOf(token) != a.options.IssuerURL {
 		return nil, nil, false, nil
 	}
+	began := a.options.Clock.Now()
+	user, audiences, err := a.check(ctx, token, wanted)
+	a.options.Metrics.observeCheck(a.options.IssuerURL, a.options.Clock.Since(began), err)
+	return user, audiences, err == nil, err
+}
+
+// check finds out whose a token of the issuer is.
+func (a *Authenticator) check(ctx context.Context, token string, wanted []string) (*request.User, []string, error) {
 	verifier, err := a.discoverVerifier(ctx)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
+		return nil, nil, fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
 	}
 	verified, err := verifier.Verify(ctx, token)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("oidc: %w", err)
+		return nil, nil, fmt.Errorf("oidc: %w", err)
 	}
 	if !slices.ContainsFunc(a.options.Clients, func(c string) bool { return slices.Contains(verified.Audience, c) }) {
-		return nil, nil, false, fmt.Errorf("oidc: expected audience in %q got %q", a.options.Clients, verified.Audience)
+		return nil, nil, fmt.Errorf("oidc: expected audience in %q got %q", a.options.Clients, verified.Audience)
 	}
 	var claims claims
 	if err := verified.Claims(&claims); err != nil {
-		return nil, nil, false, fmt.Errorf("oidc: read the token's claims: %w", err)
+		return nil, nil, fmt.Errorf("oidc: read the token's claims: %w", err)
 	}
 	if from, ok := claims.time("nbf"); ok && from.After(a.options.Clock.Now().Add(mostAhead)) {
-		return nil, nil, false, fmt.Errorf("oidc: the token is valid from %v on, and it is before that", from)
+		return nil, nil, fmt.Errorf("oidc: the token is valid from %v on, and it is before that", from)
 	}
 	user, err := a.options.UserOf(ctx, claims)
 	if err != nil {
-		return nil, nil, false, fmt.Errorf("oidc: %w", err)
+		return nil, nil, fmt.Errorf("oidc: %w", err)
 	}
 	audiences, err := authn.ForAPI(a.options.Audiences, wanted)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
-	return user, audiences, true, nil
+	return user, audiences, nil
 }
 
 // Google's tokens may name their issuer without the scheme (OpenID Connect Core 1.0,

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -37,15 +38,48 @@ func newClient(o *Options) (*http.Client, error) {
 		}
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: requestTimeout}
+	discovery := strings.TrimSuffix(o.IssuerURL, "/") + discoveryPath
 	elsewhere := map[string]*url.URL{}
 	if o.DiscoveryURL != "" {
 		place, err := url.Parse(o.DiscoveryURL)
 		if err != nil {
 			return nil, fmt.Errorf("oidc: discovery of issuer %s: %w", o.IssuerURL, err)
 		}
-		elsewhere[strings.TrimSuffix(o.IssuerURL, "/")+"/.well-known/openid-configuration"] = place
+		elsewhere[discovery] = place
 	}
-	return &http.Client{Transport: restrictedTransport{transport, elsewhere, rate.NewLimiter(maxRequestRate, maxRequestBurst), o.Clock}, Timeout: requestTimeout}, nil
+	restricted := restrictedTransport{transport, elsewhere, rate.NewLimiter(maxRequestRate, maxRequestBurst), o.Clock}
+	return &http.Client{Transport: observedTransport{restricted, o.IssuerURL, discovery, o.Metrics}, Timeout: requestTimeout}, nil
+}
+
+// discoveryPath is where below its address an issuer says where its keys are.
+const discoveryPath = "/.well-known/openid-configuration"
+
+// observedTransport counts the requests for the issuer's keys: all but those for its
+// discovery document.
+type observedTransport struct {
+	restrictedTransport
+	issuer, discovery string
+	metrics           *Metrics
+}
+
+func (t observedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.restrictedTransport.RoundTrip(r)
+	if original(r).URL.String() == t.discovery || err == nil && isRedirected(answer) {
+		return answer, err
+	}
+	if err != nil {
+		t.metrics.observeKeys(t.issuer, nil, err)
+		return nil, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		t.metrics.observeKeys(t.issuer, nil, errors.New(answer.Status))
+		return answer, nil
+	}
+	t.metrics.observeKeys(t.issuer, body, err)
+	return answer, err
 }
 
 // restrictedTransport is a transport that uses TLS only, wherever documents and redirects

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"k8s.io/utils/ptr"
@@ -40,7 +41,7 @@ func (a *Authentication) outsideIssuers() (authn.TokenAuthenticator, error) {
 		IssuerURL: i.IssuerURL, Clients: []string{i.ClientID}, Authorities: authorities,
 		UsernameClaim: i.UsernameClaim, UsernamePrefix: i.UsernamePrefix,
 		GroupsClaim: i.GroupsClaim, GroupsPrefix: i.GroupsPrefix, RequiredClaims: i.RequiredClaims,
-		SigningAlgorithms: i.SigningAlgorithms, Audiences: o.APIAudiences, Clock: a.o.Clock,
+		SigningAlgorithms: i.SigningAlgorithms, Audiences: o.APIAudiences, Clock: a.o.Clock, Metrics: oidc.NewMetrics(a.o.Metrics, a.o.Clock),
 	})
 }
 
@@ -52,11 +53,13 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 		return nil, fmt.Errorf("--authentication-config: %w", err)
 	}
 	issuers := &authn.ExchangeableTokens{}
+	metrics := oidc.NewMetrics(a.o.Metrics, a.o.Clock)
+	var before []*oidc.Authenticator
 	// A changed file comes into force when all its issuers have answered, so that a
 	// misspelt one locks no one out. At the start this is not awaited, since an issuer
 	// may run in this very cluster.
 	apply := func(content []byte, reach bool) error {
-		outside, rule, err := a.issuersOf(content)
+		outside, rule, err := a.issuersOf(content, metrics)
 		if err != nil {
 			return fmt.Errorf("--authentication-config=%s: %w", path, err)
 		}
@@ -71,6 +74,12 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 		}
 		issuers.Put(kinds)
 		a.Anonymous.Put(rule)
+		for _, old := range before {
+			if !slices.ContainsFunc(outside, func(i *oidc.Authenticator) bool { return i.Issuer() == old.Issuer() }) {
+				metrics.Forget(old.Issuer())
+			}
+		}
+		before = outside
 		return nil
 	}
 	if err := apply(content, false); err != nil {
@@ -86,7 +95,7 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 var errAnonymousTwice = errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
 
 // issuersOf builds what a file's content describes.
-func (a *Authentication) issuersOf(content []byte) ([]*oidc.Authenticator, authn.AnonymousRule, error) {
+func (a *Authentication) issuersOf(content []byte, metrics *oidc.Metrics) ([]*oidc.Authenticator, authn.AnonymousRule, error) {
 	o := a.o.Flags
 	rule := a.anonymousByFlag()
 	configured, err := configuration.Parse(content, o.ServiceAccountIssuers)
@@ -103,7 +112,7 @@ func (a *Authentication) issuersOf(content []byte) ([]*oidc.Authenticator, authn
 	for _, i := range configured.Issuers {
 		issuer, err := oidc.New(oidc.Options{
 			IssuerURL: i.URL, DiscoveryURL: ptr.Deref(i.DiscoveryURL, ""), Clients: i.Audiences, Authorities: []byte(i.CertificateAuthority),
-			UserOf: i.Mapping.User, SigningAlgorithms: config.OIDCAlgorithms(), Audiences: o.APIAudiences, Clock: a.o.Clock,
+			UserOf: i.Mapping.User, SigningAlgorithms: config.OIDCAlgorithms(), Audiences: o.APIAudiences, Clock: a.o.Clock, Metrics: metrics,
 		})
 		if err != nil {
 			return nil, rule, err
