@@ -3,6 +3,8 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -116,11 +118,12 @@ func TestChangesThatEtcdDroppedEndTheWatchers(t *testing.T) {
 	}
 }
 
-func TestEtcdStopsAndComesBack(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "e")
-	_, embedded := etcdtest.StartIn(t, dir)
+// outside is a store on an etcd as on one outside the process: it outlives the etcd's
+// restarts.
+func outside(t *testing.T, embedded *etcd.Embedded) *etcd.Store {
+	t.Helper()
 	if embedded.Socket == "" {
-		t.Skip("the temporary directory's path is too long for a socket: " + dir)
+		t.Skip("the temporary directory's path is too long for a socket")
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"unix://" + embedded.Socket},
@@ -132,9 +135,14 @@ func TestEtcdStopsAndComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	store := etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})
-	b := start(t, store, clock.RealClock{})
+	t.Cleanup(func() { _ = client.Close() })
+	return etcd.NewStore(etcd.Options{Client: client, Clock: clock.RealClock{}})
+}
+
+func TestEtcdStopsAndComesBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	_, embedded := etcdtest.StartIn(t, dir)
+	b := start(t, outside(t, embedded), clock.RealClock{})
 	first := b.create("ns/a", "red")
 	b.current()
 	w := b.watch(cache.WatchOptions{Since: first.Revision})
@@ -158,4 +166,49 @@ func TestEtcdStopsAndComesBack(t *testing.T) {
 		t.Errorf("after the restart: %s, want %s", got, want)
 	}
 	b.current()
+}
+
+// TestEtcdComesBackOlder: a backup is restored below a server that runs, without new
+// revisions.
+func TestEtcdComesBackOlder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "e")
+	_, embedded := etcdtest.StartIn(t, dir)
+	b := start(t, outside(t, embedded), clock.RealClock{})
+	kept := b.create("ns/kept", "red")
+	if err := embedded.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	backup := filepath.Join(t.TempDir(), "b")
+	if err := os.CopyFS(backup, os.DirFS(filepath.Join(dir, "member"))); err != nil {
+		t.Fatal(err)
+	}
+	_, embedded = etcdtest.StartIn(t, dir)
+	var lost storage.Object
+	for range 3 {
+		lost = b.create(fmt.Sprintf("ns/lost-%d", lost.Revision), "red")
+	}
+	b.current()
+	w := b.watch(cache.WatchOptions{Since: lost.Revision})
+	if err := embedded.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "member")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(backup, filepath.Join(dir, "member")); err != nil {
+		t.Fatal(err)
+	}
+	etcdtest.StartIn(t, dir)
+	if got := seen(w); got != "end" {
+		t.Errorf("watcher got %s, though what it has seen was never written", got)
+	}
+	b.current()
+	if got := names(b.List(cache.Page{Selection: cache.Selection{Prefix: prefix}})); got != "ns/kept" {
+		t.Errorf("read: %q, want what the backup has, %s", got, kept.Key)
+	}
+	made := b.create("ns/new", "red")
+	b.current()
+	if _, ok := b.Get(made.Key); !ok {
+		t.Error("what is written now is not seen")
+	}
 }

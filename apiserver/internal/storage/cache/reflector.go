@@ -80,7 +80,8 @@ func (f *Reflector) Run(ctx context.Context) error {
 
 // follow lists if it must, and watches until the watch ends.
 func (f *Reflector) follow(ctx context.Context) error {
-	if !f.hasListed() {
+	resumes := f.hasListed()
+	if !resumes {
 		objects, revision, _, err := f.options.Storage.List(ctx, f.options.Prefix, "", 0, 0)
 		if err != nil {
 			return fmt.Errorf("read everything: %w", err)
@@ -93,6 +94,11 @@ func (f *Reflector) follow(ctx context.Context) error {
 	if err != nil {
 		f.handleWatchError(err)
 		return fmt.Errorf("watch: %w", err)
+	}
+	if resumes {
+		if err := f.checkNotOlder(ctx); err != nil {
+			return err
+		}
 	}
 	asked := make(chan struct{})
 	go func() {
@@ -111,6 +117,25 @@ func (f *Reflector) hasListed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.listed
+}
+
+// checkNotOlder returns an error, and makes the reflector read everything again, if etcd is
+// at an older revision than it was: its data has been replaced by a backup. A watch on from
+// the newer revision would say nothing, and reads would show what is no longer stored. It is
+// called once the watch has begun, so that one that is not found older ends with its etcd.
+func (f *Reflector) checkNotOlder(ctx context.Context) error {
+	revision, err := f.options.Storage.Revision(ctx)
+	if err != nil {
+		return fmt.Errorf("learn etcd's revision: %w", err)
+	}
+	seen := f.revision.Load()
+	if revision >= seen {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listed = false
+	return fmt.Errorf("etcd has gone back from revision %d to %d, as after the restore of a backup: everything is read again", seen, revision)
 }
 
 // handleWatchError makes the reflector read everything again if etcd no longer has the next changes.
