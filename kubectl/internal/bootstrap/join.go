@@ -36,7 +36,9 @@ type Options struct {
 	// NodeNetwork is the kubelet's --node-network; "" leaves the network to others.
 	NodeNetwork string
 	Ignore      []string // names of checks
-	Now         time.Time
+	// Given says whether the user has given a flag, by its name; nil: none was.
+	Given func(flag string) bool
+	Now   time.Time
 }
 
 // Node is where a node's files and its runtime are.
@@ -124,6 +126,9 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return nil, err
 	}
 	if err := o.sameCluster(found.CA); err != nil {
+		return nil, err
+	}
+	if err := o.notContradicted(); err != nil {
 		return nil, err
 	}
 	joined := &Joined{Node: o.NodeName, Server: found.Server, Args: o.kubeletArgs()}

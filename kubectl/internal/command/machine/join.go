@@ -53,7 +53,7 @@ left to do.
 			case start != "auto" && start != "systemd":
 				return fmt.Errorf("--start=%s: want auto, systemd or none", start)
 			}
-			o.Now = c.Clock.Now()
+			o.Now, o.Given = c.Clock.Now(), cmd.Flags().Changed
 			return join(cmd.Context(), c, o, systemd)
 		},
 	}
