@@ -206,6 +206,10 @@ func TestEtcdComesBackOlder(t *testing.T) {
 	if got := names(b.List(cache.Page{Selection: cache.Selection{Prefix: prefix}})); got != "ns/kept" {
 		t.Errorf("read: %q, want what the backup has, %s", got, kept.Key)
 	}
+	if _, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: lost.Revision}); !errors.Is(err, storage.ErrCompacted) {
+		t.Errorf("watch on from what is lost: %v", err)
+	}
+	b.watch(cache.WatchOptions{Since: lost.Revision + 1000}) // from a server that is ahead: waits
 	made := b.create("ns/new", "red")
 	b.current()
 	if _, ok := b.Get(made.Key); !ok {

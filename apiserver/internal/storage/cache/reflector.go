@@ -36,6 +36,8 @@ type Reflector struct {
 
 	// revision is that up to which everything was handed to every cache.
 	revision atomic.Int64
+	// lost is the revision at which etcd was when it went back to a backup, 0 if it never did.
+	lost atomic.Int64
 	// progress wakes the goroutine that asks etcd for progress.
 	progress chan struct{}
 
@@ -138,6 +140,12 @@ func (f *Reflector) checkNotOlder(ctx context.Context) error {
 	return fmt.Errorf("etcd has gone back from revision %d to %d, as after the restore of a backup: everything is read again", seen, revision)
 }
 
+// isLost reports whether a revision that is beyond etcd's current one is one that it had before
+// it went back.
+func (f *Reflector) isLost(revision, current int64) bool {
+	return current < revision && revision <= f.lost.Load()
+}
+
 // handleWatchError makes the reflector read everything again if etcd no longer has the next changes.
 func (f *Reflector) handleWatchError(err error) {
 	if errors.Is(err, storage.ErrCompacted) {
@@ -152,9 +160,10 @@ func (f *Reflector) handleWatchError(err error) {
 func (f *Reflector) replace(objects []storage.Object, revision int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if revision < f.revision.Load() {
+	if seen := f.revision.Load(); revision < seen {
 		// The store was restored from a backup. No cache may claim meanwhile to be
 		// newer than it is.
+		f.lost.Store(max(seen, f.lost.Load()))
 		f.revision.Store(revision)
 	}
 	for prefix, caches := range f.caches {

@@ -64,8 +64,12 @@ const (
 )
 
 // Watch begins a watch; it ends with ctx. The error is storage.ErrCompacted if
-// the changes since are no longer known.
+// the changes since are no longer known, or if what is asked for was never written, because
+// etcd went back to a backup.
 func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
+	if current := c.Revision(); c.reflector.isLost(o.Since, current) {
+		return nil, tooOld{since: o.Since, oldest: current}
+	}
 	w := &Watcher{
 		cache:   c,
 		options: o,
