@@ -41,7 +41,7 @@ func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, p
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	ctx = klog.NewContext(ctx, logr.New(lines{p.Err}))
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, lanes{dialer}, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
 	if err != nil {
 		return err
 	}
