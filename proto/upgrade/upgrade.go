@@ -3,6 +3,7 @@ package upgrade
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -34,11 +35,15 @@ func IsRequested(header http.Header) bool {
 
 // Serve forwards a request through the proxy. If it becomes a connection that is
 // no longer HTTP, each direction ends separately: ReverseProxy by itself drops
-// what one side sent last when the other can no longer be written to.
+// what one side sent last when the other can no longer be written to. A backend's status that
+// is none is an error.
 func Serve(proxy *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request) {
 	both := newPair()
 	passing := *proxy
 	passing.ModifyResponse = func(answer *http.Response) error {
+		if err := checkStatus(answer.StatusCode); err != nil {
+			return err
+		}
 		if modify := proxy.ModifyResponse; modify != nil {
 			if err := modify(answer); err != nil {
 				return err
@@ -52,6 +57,16 @@ func Serve(proxy *httputil.ReverseProxy, w http.ResponseWriter, r *http.Request)
 	writer := &pairWriter{ResponseWriter: w, both: both, own: w.Header().Clone()}
 	passing.ServeHTTP(writer, r)
 	writer.restore() // the caller answers if the backend did not
+}
+
+// checkStatus returns an error for a status that can't be passed on: http.ResponseWriter panics
+// when it is written. If the writer delays that, as gin's does, ReverseProxy's goroutine that
+// flushes panics, and nothing recovers that: any pod behind a proxy could end the process.
+func checkStatus(code int) error {
+	if code == http.StatusSwitchingProtocols || code >= http.StatusOK && code <= 999 {
+		return nil
+	}
+	return fmt.Errorf("answered with the status %d, which HTTP does not have", code)
 }
 
 // Carry copies between a client and a backend until both have ended, or one has
