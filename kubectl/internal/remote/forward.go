@@ -28,24 +28,29 @@ type Ports struct {
 // Forward listens on local addresses and carries connections to a pod's ports,
 // until the context ends.
 func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, p Ports) error {
-	transport, upgrader, err := spdy.RoundTripperFor(config)
-	if err != nil {
-		return fmt.Errorf("preparing the connection: %w", err)
-	}
-	direct := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
-	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, config)
-	if err != nil {
-		return fmt.Errorf("preparing the connection: %w", err)
-	}
-	dialer := portforward.NewFallbackDialerForStreaming(tunnel, direct, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
 	ctx = klog.NewContext(ctx, logr.New(lines{p.Err}))
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, lanes{dialer}, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, lanes{config, address}, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
 	if err != nil {
 		return err
 	}
 	return forwarder.ForwardPorts()
+}
+
+// tunnelTo returns a dialer for one tunnel: client-go's keep the connection that they make, and so
+// can't be used twice at a time.
+func tunnelTo(config *clientrest.Config, address *url.URL) (httpstream.Dialer, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection: %w", err)
+	}
+	direct := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+	tunnel, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection: %w", err)
+	}
+	return portforward.NewFallbackDialerForStreaming(tunnel, direct, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	}), nil
 }
 
 // lines prints what client-go logs of a connection's end for the user: the message, what

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	clientrest "k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
 )
 
@@ -24,18 +26,28 @@ const (
 // own. In one tunnel, what the user's program does not read of one connection holds up all
 // others, because one loop reads the streams of SPDY. A tunnel whose connection has ended in
 // order carries the next one, so that connections one after the other need one tunnel.
-type lanes struct{ httpstream.Dialer }
+type lanes struct {
+	config  *clientrest.Config
+	address *url.URL
+}
 
 // Dial opens the first tunnel.
 func (l lanes) Dial(protocols ...string) (httpstream.Connection, string, error) {
-	first, protocol, err := l.Dialer.Dial(protocols...)
+	dial := func() (httpstream.Connection, string, error) {
+		dialer, err := tunnelTo(l.config, l.address)
+		if err != nil {
+			return nil, "", err
+		}
+		return dialer.Dial(protocols...)
+	}
+	first, protocol, err := dial()
 	if err != nil {
 		return nil, "", err
 	}
 	r := &road{
 		dial: func() (httpstream.Connection, error) {
-			connection, _, err := l.Dialer.Dial(protocols...)
-			return connection, err
+			tunnel, _, err := dial()
+			return tunnel, err
 		},
 		carrying: map[string]*lane{},
 		closed:   make(chan bool),
