@@ -2,14 +2,18 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -145,6 +149,30 @@ func TestExitCode(t *testing.T) {
 		if got := exitCode("test", tc.err, tc.asked); got != tc.want {
 			t.Errorf("%v: exit code %d, want %d", tc.err, got, tc.want)
 		}
+	}
+}
+
+// What libraries write to Go's standard log is a line of the program's log.
+func TestLinesOfLibraries(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	flags, stderr := log.Flags(), os.Stderr
+	defer func() { os.Stderr = stderr; log.SetOutput(stderr); log.SetFlags(flags) }()
+	os.Stderr = file
+	if _, err := (&LogOptions{Format: "json"}).Logger(); err != nil {
+		t.Fatal(err)
+	}
+	log.Print("read error\nsecond line")
+	written, err := os.ReadFile(file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct{ Level, Logger, Msg string }
+	if err := json.Unmarshal(written, &line); err != nil || line.Level != "warn" || line.Logger != "library" || line.Msg != "read error\nsecond line" {
+		t.Errorf("%s: %v", written, err)
 	}
 }
 

@@ -38,7 +38,8 @@ func (o *LogOptions) FormatUsed() string {
 	return cmp.Or(o.Format, "json")
 }
 
-// Logger builds the program's logger; it writes to standard error.
+// Logger builds the program's logger; it writes to standard error, and so does Go's standard log
+// from then on, through it.
 func (o *LogOptions) Logger() (*zap.Logger, error) {
 	if o.Verbosity < 0 {
 		return nil, fmt.Errorf("--v=%d: it can't be negative", o.Verbosity)
@@ -59,7 +60,13 @@ func (o *LogOptions) Logger() (*zap.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--logging-format=%s: only json and text are supported", format)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), o.level)), nil
+	logger := zap.New(zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), o.level))
+	// Libraries, as Go's HTTP proxy, write to Go's standard log if they are given none: these lines
+	// have to be ones that a reader of the log understands, too.
+	if _, err := zap.RedirectStdLogAt(logger.Named("library"), zapcore.WarnLevel); err != nil {
+		return nil, err
+	}
+	return logger, nil
 }
 
 // SetVerbosity changes how much the most recently made logger writes; before
