@@ -91,12 +91,12 @@ func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.P
 	if err := shown.Untimely(); err != nil {
 		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
 	}
-	return o.Show(shown.GetCertificate, clientCAFile, clock)
+	return o.Show(shown.GetCertificate, clientCAFile, clock, logger)
 }
 
 // Show is Serve for a certificate that is not in files. The clients' authorities
 // are read again when their file changes.
-func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string, clock clock.PassiveClock) (*tls.Config, error) {
+func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
 	c := pki.ServerTLS(shown)
 	if err := o.Apply(c); err != nil || clientCAFile == "" {
 		return c, err
@@ -104,6 +104,9 @@ func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	authorities, err := pki.NewAuthorities("client certificate authority", clientCAFile, clock)
 	if err != nil {
 		return nil, err
+	}
+	authorities.Refused = func(err error) {
+		logger.Error("the changed certificate authorities are not taken; the old ones stay", zap.Error(err))
 	}
 	pki.TakeClients(c, tls.VerifyClientCertIfGiven, authorities)
 	return c, nil

@@ -198,6 +198,8 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var refused []string
+	authorities.Refused = func(err error) { refused = append(refused, err.Error()) }
 	config := ServerTLS(reloader.GetCertificate)
 	TakeClients(config, tls.VerifyClientCertIfGiven, authorities)
 	for _, tc := range []struct {
@@ -209,6 +211,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 		{"ours", ca, true, nil}, {"another authority's", other, false, nil}, {"none", nil, true, nil},
 		{"another authority's, once it has taken over", other, true, other.Cert}, {"ours, then", ca, false, nil},
 		{"another authority's, when the file is torn", other, true, []byte("torn")},
+		{"another authority's, when it is still torn", other, true, []byte("torn")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.file != nil {
@@ -242,6 +245,9 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 				t.Errorf("handshake: %v", err)
 			}
 		})
+	}
+	if want := "authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 || refused[0] != want {
+		t.Errorf("told %q, want once %q", refused, want)
 	}
 }
 

@@ -101,5 +101,5 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving certificate: %w", err)
 	}
-	return options.TLS.Show(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, options.ClientCA, s.clock)
+	return options.TLS.Show(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, options.ClientCA, s.clock, s.logger)
 }

@@ -65,6 +65,9 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 		if err != nil {
 			return nil, "", err
 		}
+		authorities.Refused = func(err error) {
+			logger.Error("the changed certificate authorities are not taken; the old ones stay", zap.Error(err))
+		}
 		of = append(of, authorities)
 	}
 	if len(of) > 0 { // requested, and checked by authentication, which can explain a refusal
