@@ -134,7 +134,7 @@ func (f *forwarding) end() {
 }
 
 // A connection that nobody reads holds up no other, neither while it is open nor when it
-// ends, and not the end of the port-forward. Without lanes, the second one never gets all.
+// ends, and not the end of the port-forward. In one tunnel, the second one never gets all.
 func TestAConnectionThatNobodyReads(t *testing.T) {
 	f := startForwarding(t)
 	unread := f.connect("1")
@@ -165,7 +165,7 @@ func TestTunnelsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := f.tunnels.Load(); n > maxLanes {
+	if n := f.tunnels.Load(); n > maxTunnels {
 		t.Errorf("%d tunnels", n)
 	}
 	f.end()
