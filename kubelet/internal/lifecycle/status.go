@@ -47,6 +47,19 @@ func (l *Lifecycle) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
 	l.Cache.Set(pod.UID, runtime, nil, runtime.At)
 	l.Probes.Changed(pod.UID)
 	if !l.Ending(pod.UID) {
-		l.Statuses.Set(pod, l.generate(pod, runtime, false))
+		settled := l.Probes.Settled(pod, runtime)
+		l.set(pod, l.generate(pod, runtime, false), settled)
+	}
+}
+
+// set sets the pod's status, which is sent if it is settled: if it does not lack what
+// only the mirror of a static pod says, what probes answered to an earlier kubelet. That
+// is asked before the status is made, since the mirror may come meanwhile; its coming
+// makes the pod's worker look again.
+func (l *Lifecycle) set(pod *core.Pod, current core.PodStatus, settled bool) {
+	if settled {
+		l.Statuses.Set(pod, current)
+	} else {
+		l.Statuses.SetUnsettled(pod, current)
 	}
 }

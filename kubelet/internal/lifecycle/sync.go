@@ -37,9 +37,10 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 		return podworker.Outcome{}, err
 	}
 	pod = l.allocate(pod)
+	settled := l.Probes.Settled(pod, runtime)
 	current := l.generate(pod, runtime, false)
 	deadline, exceeded := l.deadline(pod, &current)
-	l.Statuses.Set(pod, current)
+	l.set(pod, current, settled)
 	if core.Ended(current.Phase) || exceeded {
 		return podworker.Outcome{Terminal: true}, nil
 	}

@@ -32,7 +32,10 @@ type Config struct {
 	// Status is a pod's state in the runtime, as far as known; an error or nil if
 	// unknown.
 	Status func(uid types.UID) (*runtimestate.PodStatus, error)
-	Events Events
+	// Reported is the pod's status in the API; nil if it has none that is known. A
+	// static pod's is its mirror's.
+	Reported func(pod *core.Pod) *core.PodStatus
+	Events   Events
 	// Observe is called for each result: successful, failed, warning or unknown.
 	// Forget is called when a pod is no longer probed. Both may be nil.
 	Observe func(pod *core.Pod, container string, kind Kind, result string, took time.Duration)

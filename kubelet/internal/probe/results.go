@@ -60,7 +60,7 @@ func (m *Manager) Ready(pod *core.Pod, container string, id runtimestate.Contain
 	if result, known := m.result(id, Readiness); known {
 		return result == podactions.ProbeSuccess
 	}
-	before := statusOf(pod, container, id)
+	before := statusOf(m.config.Reported(pod), container, id)
 	return before != nil && before.Ready
 }
 
@@ -74,9 +74,33 @@ func (m *Manager) Started(pod *core.Pod, container string, id runtimestate.Conta
 	if result, known := m.result(id, Startup); known {
 		return result == podactions.ProbeSuccess
 	}
-	before := statusOf(pod, container, id)
+	before := statusOf(m.config.Reported(pod), container, id)
 	return before != nil && ptr.Deref(before.Started, false)
 }
+
+// Settled tells whether what Ready and Started say of a pod stands. It does not for
+// containers that an earlier kubelet started, until they have answered or what that
+// kubelet reported is known: a static pod is there before its mirror.
+func (m *Manager) Settled(pod *core.Pod, status *runtimestate.PodStatus) bool {
+	if m.config.Reported(pod) != nil {
+		return true
+	}
+	for c := range core.Containers(&pod.Spec) {
+		now := status.Container(c.Name)
+		if now == nil || now.State != runtimestate.StateRunning || !m.earlier(now) {
+			continue
+		}
+		for kind, probe := range probesOf(c) {
+			if _, known := m.result(now.ID, kind); probe != nil && kind != Liveness && !known {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// earlier says that an earlier kubelet started the container.
+func (m *Manager) earlier(c *runtimestate.ContainerStatus) bool { return !c.StartedAt.After(m.started) }
 
 // Results are those that decide about a container's life.
 func (m *Manager) Results(id runtimestate.ContainerID) podactions.ProbeResults {
@@ -104,9 +128,12 @@ func containerOf(pod *core.Pod, name string) *core.Container {
 	return nil
 }
 
-// statusOf is the API's status of the very same container.
-func statusOf(pod *core.Pod, name string, id runtimestate.ContainerID) *core.ContainerStatus {
-	for status := range core.ContainerStatuses(&pod.Status) {
+// statusOf is what was reported of the very same container.
+func statusOf(reported *core.PodStatus, name string, id runtimestate.ContainerID) *core.ContainerStatus {
+	if reported == nil {
+		return nil
+	}
+	for status := range core.ContainerStatuses(reported) {
 		if status.Name == name && status.ContainerID == id.String() {
 			return status
 		}

@@ -57,6 +57,7 @@ type worker struct {
 	resultRun int32 // how often in a row last was the answer
 	asked     int   // how often, for this container
 	answered  bool  // once it has succeeded, for this container
+	unsettled bool  // what an earlier kubelet reported of this container is not known yet
 	done      bool
 }
 
@@ -100,6 +101,7 @@ func (w *worker) step(ctx context.Context) time.Duration {
 	if status.ID != w.id {
 		w.begin(status)
 	}
+	w.settle()
 	if w.done || !w.isDue(status.ID) {
 		return w.period()
 	}
@@ -148,7 +150,7 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 	// is never longer than the whole.
 	delay := w.delay()
 	w.next = now.Add(min(delay, max(0, status.StartedAt.Add(delay).Sub(now))))
-	if !status.StartedAt.After(m.started) && !w.next.After(now) {
+	if m.earlier(status) && !w.next.After(now) {
 		// An earlier kubelet started it. Such containers must not all be probed at
 		// the moment when this kubelet starts.
 		w.next = now.Add(rand.N(w.period()))
@@ -162,10 +164,53 @@ func (w *worker) begin(status *runtimestate.ContainerStatus) {
 	if w.stopped {
 		return
 	}
-	initial := w.initial(m.pods[w.uid])
+	reported := w.reported()
+	if w.unsettled = reported == nil && w.kind != Liveness && m.earlier(status); !w.unsettled {
+		w.set(w.initial(reported))
+	}
+}
+
+// reported is the status of the worker's pod in the API. The caller holds the Manager's
+// lock.
+func (w *worker) reported() *core.PodStatus {
+	if p := w.manager.pods[w.uid]; p != nil {
+		return w.manager.config.Reported(p.pod)
+	}
+	return nil
+}
+
+// settle takes over what an earlier kubelet reported of the container, once that is
+// known, unless the container has answered since.
+func (w *worker) settle() {
+	if !w.unsettled {
+		return
+	}
+	m := w.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	if _, known := m.results[resultKey{w.id, w.kind}]; known {
+		w.unsettled = false
+		return
+	}
+	reported := w.reported()
+	if reported == nil {
+		return
+	}
+	w.unsettled = false
+	w.set(w.initial(reported))
+	if w.kind == Startup {
+		m.pods[w.uid].wake() // the other probes may be due now
+	}
+}
+
+// set keeps the result before the first answer. The caller holds the Manager's lock.
+func (w *worker) set(initial podactions.ProbeResult) {
 	w.answered = w.kind == Readiness && initial == podactions.ProbeSuccess
 	if initial != podactions.ProbeUnknown {
-		m.results[resultKey{w.id, w.kind}] = initial
+		w.manager.results[resultKey{w.id, w.kind}] = initial
 	}
 }
 
@@ -180,13 +225,9 @@ func (w *worker) delay() time.Duration {
 }
 
 // initial is the result before the first probe: a container counts as alive and
-// not ready. The results of an earlier kubelet, as the API has them, stay
-// valid.
-func (w *worker) initial(p *probed) podactions.ProbeResult {
-	var before *core.ContainerStatus
-	if p != nil {
-		before = statusOf(p.pod, w.container.Name, w.id)
-	}
+// not ready. What an earlier kubelet reported of it stays valid.
+func (w *worker) initial(reported *core.PodStatus) podactions.ProbeResult {
+	before := statusOf(reported, w.container.Name, w.id)
 	switch w.kind {
 	case Liveness:
 		return podactions.ProbeSuccess

@@ -34,6 +34,10 @@ type world struct {
 	asked   []string // "COMMAND ID @seconds"
 	events  []string
 	updates int
+
+	// The pod's status in the API is not the pod's own, but reported: it is static.
+	apart    bool
+	reported *core.PodStatus
 }
 
 const uid types.UID = "uid-1"
@@ -50,6 +54,14 @@ func run(t *testing.T, do func(w *world)) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				return w.status, nil
+			},
+			Reported: func(pod *core.Pod) *core.PodStatus {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.apart {
+					return w.reported
+				}
+				return &pod.Status
 			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,6 +115,13 @@ func (w *world) containerStarted(id string, state runtimestate.ContainerState, f
 	w.mu.Unlock()
 	w.manager.Changed(uid)
 	return c.ID
+}
+
+// reports sets what the API has of the pod.
+func (w *world) reports(status *core.PodStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reported = status
 }
 
 func (w *world) answer(command string, a Answer) {

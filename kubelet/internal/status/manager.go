@@ -70,6 +70,9 @@ type entry struct {
 	version, sent uint64
 	finished      bool // nothing of the pod is left on the node
 	deleted       bool // its object was deleted, or never was
+	// unsettled says that the newest version is not to be sent: the next one may say
+	// something else of what has not changed.
+	unsettled bool
 
 	// seen is when the pod was seen first, until it runs; zero then.
 	seen time.Time
@@ -185,11 +188,22 @@ func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 }
 
 // Set records the pod's status and sends it if it is not what was set before.
-func (m *Manager) Set(pod *core.Pod, status core.PodStatus) {
+func (m *Manager) Set(pod *core.Pod, status core.PodStatus) { m.set(pod, status, true) }
+
+// SetUnsettled records a status that is known to be incomplete. It is not sent; another
+// one must follow.
+func (m *Manager) SetUnsettled(pod *core.Pod, status core.PodStatus) { m.set(pod, status, false) }
+
+func (m *Manager) set(pod *core.Pod, status core.PodStatus, settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entry(pod)
+	was := e.unsettled
+	e.unsettled = !settled
 	if e.version > 0 && equality.Semantic.DeepEqual(&e.status, &status) {
+		if was && settled {
+			m.wake(pod.UID, e)
+		}
 		return
 	}
 	if e.finished {

@@ -197,6 +197,25 @@ func TestTheNewestStatusWins(t *testing.T) {
 	})
 }
 
+// A status that is known to be incomplete waits for the next one, even if that is the same.
+func TestAnUnsettledStatusIsNotSent(t *testing.T) {
+	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
+		m.SetUnsettled(pods.pod, phaseStatus(corev1.PodRunning))
+		m.Reconcile(pods.pod)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(api.patches) != 0 || m.Sending() {
+			t.Errorf("sent: %v, sending: %v", api.patches, m.Sending())
+		}
+		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(api.patches) != 1 || api.pod.Status.Phase != corev1.PodRunning {
+			t.Errorf("phase %s after %v", api.pod.Status.Phase, api.patches)
+		}
+	})
+}
+
 func TestStatusSurvivesAnAbsentAPI(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		api.away = true

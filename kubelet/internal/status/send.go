@@ -114,7 +114,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object := m.object(uid, e)
-	if object == nil || e.deleted || ctx.Err() != nil || e.held.After(m.options.Clock.Now()) {
+	if object == nil || e.deleted || e.unsettled || ctx.Err() != nil || e.held.After(m.options.Clock.Now()) {
 		m.rest(e)
 		return work{}, false
 	}
