@@ -163,7 +163,7 @@ func (n *node) join(dir string) {
 	}
 	var log bytes.Buffer
 	kubelet := exec.Command(n.c.Bin("kubelet"), append(words[1:], "--cgroup-root="+harness.CgroupRoot(n.c.Dir), "--pod-logs-dir="+filepath.Join(n.c.Dir, "log", "pods"),
-		"--healthz-port=0", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
+		"--healthz-port=0", "--make-iptables-util-chains=false", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
 	kubelet.Stdout, kubelet.Stderr = &log, &log
 	if err := kubelet.Start(); err != nil {
 		n.t.Fatal(err)

@@ -288,7 +288,7 @@ func TestWrongNode(t *testing.T) {
 	args := func(more ...string) []string {
 		return append([]string{
 			"--root-dir=" + t.TempDir(), "--cert-dir=" + t.TempDir(), "--pod-logs-dir=" + t.TempDir(), "--node-ip=127.0.0.1", "--address=127.0.0.1",
-			"--container-runtime-endpoint=unix://" + missing, "--pod-manifest-path=" + t.TempDir(),
+			"--container-runtime-endpoint=unix://" + missing, "--pod-manifest-path=" + t.TempDir(), "--make-iptables-util-chains=false",
 		}, more...)
 	}
 	t.Run("no runtime", func(t *testing.T) {

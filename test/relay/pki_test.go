@@ -159,7 +159,7 @@ func (b *byHand) join() {
 		b.t.Fatalf("join printed %s", out)
 	}
 	b.start("kubelet", append(words[1:], "--cgroup-root="+harness.CgroupRoot(b.c.Dir), "--pod-logs-dir="+filepath.Join(b.c.Dir, "log", "pods"),
-		"--healthz-port=0", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
+		"--healthz-port=0", "--make-iptables-util-chains=false", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
 	b.eventually("wait", "--for=condition=Ready", "node/"+b.c.Node, "--timeout=60s")
 	if again := b.c.Kctl(args...); !strings.Contains(again, "has joined") {
 		b.t.Errorf("joining again: %s", again)
@@ -170,7 +170,7 @@ func (b *byHand) join() {
 // portIsTaken starts a second kubelet on the port of the running one.
 func (b *byHand) portIsTaken(port string) {
 	b.t.Helper()
-	second := b.c.Run("", b.c.Bin("kubelet"), "--port="+port, "--address=127.0.0.1", "--healthz-port=0", "--pod-manifest-path="+b.t.TempDir(),
+	second := b.c.Run("", b.c.Bin("kubelet"), "--port="+port, "--address=127.0.0.1", "--healthz-port=0", "--make-iptables-util-chains=false", "--pod-manifest-path="+b.t.TempDir(),
 		"--root-dir="+b.t.TempDir(), "--cert-dir="+b.t.TempDir(), "--pod-logs-dir="+b.t.TempDir(), "--node-ip=127.0.0.1",
 		"--container-runtime-endpoint=unix://"+filepath.Join(b.c.Dir, "run", "containerd.sock"), "--cgroup-root="+harness.CgroupRoot(b.c.Dir))
 	last := second.Stderr[strings.LastIndex(strings.TrimSpace(second.Stderr), "\n")+1:]

@@ -137,6 +137,8 @@ func kubeletArgs(l Layout, s *settings) []string {
 		"--healthz-bind-address=" + loopback, "--healthz-port=" + strconv.Itoa(s.HealthzPort),
 		"--tls-cert-file=" + l.PKI("kubelet-server.crt"), "--tls-private-key-file=" + l.PKI("kubelet-server.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
+		// The cluster's network has a guard of its own (loopbackGuard), which goes with it.
+		"--make-iptables-util-chains=false",
 		// The disk is the user's, and so is the decision how full it may get.
 		"--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100",
 	}

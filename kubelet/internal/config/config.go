@@ -143,6 +143,9 @@ type Config struct {
 	ClusterDomain string
 	ResolvConf    string
 
+	// MakeIPTablesUtilChains keeps others from the node's loopback.
+	MakeIPTablesUtilChains bool
+
 	FailSwapOn bool
 	// ProtectKernelDefaults refuses a machine whose kernel settings are not as required;
 	// nothing is set in either case.
@@ -206,7 +209,7 @@ func (s Shutdown) Periods() ([]shutdown.Period, error) {
 // New returns the defaults: upstream's, except that the kubelet tolerates swap.
 func New() *Config {
 	return &Config{
-		RegisterNode: true, MaxPods: 110, NodeStatusMaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
+		RegisterNode: true, MaxPods: 110, NodeStatusMaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d", MakeIPTablesUtilChains: true,
 		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		ContainerRuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeRequestTimeout: 2 * time.Minute,
 		ImagePullCredentialsVerification: pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},

@@ -64,6 +64,7 @@ func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"pod-cidr", &c.PodCIDR, &f.PodCIDR, "addresses of the node's pods, noted in the Node"},
 		{"node-network", (*string)(&c.NodeNetwork), nil, "connect the pods of all nodes: routes (nodes share a link), vxlan (they don't have to), or none (somebody else's CNI configuration does)"},
 		{"cni-conf-dir", &c.CNIConfDir, nil, "where --node-network writes the CNI configuration that the runtime reads"},
+		{"make-iptables-util-chains", &c.MakeIPTablesUtilChains, &f.MakeIPTablesUtilChains, "keep others from what listens on the node's loopback, by the chain KUBE-FIREWALL"},
 		{"max-pods", &c.MaxPods, &f.MaxPods, "most pods on the node"},
 		{"pods-per-core", &c.PodsPerCore, &f.PodsPerCore, "most pods on the node for each of its cores, within --max-pods; 0 for no bound of that kind"},
 		{"node-status-max-images", &c.NodeStatusMaxImages, &f.NodeStatusMaxImages, "most images that the node's status tells of; -1 for all"},

@@ -32,9 +32,8 @@ var unused = []daemon.Unused{
 	{Flag: "minimum-container-ttl-duration", Values: []string{"0", "0s"}},
 	{Flag: "runtime-cgroups", Why: "the summary tells of the group that the runtime is in"},
 
-	// What others do: this kubelet has no iptables rules and no bridge, and runs no
-	// volume plugins.
-	{Flag: "make-iptables-util-chains", Switch: true, Field: "makeIPTablesUtilChains", Why: noRules},
+	// What others do: this kubelet marks no packets for others and has no bridge, and runs
+	// no volume plugins.
 	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
 	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "hairpin-veth", "none"}, Why: "the CNI configuration says so"},
 	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not run"},
@@ -53,7 +52,7 @@ var unused = []daemon.Unused{
 
 const (
 	notHeldBack = "requests are not held back here"
-	noRules     = "no iptables rules are made here"
+	noRules     = "no packets are marked here"
 )
 
 // checkField refuses unsupported values of a field of the file.

@@ -43,6 +43,7 @@ func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
 	b.config.ContainerRuntimeEndpoint = b.containerd.Endpoint
 	b.config.Address, b.config.Port, b.config.HealthzPort = "127.0.0.1", 0, 0
+	b.config.MakeIPTablesUtilChains = false // the machine's rules are not the tests'
 	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
 	b.config.Eviction.Hard, b.config.Images.HighThresholdPercent = nil, 100 // the tests must not depend on how full the machine's disk is
 	b.config.StaticPodPath = filepath.Join(dir, "manifests")

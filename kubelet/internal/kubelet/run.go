@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"kctl/kubelet/internal/firewall"
 	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/podworker"
 	"kctl/proto/daemon"
@@ -80,6 +81,10 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	}
 	if k.config.CgroupsPerQOS {
 		run("bounds of pods", k.boundPods)
+	}
+	if k.config.MakeIPTablesUtilChains && k.hollow == nil {
+		guard := &firewall.Firewall{Clock: k.clock, Logger: k.logger}
+		run("firewall", guard.Run)
 	}
 	if k.client != nil {
 		run("events", k.events.recorder.Run)

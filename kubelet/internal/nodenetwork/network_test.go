@@ -54,6 +54,15 @@ func inside(t *testing.T, f func()) {
 	<-done
 }
 
+func run(t *testing.T, command string, args ...string) error {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), command, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, out)
+	}
+	return nil
+}
+
 // shows fails the test unless a command prints every one of want, and none of
 // those that begin with "!".
 func shows(t *testing.T, command string, want ...string) {
@@ -85,7 +94,7 @@ func connected(t *testing.T, mode Mode, peers ...peer) {
 
 func TestRoutesFollowTheNodes(t *testing.T) {
 	inside(t, func() {
-		if err := run(t.Context(), "", "ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.99"); err != nil {
+		if err := run(t, "ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.99"); err != nil {
 			t.Error(err)
 		}
 		connected(t, Routes, member("b", "192.0.2.2", "10.0.1.0/24"), member("c", "192.0.2.3", "10.0.2.0/24"))
@@ -105,7 +114,7 @@ func TestRoutesFollowTheNodes(t *testing.T) {
 
 func TestVXLANFollowsTheNodes(t *testing.T) {
 	inside(t, func() {
-		if err := run(t.Context(), "", "ip", "link", "add", "try", "type", "vxlan", "id", "1", "dstport", "1"); err != nil {
+		if err := run(t, "ip", "link", "add", "try", "type", "vxlan", "id", "1", "dstport", "1"); err != nil {
 			t.Skipf("skipped: this kernel has no VXLAN: %v", err)
 		}
 		connected(t, VXLAN, member("b", "203.0.113.2", "10.0.1.0/24", "fd00:1::/64"), member("c", "203.0.113.3", "10.0.2.0/24"))
@@ -127,7 +136,7 @@ func TestVXLANFollowsTheNodes(t *testing.T) {
 
 func TestRulesAreReplacedNotAdded(t *testing.T) {
 	inside(t, func() {
-		if err := run(t.Context(), "", "iptables", "-t", "nat", "-A", "POSTROUTING", "-s", "198.51.100.1", "-j", "MASQUERADE"); err != nil {
+		if err := run(t, "iptables", "-t", "nat", "-A", "POSTROUTING", "-s", "198.51.100.1", "-j", "MASQUERADE"); err != nil {
 			t.Error(err)
 			return
 		}

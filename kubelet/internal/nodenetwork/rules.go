@@ -1,15 +1,14 @@
 package nodenetwork
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 
+	"kctl/kubelet/internal/iptables"
 	"kctl/proto/core"
 )
 
@@ -54,14 +53,14 @@ func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 	for _, f := range []struct {
 		command, multicast string
 		is4                bool
-	}{{"iptables", "224.0.0.0/4", true}, {"ip6tables", "ff00::/8", false}} {
+	}{{iptables.V4, "224.0.0.0/4", true}, {iptables.V6, "ff00::/8", false}} {
 		of := func(list []netip.Prefix) []netip.Prefix {
 			return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return p.Addr().Is4() != f.is4 })
 		}
 		if len(of(own)) == 0 {
 			continue
 		}
-		err := restore(ctx, f.command, rules(of(own), of(pods), f.multicast))
+		err := iptables.Restore(ctx, f.command, rules(of(own), of(pods), f.multicast))
 		if err == nil {
 			err = errors.Join(jump(ctx, f.command, "nat", "POSTROUTING", masquerade), jump(ctx, f.command, "filter", "FORWARD", pass))
 		}
@@ -76,31 +75,13 @@ func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 // guardLoopback sets loopbackRules. They are no part of the others, which a machine whose
 // kernel has no table mangle needs all the same.
 func guardLoopback(ctx context.Context, command string) error {
-	if err := restore(ctx, command, loopbackRules); err != nil {
+	if err := iptables.Restore(ctx, command, loopbackRules); err != nil {
 		return fmt.Errorf("keep pods from the node's loopback: %w", err)
 	}
 	return jump(ctx, command, "mangle", "PREROUTING", loopback)
 }
 
-func restore(ctx context.Context, command, rules string) error {
-	return run(ctx, rules, command+"-restore", "-w", "5", "--noflush")
-}
-
 // jump makes one of the kernel's chains jump to one of ours.
-func jump(ctx context.Context, command, table, from, to string) error {
-	rule := []string{from, "-m", "comment", "--comment", "pods of this node (kctl)", "-j", to}
-	if run(ctx, "", command, append([]string{"-w", "5", "-t", table, "-C"}, rule...)...) == nil {
-		return nil
-	}
-	return run(ctx, "", command, append([]string{"-w", "5", "-t", table, "-A"}, rule...)...)
-}
-
-func run(ctx context.Context, input, command string, args ...string) error {
-	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Stdin = strings.NewReader(input)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s: %w: %s", command, err, bytes.TrimSpace(out))
-	}
-	return nil
+func jump(ctx context.Context, program, table, from, to string) error {
+	return iptables.Ensure(ctx, program, table, iptables.Last, from, "-m", "comment", "--comment", "pods of this node (kctl)", "-j", to)
 }

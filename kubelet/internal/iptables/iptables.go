@@ -1,0 +1,66 @@
+package iptables
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// The programs for the two address families.
+const (
+	V4 = "iptables"
+	V6 = "ip6tables"
+)
+
+// Where Ensure puts a rule that is not there.
+const (
+	First = "-I"
+	Last  = "-A"
+)
+
+// wait is how many seconds to wait for others who change rules.
+var wait = []string{"-w", "5"}
+
+// Restore replaces the chains that rules, a text as iptables-save prints it, declares, in
+// one step.
+func Restore(ctx context.Context, program, rules string) error {
+	return run(ctx, rules, program+"-restore", append(wait[:2:2], "--noflush")...)
+}
+
+// Ensure makes sure that a chain has a rule.
+func Ensure(ctx context.Context, program, table, place, chain string, rule ...string) error {
+	if Has(ctx, program, table, chain, rule...) {
+		return nil
+	}
+	return onTable(ctx, program, table, append([]string{place, chain}, rule...))
+}
+
+// Has tells whether a chain has a rule, as far as can be found out.
+func Has(ctx context.Context, program, table, chain string, rule ...string) bool {
+	return onTable(ctx, program, table, append([]string{"-C", chain}, rule...)) == nil
+}
+
+// EnsureChain makes sure that a chain exists, and leaves what is in it.
+func EnsureChain(ctx context.Context, program, table, chain string) error {
+	err := onTable(ctx, program, table, []string{"-N", chain})
+	if err != nil && onTable(ctx, program, table, []string{"-S", chain}) == nil {
+		return nil
+	}
+	return err
+}
+
+func onTable(ctx context.Context, program, table string, args []string) error {
+	return run(ctx, "", program, append(append(wait[:2:2], "-t", table), args...)...)
+}
+
+func run(ctx context.Context, input, command string, args ...string) error {
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
