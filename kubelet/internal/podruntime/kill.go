@@ -275,6 +275,11 @@ func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason,
 // RemovePod removes an ended pod's containers and sandboxes from the runtime,
 // in parallel. Anything that still runs is killed.
 func (m *Manager) RemovePod(ctx context.Context, running *runtimestate.RunningPod) error {
+	done, err := m.removals.begin(ctx, running.UID)
+	if err != nil {
+		return err
+	}
+	defer done()
 	remove := func(all []*runtimestate.RunningContainer, call func(context.Context, string) error) error {
 		var g errgroup.Group
 		for _, c := range all {

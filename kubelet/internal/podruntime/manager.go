@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/hook"
@@ -16,15 +17,16 @@ import (
 
 // Manager brings pods to what their specs ask for. It is safe for concurrent
 // use, except that for one pod only one of SyncPod, KillPod and RemovePod may
-// run at a time.
+// run at a time; a second RemovePod waits for the first.
 type Manager struct {
 	Config
-	runtime *cri.Client
-	state   *runtimestate.Reader
-	images  *image.Manager
-	hooks   *hook.Runner
-	crashes *backoff.Keyed[containerKey]
-	ends    *ends
+	runtime  *cri.Client
+	state    *runtimestate.Reader
+	images   *image.Manager
+	hooks    *hook.Runner
+	crashes  *backoff.Keyed[containerKey]
+	ends     *ends
+	removals removals
 }
 
 // New returns a Manager for the runtime.
@@ -47,7 +49,8 @@ func New(runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, e
 			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),
 			Max:     c.MaxContainerBackOff,
 		}, c.Clock),
-		ends: newEnds(c.MaxContainerBackOff),
+		ends:     newEnds(c.MaxContainerBackOff),
+		removals: removals{busy: map[types.UID]chan struct{}{}},
 	}
 	m.hooks = hook.New(hook.Options{Runtime: runtime, Address: m.address, FellBack: m.hookFellBack, Clock: c.Clock})
 	return m, nil
