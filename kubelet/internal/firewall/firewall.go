@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/iptables"
+	"kctl/proto/backoff"
 )
 
 // Names and rules that upstream's kubelet, kube-proxy and others know.
@@ -64,12 +65,8 @@ func (f *Firewall) Run(ctx context.Context) error {
 			told = err.Error()
 			f.Logger.Warn("no rule keeps others from the node's loopback, trying on", zap.Error(err))
 		}
-		timer := f.Clock.NewTimer(again)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C():
+		if err := backoff.Sleep(ctx, f.Clock, again); err != nil {
+			return err
 		}
 	}
 }
