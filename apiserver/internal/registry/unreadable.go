@@ -37,11 +37,22 @@ func (s *Store[T]) deleteUnreadable(ctx context.Context, key, name string, dry b
 	return s.conflict(name)
 }
 
-// listHasUnreadable is upstream's answer to a list with an object that can't be read.
+// listHasUnreadable is upstream's answer to a list with objects that can't be read.
 func (s *Store[T]) listHasUnreadable(err error) error {
-	cause := metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()}
-	if of := (*storage.KeyError)(nil); errors.As(err, &of) {
-		cause.Field = of.Key
+	objects, more := []error{err}, false
+	if several := (*storage.UnreadableError)(nil); errors.As(err, &several) {
+		objects, more = several.Objects, several.More
+	}
+	var causes []metav1.StatusCause
+	for _, err := range objects {
+		cause := metav1.StatusCause{Type: metav1.CauseTypeUnexpectedServerResponse, Message: err.Error()}
+		if of := (*storage.KeyError)(nil); errors.As(err, &of) {
+			cause.Field = of.Key
+		}
+		causes = append(causes, cause)
+	}
+	if more {
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: "too many errors, the list is truncated"})
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -49,7 +60,7 @@ func (s *Store[T]) listHasUnreadable(err error) error {
 		Reason:  metav1.StatusReasonStoreReadError,
 		Message: fmt.Sprintf("failed to read one or more %s from the storage: %v", s.groupResource(), err),
 		Details: &metav1.StatusDetails{
-			Name: "list", Group: s.strategy.Resource.Group, Kind: s.strategy.Resource.Name, Causes: []metav1.StatusCause{cause},
+			Name: "list", Group: s.strategy.Resource.Group, Kind: s.strategy.Resource.Name, Causes: causes,
 		},
 	}}
 }

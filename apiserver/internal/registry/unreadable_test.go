@@ -1,6 +1,8 @@
 package registry_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,7 +15,7 @@ import (
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
-// Of a resource with an unreadable object, requests that do not need the object
+// TestUnreadable: of a resource with an unreadable object, requests that do not need the object
 // are answered, as by kube-apiserver, and the object can be deleted with the
 // option for that.
 func TestUnreadable(t *testing.T) {
@@ -78,5 +80,36 @@ func TestUnreadable(t *testing.T) {
 	}
 	if list, err := s.List(t.Context(), "ns", registry.ListOptions{}); err != nil || len(list.Items) != 1 {
 		t.Errorf("after that: %d, %v", len(list.Items), err)
+	}
+}
+
+// TestManyUnreadable: a list names a hundred of the objects that can't be read, as kube-apiserver's does.
+func TestManyUnreadable(t *testing.T) {
+	store, embedded := etcdtest.StartIn(t, t.TempDir())
+	spoil := func(i int) {
+		t.Helper()
+		if _, err := embedded.Client().Put(t.Context(), fmt.Sprintf("/registry/services/specs/ns/bad-%03d", i), "k8s\x00nonsense"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil(0)
+	s := registry.NewStore(strategy(), registry.Options{Storage: store, Clock: clock.RealClock{}, Logger: zap.NewNop()})
+	run(t, s.Run)
+	if err := s.WaitReady(t.Context()); err == nil {
+		t.Error("ready")
+	}
+	for i := range 101 {
+		spoil(i)
+		var listed *apierrors.StatusError
+		if _, err := s.List(t.Context(), "ns", registry.ListOptions{}); !errors.As(err, &listed) {
+			t.Fatal(err)
+		}
+		causes := listed.ErrStatus.Details.Causes
+		if last := causes[len(causes)-1]; len(causes) != i+1 || (last.Type == metav1.CauseTypeTooMany) != (i == 100) || i < 100 && !strings.HasSuffix(last.Field, fmt.Sprintf("/bad-%03d", i)) {
+			t.Fatalf("%d causes of %d, the last is %+v", len(causes), i+1, last)
+		}
+		if more := fmt.Sprintf(" (and %d more)", min(i, 99)); strings.HasSuffix(listed.Error(), more) != (i > 0) {
+			t.Fatalf("%d objects: %v", i+1, listed)
+		}
 	}
 }

@@ -29,14 +29,41 @@ type Object struct {
 	Unreadable error
 }
 
-// Unreadable returns the error of the first object that can't be read; nil if all can.
+// maxUnreadable is how many objects that can't be read are named; upstream's.
+const maxUnreadable = 100
+
+// UnreadableError says which objects of a list can't be read.
+type UnreadableError struct {
+	Objects []error // why, for each; at least one, and maxUnreadable at most
+	More    bool    // whether others were not looked at
+}
+
+func (e *UnreadableError) Error() string {
+	if others := len(e.Objects) - 1; others > 0 {
+		return fmt.Sprintf("%v (and %d more)", e.Objects[0], others)
+	}
+	return e.Objects[0].Error()
+}
+
+// Unwrap returns the reasons.
+func (e *UnreadableError) Unwrap() []error { return e.Objects }
+
+// Unreadable returns an UnreadableError if some of the objects can't be read.
 func Unreadable(objects []Object) error {
+	var found []error
 	for _, o := range objects {
-		if o.Unreadable != nil {
-			return o.Unreadable
+		switch {
+		case o.Unreadable == nil:
+		case len(found) == maxUnreadable:
+			return &UnreadableError{Objects: found, More: true}
+		default:
+			found = append(found, o.Unreadable)
 		}
 	}
-	return nil
+	if len(found) == 0 {
+		return nil
+	}
+	return &UnreadableError{Objects: found}
 }
 
 // EventType says what happened to a key.
