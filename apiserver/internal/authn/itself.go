@@ -20,9 +20,12 @@ func FromItself(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, itselfKey{}, true)
 }
 
+// IsItself reports whether a request with this context is one that the server makes of itself.
+func IsItself(ctx context.Context) bool { return ctx.Value(itselfKey{}) != nil }
+
 // Authenticate implements Authenticator.
 func (Itself) Authenticate(r *http.Request) (*request.User, bool, error) {
-	if r.Context().Value(itselfKey{}) == nil {
+	if !IsItself(r.Context()) {
 		return nil, false, nil
 	}
 	return &request.User{Username: core.UserAPIServer, Groups: []string{core.GroupMasters}}, true, nil

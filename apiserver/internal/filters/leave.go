@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
 )
 
@@ -40,9 +41,14 @@ type Drain struct {
 // NewDrain returns a Drain that lets everything through.
 func NewDrain() *Drain { return &Drain{empty: make(chan struct{})} }
 
-// Filter is the link of the chain.
+// Filter is the link of the chain. What the server asks of itself is part of a request in
+// flight, which could not be finished without.
 func (d *Drain) Filter() gin.HandlerFunc {
 	return func(c *gin.Context) {
+		if authn.IsItself(c.Request.Context()) {
+			c.Next()
+			return
+		}
 		info := request.InfoFrom(c.Request.Context())
 		if !d.enter(info) {
 			c.Header("Connection", "close")

@@ -73,13 +73,16 @@ func (t observedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	answer.Body = io.NopCloser(bytes.NewReader(body))
-	if err == nil && answer.StatusCode != http.StatusOK {
-		t.metrics.observeKeys(t.issuer, nil, errors.New(answer.Status))
-		return answer, nil
+	if err != nil {
+		t.metrics.observeKeys(t.issuer, nil, err)
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
 	}
 	t.metrics.observeKeys(t.issuer, body, err)
-	return answer, err
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
 }
 
 // restrictedTransport is a transport that uses TLS only, wherever documents and redirects
