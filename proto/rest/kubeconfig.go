@@ -55,6 +55,14 @@ type kubeconfigUser struct {
 	AuthProvider any    `json:"auth-provider"`
 	Exec         any    `json:"exec"`
 	Impersonate  string `json:"as"`
+	// What further describes whom to impersonate; nothing without that.
+	ImpersonateUID    string              `json:"as-uid"`
+	ImpersonateGroups []string            `json:"as-groups"`
+	ImpersonateExtra  map[string][]string `json:"as-user-extra"`
+}
+
+func (u *kubeconfigUser) impersonates() bool {
+	return u.Impersonate+u.ImpersonateUID != "" || len(u.ImpersonateGroups)+len(u.ImpersonateExtra) > 0
 }
 
 // LoadKubeconfig reads one kubeconfig file and returns what its current
@@ -228,7 +236,7 @@ func (k *kubeconfig) user(cfg *Config, name, dir string) error {
 			return fmt.Errorf("user %q: exec credential plugins are not supported here", name)
 		case u.User.AuthProvider != nil:
 			return fmt.Errorf("user %q: auth-provider is not supported", name)
-		case u.User.Impersonate != "":
+		case u.User.impersonates():
 			return fmt.Errorf("user %q: impersonation (as) is not supported here", name)
 		case u.User.Username+u.User.Password != "" && u.User.Token+u.User.TokenFile != "":
 			return fmt.Errorf("user %q: username and password, or a token, but not both", name)

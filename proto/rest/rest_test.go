@@ -334,6 +334,7 @@ contexts:
 	for name, change := range map[string][2]string{
 		"exec":            {"client-certificate: ca.crt, client-key: ca.key", "exec: {command: x}"},
 		"impersonation":   {"client-key: ca.key", "client-key: ca.key, as: jane"},
+		"impersonated":    {"client-key: ca.key", "client-key: ca.key, as-groups: [admins]"},
 		"two ways":        {"client-key: ca.key", "client-key: ca.key, username: u, password: p, token: t"},
 		"unknown context": {"current-context: here", "current-context: there"},
 		"unknown cluster": {"cluster: c,", "cluster: d,"},

@@ -34,7 +34,7 @@ func (o PreFilterOutcome) LeftOut() *Status {
 func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodInfo) (PreFilterOutcome, *Status) {
 	var merged *PreFilterResult
 	var narrowed []string
-	for _, plugin := range p.PreFilter {
+	for i, plugin := range p.PreFilter {
 		var result *PreFilterResult
 		status := state.observe(plugin, "PreFilter", func() (s *Status) {
 			result, s = plugin.PreFilter(ctx, state, pod)
@@ -56,6 +56,10 @@ func (p *Profile) RunPreFilter(ctx context.Context, state *CycleState, pod *PodI
 			narrowed = append(narrowed, plugin.Name())
 			merged = merged.merge(result)
 			if len(merged.NodeNames) == 0 {
+				// Who asks the filters nevertheless, to explain, can't ask those of the others.
+				for _, left := range p.PreFilter[i+1:] {
+					state.skipFilter(left.Name())
+				}
 				break
 			}
 		}

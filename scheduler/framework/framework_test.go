@@ -69,6 +69,23 @@ func TestPreFiltersNarrowTogether(t *testing.T) {
 	}
 }
 
+// Where plugins leave no node, the others are not prepared, and don't filter.
+func TestPreFiltersThatLeaveNoNode(t *testing.T) {
+	unprepared := &plugin{name: "c", preFilter: func() (*PreFilterResult, *Status) { return nil, nil }}
+	p := &Profile{
+		PreFilter: []PreFilter{&plugin{name: "a", preFilter: nodesNamed("1")}, &plugin{name: "b", preFilter: nodesNamed("2")}, unprepared},
+		Filter:    []Filter{unprepared},
+	}
+	state := NewCycleState(nil)
+	outcome, status := p.RunPreFilter(t.Context(), state, pod())
+	if !status.IsSuccess() || !outcome.LeavesOut("1") || !outcome.LeavesOut("2") {
+		t.Errorf("%v %v", outcome, status)
+	}
+	if active := p.ActiveFilters(state); len(active) > 0 {
+		t.Errorf("%s filters, whose PreFilter was not called", active[0].Name())
+	}
+}
+
 func TestSkippedPluginsAreNotCalledLater(t *testing.T) {
 	skips := &plugin{name: "a", preFilter: func() (*PreFilterResult, *Status) { return nil, NewStatus(Skip) },
 		filter: NewStatus(Unschedulable, "called"), preScore: NewStatus(Skip), score: 50}
