@@ -155,8 +155,8 @@ func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResourc
 	return served, v.warning, true, err
 }
 
-// Unread says why some definitions may be missing from what GroupVersions, Resources and
-// Infos return afterwards; nil if none is. Who takes what is missing for deleted asks first.
+// Unread says why some definitions may be missing from what GroupVersions and Infos return
+// afterwards; nil if none is. Who takes what is missing for deleted asks first.
 func (d *Definitions) Unread() error {
 	if err := d.options.Store.Ready(); err != nil {
 		return err
@@ -245,10 +245,11 @@ func (e *entry) info(version string) registry.Info {
 	}
 }
 
-// Resources are the stores of all served custom resources, each once.
-func (d *Definitions) Resources() []registry.Resource {
+// Resources are the stores of all served custom resources, each once. missing says why there may
+// be others with objects, nil if there are none: who takes what is missing for deleted heeds it.
+func (d *Definitions) Resources() (out []registry.Resource, missing error) {
+	missing = d.Unread()
 	s := d.snapshot()
-	var out []registry.Resource
 	for _, name := range slices.Sorted(maps.Keys(s.entries)) {
 		e := s.entries[name]
 		if !e.established {
@@ -257,11 +258,12 @@ func (d *Definitions) Resources() []registry.Resource {
 		served, err := e.store.served(e, e.storageVersion())
 		if err != nil {
 			d.logger.Error("a custom resource can't be served", zap.String("definition", name), zap.Error(err))
+			missing = fmt.Errorf("definition %s: %w", name, err)
 			continue
 		}
 		out = append(out, served.Resource)
 	}
-	return out
+	return out, missing
 }
 
 // schema reads what clients are told of the objects' schema in a version, nil for nothing.

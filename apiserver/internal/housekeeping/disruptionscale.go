@@ -61,7 +61,8 @@ func (l *disruptions) scaleOf(ctx context.Context, namespace string, owner *meta
 		}
 	}
 	if l.DynamicResources != nil {
-		for _, store := range l.DynamicResources.Resources() {
+		present, _ := l.DynamicResources.Resources()
+		for _, store := range present {
 			if r := store.Info(); r.GVK().GroupKind() == kind {
 				return l.customScale(ctx, group.WithResource(r.Name), namespace, owner)
 			}

@@ -63,8 +63,9 @@ type dynamicKind struct {
 }
 
 // currentResources returns the present resources, and which of them are other servers'.
-// Those stored here take precedence.
-func (g *dynamicKinds) currentResources() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool) {
+// Those stored here take precedence; missing says why there may be more of them, nil if there are
+// none.
+func (g *dynamicKinds) currentResources() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool, missing error) {
 	resources, others = map[schema.GroupKind]registry.Objects{}, map[schema.GroupKind]bool{}
 	if g.dependencies.AggregatedServers != nil {
 		for _, r := range g.dependencies.AggregatedServers.Collectable() {
@@ -73,19 +74,22 @@ func (g *dynamicKinds) currentResources() (resources map[schema.GroupKind]regist
 		}
 	}
 	if g.dependencies.DynamicResources != nil {
-		for _, r := range g.dependencies.DynamicResources.Resources() {
+		var present []registry.Resource
+		present, missing = g.dependencies.DynamicResources.Resources()
+		for _, r := range present {
 			gk := r.Info().GVK().GroupKind()
 			resources[gk], others[gk] = r, false
 		}
 	}
-	return resources, others
+	return resources, others, missing
 }
 
-// catchUp follows new kinds and drops those that are gone.
+// catchUp follows new kinds and drops those that are gone. One that is missing only because its
+// definition can't be read stays: its objects still exist.
 func (g *dynamicKinds) catchUp(ctx context.Context) {
-	now, others := g.currentResources()
+	now, others, missing := g.currentResources()
 	for gk, k := range g.followed {
-		if now[gk] == nil {
+		if now[gk] == nil && (missing == nil || k.aggregated) {
 			g.drop(gk, k)
 		}
 	}

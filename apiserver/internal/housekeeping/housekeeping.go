@@ -65,10 +65,9 @@ type Dependencies struct {
 
 // DynamicResources are resources that come and go.
 type DynamicResources interface {
-	// Unread says why some may be missing from Resources, nil if none is.
-	Unread() error
-	// Resources are the present ones.
-	Resources() []registry.Resource
+	// Resources are the present ones; missing says why there may be others, nil if there
+	// are none.
+	Resources() (present []registry.Resource, missing error)
 	// Lookup returns one with its subresources; ok is false if there is none of that name and
 	// version.
 	Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error)

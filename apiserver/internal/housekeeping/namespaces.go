@@ -69,18 +69,20 @@ func (n *namespaces) sync(ctx context.Context, key informer.Key) (time.Duration,
 	return 0, n.finalize(ctx, key.Name)
 }
 
-// namespacedResources are the namespaced resources.
-func (n *namespaces) namespacedResources() []registry.Resource {
+// namespacedResources are the namespaced resources. missing says why the namespace may have
+// objects of others, nil if there are none.
+func (n *namespaces) namespacedResources() (all []registry.Resource, missing error) {
 	if n.dynamic == nil {
-		return n.content
+		return n.content, nil
 	}
-	all := slices.Clone(n.content)
-	for _, r := range n.dynamic.Resources() {
+	all = slices.Clone(n.content)
+	present, missing := n.dynamic.Resources()
+	for _, r := range present {
 		if r.Info().Namespaced {
 			all = append(all, r)
 		}
 	}
-	return all
+	return all, missing
 }
 
 // deleteContent deletes everything in the namespace and returns what is still there.
@@ -89,8 +91,7 @@ func (n *namespaces) namespacedResources() []registry.Resource {
 // read still in place (KEP-5080).
 func (n *namespaces) deleteContent(ctx context.Context, namespace string) remainingContent {
 	left := remainingContent{objects: map[string]int{}, finalizers: map[string]int{}}
-	unread := n.unread()
-	all := n.namespacedResources()
+	all, missing := n.namespacedResources()
 	for _, r := range all {
 		if r.Info().Resource == core.Pods {
 			left.counterFor(r)(deleteResource(ctx, r, namespace))
@@ -109,18 +110,10 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 			left.counterFor(r)(deleteResource(ctx, r, namespace))
 		}
 	}
-	if unread != nil { // what they define may have objects here, which would outlive the namespace
-		left.failures = append(left.failures, fmt.Errorf("read the definitions of custom resources: %w", unread))
+	if missing != nil { // there may be objects here, which would outlive the namespace
+		left.failures = append(left.failures, fmt.Errorf("read the definitions of custom resources: %w", missing))
 	}
 	return left
-}
-
-// unread says why the namespace may have objects of resources that are not known.
-func (n *namespaces) unread() error {
-	if n.dynamic == nil {
-		return nil
-	}
-	return n.dynamic.Unread()
 }
 
 // deleteResource deletes all objects of a resource, and returns those that remain.

@@ -124,7 +124,8 @@ func (q *quotas) limitedResources() map[schema.GroupResource]registry.Resource {
 	}
 	stores := q.Resources
 	if q.DynamicResources != nil {
-		stores = append(stores[:len(stores):len(stores)], q.DynamicResources.Resources()...)
+		present, _ := q.DynamicResources.Resources()
+		stores = append(stores[:len(stores):len(stores)], present...)
 	}
 	for _, store := range stores {
 		r := store.Info().Resource

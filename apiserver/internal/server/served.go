@@ -46,7 +46,8 @@ func (s *Server) builtinStores() []registry.Resource {
 
 // stores are the stores of all resources that are served now.
 func (s *Server) stores() []registry.Resource {
-	return append(s.builtinStores(), s.definitions.Resources()...)
+	custom, _ := s.definitions.Resources()
+	return append(s.builtinStores(), custom...)
 }
 
 // storedNow reads an object of a built-in resource.
