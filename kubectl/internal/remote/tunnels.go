@@ -20,6 +20,8 @@ const (
 	maxTunnels = 32
 	// maxIdleTunnels is how many tunnels wait for the next connection.
 	maxIdleTunnels = 4
+	// openWithin is how long one may take to be opened, as long as client-go gives a stream.
+	openWithin = 30 * time.Second
 )
 
 // dialer is a Dialer whose connection carries each forwarded connection over a tunnel of its
@@ -83,8 +85,11 @@ type stream struct {
 	httpstream.Stream
 	of     *tunnels
 	tunnel *tunnel
-	ended  atomic.Bool // by the other side
-	sends  atomic.Int32
+	// connection is the id of the forwarded connection. The headers have it, too, but they are
+	// client-go's, which writes to them when it has this stream.
+	connection string
+	ended      atomic.Bool // by the other side
+	sends      atomic.Int32
 }
 
 // Read notes that the other side has ended the stream.
@@ -114,7 +119,8 @@ func (s *stream) Reset() error {
 
 // CreateStream opens a stream in the tunnel of the forwarded connection that it belongs to.
 func (t *tunnels) CreateStream(headers http.Header) (httpstream.Stream, error) {
-	one, err := t.take(headers.Get(corev1.PortForwardRequestIDHeader))
+	connection := headers.Get(corev1.PortForwardRequestIDHeader)
+	one, err := t.take(connection)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +128,13 @@ func (t *tunnels) CreateStream(headers http.Header) (httpstream.Stream, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		t.leave(one)
+		t.leave(one, connection)
+		if one.users == 0 && len(t.all) > 1 {
+			t.giveUp(one) // else it is the first that the next connection is given
+		}
 		return nil, err
 	}
-	s := &stream{Stream: opened, of: t, tunnel: one}
+	s := &stream{Stream: opened, of: t, tunnel: one, connection: connection}
 	one.streams = append(one.streams, s)
 	return s, nil
 }
@@ -141,7 +150,7 @@ func (t *tunnels) take(connection string) (*tunnel, error) {
 	if t.carrying[connection] == nil && (one == nil || one.users > 0) && len(t.all)+t.dialing < maxTunnels && !t.over {
 		t.dialing++
 		t.mu.Unlock()
-		opened, err := t.dial()
+		opened, err := t.open()
 		t.mu.Lock()
 		if err != nil {
 			t.dialing--
@@ -157,6 +166,34 @@ func (t *tunnels) take(connection string) (*tunnel, error) {
 	one.users++
 	t.carrying[connection] = one
 	return one, nil
+}
+
+// open opens a tunnel in time. Nothing ends client-go's dialing: a tunnel that comes too late is
+// closed.
+func (t *tunnels) open() (httpstream.Connection, error) {
+	type result struct {
+		opened httpstream.Connection
+		err    error
+	}
+	results := make(chan result, 1)
+	go func() {
+		opened, err := t.dial()
+		results <- result{opened, err}
+	}()
+	timer := time.NewTimer(openWithin)
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.opened, r.err
+	case <-timer.C:
+	case <-t.closed:
+	}
+	go func() {
+		if r := <-results; r.err == nil {
+			_ = r.opened.Close()
+		}
+	}()
+	return nil, errLost
 }
 
 // leastUsed is nil if there is no tunnel. The mutex is held, as by all below that say
@@ -200,7 +237,13 @@ func (t *tunnels) remove(one *tunnel) {
 }
 
 func (t *tunnels) endIfLost() {
-	if len(t.all) == 0 && t.dialing == 0 && !t.over {
+	if len(t.all) == 0 && t.dialing == 0 {
+		t.end()
+	}
+}
+
+func (t *tunnels) end() {
+	if !t.over {
 		t.over = true
 		close(t.closed)
 	}
@@ -211,8 +254,11 @@ func (t *tunnels) endIfLost() {
 func (t *tunnels) abandon(one *tunnel) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if one.users > len(one.streams) { // another's stream is being made
+		return false
+	}
 	for _, other := range one.streams {
-		if other.Headers().Get(corev1.PortForwardRequestIDHeader) != one.streams[0].Headers().Get(corev1.PortForwardRequestIDHeader) {
+		if other.connection != one.streams[0].connection {
 			return false
 		}
 	}
@@ -229,7 +275,7 @@ func (t *tunnels) abandon(one *tunnel) bool {
 }
 
 func (t *tunnels) replace() {
-	opened, err := t.dial()
+	opened, err := t.open()
 	if err == nil {
 		t.dialed(opened)
 		return
@@ -240,15 +286,12 @@ func (t *tunnels) replace() {
 	t.endIfLost()
 }
 
-// leave notes that a stream of a tunnel has gone.
-func (t *tunnels) leave(one *tunnel) {
+// leave notes that a stream of a connection in a tunnel has gone, or could not be made. Such a
+// connection opens no others.
+func (t *tunnels) leave(one *tunnel, connection string) {
+	delete(t.carrying, connection)
 	if one.users--; one.users > 0 {
 		return
-	}
-	for connection, of := range t.carrying {
-		if of == one {
-			delete(t.carrying, connection)
-		}
 	}
 	idle := 0
 	for _, other := range t.all {
@@ -257,9 +300,14 @@ func (t *tunnels) leave(one *tunnel) {
 		}
 	}
 	if idle > maxIdleTunnels {
-		t.remove(one)
-		go func() { _ = one.Close() }()
+		t.giveUp(one)
 	}
+}
+
+// giveUp closes a tunnel that nobody uses.
+func (t *tunnels) giveUp(one *tunnel) {
+	t.remove(one)
+	go func() { _ = one.Close() }()
 }
 
 // RemoveStreams forgets streams that have ended.
@@ -272,12 +320,12 @@ func (t *tunnels) RemoveStreams(streams ...httpstream.Stream) {
 		s.tunnel.RemoveStreams(s.Stream)
 		t.mu.Lock()
 		s.tunnel.streams = slices.DeleteFunc(s.tunnel.streams, func(other *stream) bool { return other == s })
-		t.leave(s.tunnel)
+		t.leave(s.tunnel, s.connection)
 		t.mu.Unlock()
 	}
 }
 
-// Close closes all tunnels.
+// Close closes all tunnels, also those that are still being opened.
 func (t *tunnels) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -285,7 +333,7 @@ func (t *tunnels) Close() error {
 		go func() { _ = one.Close() }() // which waits for what is in the way
 	}
 	t.all = nil
-	t.endIfLost()
+	t.end()
 	return nil
 }
 
