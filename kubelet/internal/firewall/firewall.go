@@ -63,7 +63,7 @@ func (f *Firewall) Run(ctx context.Context) error {
 	for {
 		if err := ensure(ctx); err != nil && ctx.Err() == nil && err.Error() != told {
 			told = err.Error()
-			f.Logger.Warn("no rule keeps others from the node's loopback, trying on", zap.Error(err))
+			f.Logger.Warn("what keeps others from the node's loopback is not complete, trying on", zap.Error(err))
 		}
 		if err := backoff.Sleep(ctx, f.Clock, again); err != nil {
 			return err

@@ -3,9 +3,11 @@ package iptables
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // The programs for the two address families.
@@ -29,17 +31,27 @@ func Restore(ctx context.Context, program, rules string) error {
 	return run(ctx, rules, program+"-restore", append(wait[:2:2], "--noflush")...)
 }
 
-// Ensure makes sure that a chain has a rule.
+// Ensure makes sure that a chain has a rule. What only could not be found out, because
+// somebody else holds the rules for too long, is an error: the rule would be there twice.
 func Ensure(ctx context.Context, program, table, place, chain string, rule ...string) error {
-	if Has(ctx, program, table, chain, rule...) {
-		return nil
+	err := check(ctx, program, table, chain, rule)
+	var exit *exec.ExitError
+	if err == nil || !errors.As(err, &exit) || exit.ExitCode() != notThere {
+		return err
 	}
 	return onTable(ctx, program, table, append([]string{place, chain}, rule...))
 }
 
 // Has tells whether a chain has a rule, as far as can be found out.
 func Has(ctx context.Context, program, table, chain string, rule ...string) bool {
-	return onTable(ctx, program, table, append([]string{"-C", chain}, rule...)) == nil
+	return check(ctx, program, table, chain, rule) == nil
+}
+
+// notThere is the programs' exit code if a rule or its chain does not exist.
+const notThere = 1
+
+func check(ctx context.Context, program, table, chain string, rule []string) error {
+	return onTable(ctx, program, table, append([]string{"-C", chain}, rule...))
 }
 
 // EnsureChain makes sure that a chain exists, and leaves what is in it.
@@ -58,6 +70,7 @@ func onTable(ctx context.Context, program, table string, args []string) error {
 func run(ctx context.Context, input, command string, args ...string) error {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Stdin = strings.NewReader(input)
+	cmd.WaitDelay = time.Second // what a wrapper has started may outlive it, and keep its output open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", command, err, bytes.TrimSpace(out))

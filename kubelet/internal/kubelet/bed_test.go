@@ -30,6 +30,7 @@ type bed struct {
 	config     *config.Config
 	kubelet    *Kubelet // the one that runs, or ran last
 	stop       func()
+	again      func() // starts one of the same kind, which takes over
 	running    bool
 }
 
@@ -84,6 +85,7 @@ func (b *bed) start(prepare ...func(*Kubelet)) {
 	for _, change := range prepare {
 		change(k)
 	}
+	b.again = func() { b.start() }
 	b.run(k, ctx, cancel)
 }
 

@@ -66,6 +66,7 @@ func (b *bed) startHollow(runtime *simulated.Runtime) {
 		cancel()
 		b.t.Fatal(err)
 	}
+	b.again = func() { b.startHollow(runtime) }
 	b.run(k, ctx, cancel)
 }
 

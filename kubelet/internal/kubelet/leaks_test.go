@@ -26,7 +26,7 @@ func (b *bed) finish() {
 	}
 	b.api.setAway(false)
 	if !b.running {
-		b.start()
+		b.again()
 	}
 	b.removeManifests()
 	b.deleteAll()
