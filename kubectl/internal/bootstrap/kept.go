@@ -10,13 +10,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// settings are the flags that decide about a field of the kubelet's configuration.
-var settings = []struct{ flag, field string }{
-	{"cri-socket", "containerRuntimeEndpoint"},
-	{"kubelet-port", "port"},
-	{"cluster-dns", "clusterDNS"},
-	{"cluster-domain", "clusterDomain"},
-	{"server-tls-bootstrap", "serverTLSBootstrap"},
+// settings are the flags that decide about a field of the kubelet's configuration, and what
+// a file without it means.
+var settings = []struct {
+	flag, field string
+	usual       any
+}{
+	{"cri-socket", "containerRuntimeEndpoint", nil},
+	{"kubelet-port", "port", float64(usualPort)},
+	{"cluster-dns", "clusterDNS", nil},
+	{"cluster-domain", "clusterDomain", ""},
+	{"server-tls-bootstrap", "serverTLSBootstrap", false},
 }
 
 // notContradicted returns an error if the configuration that an earlier join has left, which is
@@ -43,7 +47,11 @@ func (o *Options) notContradicted() error {
 	}
 	var errs []error
 	for _, s := range settings {
-		if o.Given == nil || !o.Given(s.flag) || reflect.DeepEqual(kept[s.field], wanted[s.field]) {
+		has, there := kept[s.field]
+		if !there {
+			has = s.usual
+		}
+		if o.Given == nil || !o.Given(s.flag) || reflect.DeepEqual(has, wanted[s.field]) {
 			continue
 		}
 		errs = append(errs, fmt.Errorf("%s is kept, and has %s, not --%s's %s: change it there, or take what is left of the earlier join away by `kctl reset`",

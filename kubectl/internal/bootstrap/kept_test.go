@@ -50,6 +50,15 @@ func TestKeptConfigurationIsNotContradicted(t *testing.T) {
 			}
 		}
 	}
+	// Somebody has left out what is usual anyway.
+	if err := os.WriteFile(first.configFile(), []byte("kind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shorter := first
+	shorter.Given = func(flag string) bool { return flag == "kubelet-port" || flag == "server-tls-bootstrap" }
+	if _, err := Join(t.Context(), shorter); err != nil {
+		t.Errorf("with what is usual: %v", err)
+	}
 	if err := os.WriteFile(first.configFile(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,23 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+// The guard of the kubelet would stay when the cluster goes.
+func TestTheKubeletMakesNoRules(t *testing.T) {
+	all, err := programs(layout(t), &settings{NodeName: "n"}, UpOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if args := all[Kubelet].args; !slices.Contains(args, "--make-iptables-util-chains=false") {
+		t.Errorf("it is started with %q", args)
+	}
+}
 
 // A pod that sends packets to the machine's loopback through the bridge, which takes them as
 // soon as one has a host port, reaches nothing there; down removes the rule.

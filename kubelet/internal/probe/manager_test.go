@@ -338,6 +338,18 @@ func TestWhatWasKnownComesLate(t *testing.T) {
 			w.expect(pod, id, true, false, podactions.ProbeUnknown)
 		})
 	})
+	t.Run("while it fails", func(t *testing.T) {
+		run(t, func(w *world) {
+			w.apart = true
+			pod := podWith(nil, probe("ready", func(p *corev1.Probe) { p.PeriodSeconds, p.FailureThreshold = 10, 3 }), nil)
+			id := w.container("1", runtimestate.StateRunning)
+			w.answer("ready", no)
+			w.manager.AddPod(pod)
+			w.after(20 * time.Second) // asked twice, which does not count yet
+			w.reports(known)
+			w.expect(pod, id, true, true, podactions.ProbeUnknown)
+		})
+	})
 	t.Run("of a new container", func(t *testing.T) {
 		run(t, func(w *world) {
 			w.apart = true

@@ -118,9 +118,10 @@ func (w *worker) step(ctx context.Context) time.Duration {
 	return max(0, w.next.Sub(now))
 }
 
-// retry is how long after the last answer to ask again, at the latest.
+// retry is how long after the last answer to ask again, at the latest. A container that may have
+// been ready under an earlier kubelet has as much time to fail as any that was.
 func (w *worker) retry() time.Duration {
-	if w.kind != Readiness || w.answered || w.last != podactions.ProbeFailure {
+	if w.kind != Readiness || w.answered || w.unsettled || w.last != podactions.ProbeFailure {
 		return w.period()
 	}
 	return backoff.Policy{Initial: firstRetry, Max: w.period()}.Delay(w.asked)
