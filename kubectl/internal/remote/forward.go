@@ -58,14 +58,15 @@ func tunnelTo(config *clientrest.Config, address *url.URL) (httpstream.Dialer, e
 type lines struct{ out io.Writer }
 
 func (l lines) Error(err error, message string, about ...any) {
-	text := message
+	var text strings.Builder
+	text.WriteString(message)
 	for i := 0; i+1 < len(about); i += 2 {
-		text += fmt.Sprintf(", %v %v", about[i], about[i+1])
+		text.WriteString(fmt.Sprintf(", %v %v", about[i], about[i+1]))
 	}
 	if err != nil { // of a panic, it is not given
-		text += ": " + strings.TrimSpace(printer.Visible(err.Error()))
+		text.WriteString(": " + strings.TrimSpace(printer.Visible(err.Error())))
 	}
-	fmt.Fprintln(l.out, text)
+	fmt.Fprintln(l.out, text.String())
 }
 
 // Init has nothing to prepare.
