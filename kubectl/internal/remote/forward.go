@@ -58,15 +58,14 @@ func tunnelTo(config *clientrest.Config, address *url.URL) (httpstream.Dialer, e
 type lines struct{ out io.Writer }
 
 func (l lines) Error(err error, message string, about ...any) {
-	var text strings.Builder
-	text.WriteString(message)
+	text := message
 	for i := 0; i+1 < len(about); i += 2 {
-		text.WriteString(fmt.Sprintf(", %v %v", about[i], about[i+1]))
+		text += fmt.Sprintf(", %v %v", about[i], about[i+1])
 	}
 	if err != nil { // of a panic, it is not given
-		text.WriteString(": " + strings.TrimSpace(printer.Visible(err.Error())))
+		text += ": " + strings.TrimSpace(printer.Visible(err.Error()))
 	}
-	fmt.Fprintln(l.out, text.String())
+	fmt.Fprintln(l.out, text)
 }
 
 // Init has nothing to prepare.
