@@ -8,18 +8,21 @@
 #
 # Machines that tests share are now and then too slow for a moment, and real
 # runtimes have faults of their own. A package that fails is therefore run once
-# more, alone, and both outputs stay to be read: what fails twice is broken, and
+# more, by itself, and both outputs stay to be read: what fails twice is broken, and
 # what fails once is named as FLAKY at the end, to be looked into.
+#
+# The kubelet's tests wait for containers, one package after the other. Meanwhile, the
+# scheduler's and kubectl's are run beside them, and shown when it is their turn.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-failed='' flaky=''
-output=$(mktemp)
+results=$(mktemp -d)
+touch "$results"/{failed,flaky}
 
 # While tests wait for clusters and containers, what comes next is compiled.
 for module in "$@"; do
 	[ "$module" = test ] || (cd "$module" && nice -n 19 go list -race -export -test -deps ./...) >/dev/null 2>&1
 done &
-trap 'rm -f "$output"; kill $! 2>/dev/null' EXIT
+trap 'rm -rf "$results"; kill $(jobs -p) 2>/dev/null' EXIT
 
 # with_imports CONDITION: the packages whose tests' imports meet it. Those that
 # import critest start a container runtime.
@@ -49,28 +52,48 @@ all() {
 	esac
 }
 
-for module in "$@"; do
-	echo "== $module"
+# of_module MODULE: all its tests, and again the packages that failed.
+of_module() (
+	echo "== $1"
 	# Several servers in one process, twice as large as usual: a third of the time went into garbage.
 	go_test=(env GOGC=300 go test -race -vet=off -timeout 20m)
-	[ "$module" != test ] || go_test=(env CGO_ENABLED=0 "GOFLAGS=-trimpath -tags=nomsgpack,grpcnotrace" go test -vet=off -timeout 20m)
-	: >"$output"
-	pushd "$module" >/dev/null || exit 1
-	if ! all "$module"; then
-		packages=$(awk '$1 == "FAIL" && $2 ~ "^kctl/" && !/\[(build|setup) failed\]/ { print $2 }' "$output" | sort -u)
-		if [ -z "$packages" ] || grep -q '^FAIL.*\[\(build\|setup\) failed\]' "$output"; then
-			failed+=" $module" # it does not even compile
-		fi
-		for package in $packages; do
-			echo "== once more: $package"
-			if "${go_test[@]}" -count=1 "$package"; then
-				flaky+=" $package"
-			else
-				failed+=" $package"
-			fi
-		done
+	[ "$1" != test ] || go_test=(env CGO_ENABLED=0 "GOFLAGS=-trimpath -tags=nomsgpack,grpcnotrace" go test -vet=off -timeout 20m)
+	output=$results/$1.first
+	cd "$1" || exit 1
+	all "$1" && return
+	packages=$(awk '$1 == "FAIL" && $2 ~ "^kctl/" && !/\[(build|setup) failed\]/ { print $2 }' "$output" | sort -u)
+	if [ -z "$packages" ] || grep -q '^FAIL.*\[\(build\|setup\) failed\]' "$output"; then
+		echo "$1" >>"$results/failed" # it does not even compile
 	fi
-	popd >/dev/null || exit 1
+	for package in $packages; do
+		echo "== once more: $package"
+		if "${go_test[@]}" -count=1 "$package"; then
+			echo "$package" >>"$results/flaky"
+		else
+			echo "$package" >>"$results/failed"
+		fi
+	done
+)
+
+# beside MODULE...: those that can run beside the kubelet's, which have precedence.
+beside() {
+	renice -n 5 $BASHPID >/dev/null
+	for module in "$@"; do
+		case $module in scheduler | kubectl) of_module "$module" >"$results/$module.beside" 2>&1 ;; esac
+	done
+}
+
+for module in "$@"; do
+	if [ "$module" = kubelet ]; then
+		beside "$@" &
+		others=$!
+	fi
+	if [ -n "${others-}" ] && [[ $module = scheduler || $module = kubectl ]]; then
+		wait "$others"
+		cat "$results/$module.beside"
+	else
+		of_module "$module"
+	fi
 done
-[ -z "$flaky" ] || echo "FLAKY, passed the second time:$flaky"
-[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
+[ ! -s "$results/flaky" ] || echo "FLAKY, passed the second time:" $(cat "$results/flaky")
+[ ! -s "$results/failed" ] || { echo "failed:" $(cat "$results/failed"); exit 1; }

@@ -102,6 +102,7 @@ func many(t *testing.T, once func() error) {
 // TestTheBackendsLastWordsArrive: a backend sends something and closes at once,
 // while the client still sends.
 func TestTheBackendsLastWordsArrive(t *testing.T) {
+	t.Parallel()
 	front := relayed(t, func(c net.Conn, r io.Reader) {
 		_, _ = io.ReadFull(r, make([]byte, 4)) // the client has sent something
 		_, _ = c.Write(lastWords)
@@ -127,6 +128,7 @@ func TestTheBackendsLastWordsArrive(t *testing.T) {
 // TestTheClientsLastWordsArrive: a client sends something and closes at once,
 // while the backend still sends.
 func TestTheClientsLastWordsArrive(t *testing.T) {
+	t.Parallel()
 	results := make(chan error, workers*rounds)
 	front := relayed(t, func(c net.Conn, r io.Reader) {
 		go chatter(c)
