@@ -101,13 +101,22 @@ func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	if err := o.Apply(c); err != nil || clientCAFile == "" {
 		return c, err
 	}
-	authorities, err := pki.NewAuthorities("client certificate authority", clientCAFile, clock)
+	authorities, err := ClientAuthorities("client certificate authority", clientCAFile, clock, logger)
+	if err != nil {
+		return nil, err
+	}
+	pki.TakeClients(c, tls.VerifyClientCertIfGiven, authorities)
+	return c, nil
+}
+
+// ClientAuthorities is pki.NewAuthorities, with changes of the file that can't be taken in the log.
+func ClientAuthorities(what, file string, clock clock.PassiveClock, logger *zap.Logger) (*pki.Authorities, error) {
+	authorities, err := pki.NewAuthorities(what, file, clock)
 	if err != nil {
 		return nil, err
 	}
 	authorities.Refused = func(err error) {
 		logger.Error("the changed certificate authorities are not taken; the old ones stay", zap.Error(err))
 	}
-	pki.TakeClients(c, tls.VerifyClientCertIfGiven, authorities)
-	return c, nil
+	return authorities, nil
 }

@@ -3,8 +3,6 @@ package configfile
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,7 +75,7 @@ func NewInfo(about string, registry prometheus.Registerer) *prometheus.GaugeVec 
 // SetInfo sets the gauge for a file's content.
 func SetInfo(info *prometheus.GaugeVec, content []byte) {
 	info.Reset()
-	info.WithLabelValues(fmt.Sprintf("sha256:%x", sha256.Sum256(content))).Set(1)
+	info.WithLabelValues(identity.Hash(string(content))).Set(1)
 }
 
 // Run follows the file until ctx ends.

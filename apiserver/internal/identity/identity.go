@@ -40,7 +40,9 @@ func nameOn(host string) string {
 
 // Registerer registers metrics with this server's hash as the label apiserver_id_hash.
 func Registerer(registry prometheus.Registerer) prometheus.Registerer {
-	return prometheus.WrapRegistererWith(prometheus.Labels{"apiserver_id_hash": hashOf(Name())}, registry)
+	return prometheus.WrapRegistererWith(prometheus.Labels{"apiserver_id_hash": Hash(Name())}, registry)
 }
 
-func hashOf(name string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name))) }
+// Hash stands for a text in labels of metrics, as upstream has it: a text that is long, or tells more
+// than everybody should know who reads metrics.
+func Hash(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }

@@ -22,10 +22,10 @@ func TestRegisterer(t *testing.T) {
 		t.Fatal(err)
 	}
 	label := families[0].GetMetric()[0].GetLabel()[0]
-	if label.GetName() != "apiserver_id_hash" || label.GetValue() != hashOf(Name()) {
+	if label.GetName() != "apiserver_id_hash" || label.GetValue() != Hash(Name()) {
 		t.Error(label)
 	}
-	if got := hashOf("apiserver-wlv32tlttr4jl3gtroqexyxapa"); got != "sha256:73095bbbe8f317654631b5a70d7c53951e472e19c3daa5b71a50958a5e82991b" {
+	if got := Hash("apiserver-wlv32tlttr4jl3gtroqexyxapa"); got != "sha256:73095bbbe8f317654631b5a70d7c53951e472e19c3daa5b71a50958a5e82991b" {
 		t.Error(got)
 	}
 }

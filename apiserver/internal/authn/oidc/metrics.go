@@ -1,9 +1,7 @@
 package oidc
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -60,7 +58,7 @@ func resultOf(err error) string {
 
 func (m *Metrics) observeCheck(issuer string, took time.Duration, err error) {
 	if m != nil {
-		m.latency.WithLabelValues(resultOf(err), hashOf(issuer)).Observe(took.Seconds())
+		m.latency.WithLabelValues(resultOf(err), identity.Hash(issuer)).Observe(took.Seconds())
 	}
 }
 
@@ -77,9 +75,9 @@ func (m *Metrics) observeKeys(issuer string, text []byte, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := hashOf(issuer)
+	of := identity.Hash(issuer)
 	m.fetched.WithLabelValues(resultOf(err), of).Set(float64(m.clock.Now().UnixNano()) / 1e9)
-	if hash := hashOf(string(text)); err == nil && m.present[of] != hash {
+	if hash := identity.Hash(string(text)); err == nil && m.present[of] != hash {
 		m.keySet.DeleteLabelValues(of, m.present[of])
 		m.keySet.WithLabelValues(of, hash).Set(1)
 		m.present[of] = hash
@@ -90,13 +88,11 @@ func (m *Metrics) observeKeys(issuer string, text []byte, err error) {
 func (m *Metrics) Forget(issuer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := hashOf(issuer)
+	of := identity.Hash(issuer)
 	m.fetched.DeletePartialMatch(prometheus.Labels{"jwt_issuer_hash": of})
 	m.keySet.DeletePartialMatch(prometheus.Labels{"jwt_issuer_hash": of})
 	delete(m.present, of)
 }
-
-func hashOf(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
 
 // isRedirected tells whether an answer leads elsewhere; the request that follows has the result.
 func isRedirected(answer *http.Response) bool {

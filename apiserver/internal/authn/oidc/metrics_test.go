@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/identity"
 )
 
 // TestMetrics: the latest keys of an issuer are told apart from those before, and forgotten with it.
@@ -29,16 +31,16 @@ func TestMetrics(t *testing.T) {
 	if n := series("latency_seconds"); n != 2 {
 		t.Errorf("latencies are told of %d results, want 2", n)
 	}
-	first := metrics.present[hashOf(i.URL)]
+	first := metrics.present[identity.Hash(i.URL)]
 	when := func(result string) float64 {
-		return testutil.ToFloat64(metrics.fetched.WithLabelValues(result, hashOf(i.URL)))
+		return testutil.ToFloat64(metrics.fetched.WithLabelValues(result, identity.Hash(i.URL)))
 	}
 	if at := when(succeeded); at != float64(now.Unix()) {
 		t.Errorf("the keys were fetched at %v", at)
 	}
 	i.rotate(t, "second")
 	until(t, a, i.sign(t, nil), true)
-	if second := metrics.present[hashOf(i.URL)]; first == "" || second == first || series("jwks_fetch_last_key_set_info") != 1 {
+	if second := metrics.present[identity.Hash(i.URL)]; first == "" || second == first || series("jwks_fetch_last_key_set_info") != 1 {
 		t.Errorf("after a rotation, keys %s are known instead of %s, as %d series", second, first, series("jwks_fetch_last_key_set_info"))
 	}
 	i.rotate(t, "third")

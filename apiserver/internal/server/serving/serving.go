@@ -61,12 +61,9 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 		if file == "" {
 			continue
 		}
-		authorities, err := pki.NewAuthorities("authorities of clients", file, clock)
+		authorities, err := daemon.ClientAuthorities("authorities of clients", file, clock, logger)
 		if err != nil {
 			return nil, "", err
-		}
-		authorities.Refused = func(err error) {
-			logger.Error("the changed certificate authorities are not taken; the old ones stay", zap.Error(err))
 		}
 		of = append(of, authorities)
 	}

@@ -14,6 +14,8 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/apiserver/internal/identity"
 )
 
 func TestKMS(t *testing.T) {
@@ -183,7 +185,7 @@ func TestMetricsOfKMS(t *testing.T) {
 	if err := k.refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("%v", err)
 	}
-	hash := hashOf("1")
+	hash := identity.Hash("1")
 	if n := testutil.ToFloat64(m.keyUses.WithLabelValues(fromStorage, "mine", hash)); n != 2 {
 		t.Errorf("the key was used %v times", n)
 	}

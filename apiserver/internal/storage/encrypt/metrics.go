@@ -2,9 +2,7 @@ package encrypt
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -135,12 +133,9 @@ func codeOf(err error) string {
 	return "unknown-non-grpc" // it did not come to a call
 }
 
-// hashOf stands for a key's id, which may tell more than everybody should know who reads metrics.
-func hashOf(keyID string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(keyID))) }
-
 // keyHasBeenUsed counts a value that was sealed or opened with a service's key.
 func (m *metrics) keyHasBeenUsed(direction, provider, keyID string, now time.Time) {
-	labels := [3]string{direction, provider, hashOf(keyID)}
+	labels := [3]string{direction, provider, identity.Hash(keyID)}
 	m.keys.Lock()
 	defer m.keys.Unlock()
 	m.used.Add(labels, nil)
@@ -158,7 +153,7 @@ func (m *metrics) checkNamed(provider, keyID string, now time.Time) error {
 		m.keyFaults.WithLabelValues(provider, "too_long").Inc()
 		return errors.New("its key id is too long")
 	}
-	labels := [2]string{provider, hashOf(keyID)}
+	labels := [2]string{provider, identity.Hash(keyID)}
 	m.keys.Lock()
 	defer m.keys.Unlock()
 	m.named.Add(labels, nil)
