@@ -73,13 +73,6 @@ func (f *Firewall) Run(ctx context.Context) error {
 
 // ensure makes what is not there.
 func ensure(ctx context.Context) error {
-	missing := false
-	for _, r := range rules {
-		missing = missing || !iptables.Has(ctx, iptables.V4, filter, r.chain, r.spec...)
-	}
-	if !missing {
-		return nil
-	}
 	var errs []error
 	if err := iptables.EnsureChain(ctx, iptables.V4, mangle, hint); err != nil {
 		errs = append(errs, fmt.Errorf("chain %s: %w", hint, err))

@@ -117,6 +117,9 @@ func TestLoopbackIsGuarded(t *testing.T) {
 			command(t, "iptables -F INPUT")
 			command(t, "iptables -A INPUT -s 198.51.100.1 -j ACCEPT")
 			arrives("flushed", "127.0.0.1", "127.0.0.1", "192.0.2.1")
+		}, guarded, func() { // the hint alone
+			command(t, "iptables -t mangle -X "+hint)
+			command(t, "ip6tables -t mangle -X "+hint)
 		}, guarded)
 		if len(logged) != 0 {
 			t.Errorf("logged %v", logged)

@@ -42,11 +42,6 @@ func Ensure(ctx context.Context, program, table, place, chain string, rule ...st
 	return onTable(ctx, program, table, append([]string{place, chain}, rule...))
 }
 
-// Has tells whether a chain has a rule, as far as can be found out.
-func Has(ctx context.Context, program, table, chain string, rule ...string) bool {
-	return check(ctx, program, table, chain, rule) == nil
-}
-
 // notThere is the programs' exit code if a rule or its chain does not exist.
 const notThere = 1
 
@@ -56,8 +51,12 @@ func check(ctx context.Context, program, table, chain string, rule []string) err
 
 // EnsureChain makes sure that a chain exists, and leaves what is in it.
 func EnsureChain(ctx context.Context, program, table, chain string) error {
+	there := func() bool { return onTable(ctx, program, table, []string{"-S", chain}) == nil }
+	if there() {
+		return nil
+	}
 	err := onTable(ctx, program, table, []string{"-N", chain})
-	if err != nil && onTable(ctx, program, table, []string{"-S", chain}) == nil {
+	if err != nil && there() { // somebody else's, by now
 		return nil
 	}
 	return err

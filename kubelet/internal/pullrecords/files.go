@@ -33,6 +33,16 @@ func (f files) path(kind, of string) string {
 	return filepath.Join(f.dir(kind), fmt.Sprintf("%s%x", prefix, sha256.Sum256([]byte(of))))
 }
 
+// make makes the directories: upstream's kubelet has them from its start, and others wait for them.
+func (f files) make() error {
+	for _, kind := range []string{pulling, done} {
+		if err := os.MkdirAll(f.dir(kind), 0o700); err != nil {
+			return fmt.Errorf("records of images: %w", err)
+		}
+	}
+	return nil
+}
+
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: kind}
 }
@@ -42,8 +52,8 @@ func (f files) write(kind, of string, object any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.dir(kind), 0o700); err != nil {
-		return fmt.Errorf("records of images: %w", err)
+	if err := f.make(); err != nil { // somebody may have removed them
+		return err
 	}
 	return pki.WriteFile(f.path(kind, of), data)
 }

@@ -64,6 +64,9 @@ type known struct {
 // counts as pulled without known credentials.
 func New(rootDir string, policy Policy, list func() ([]*runtimeapi.Image, error), clock clock.PassiveClock, logger *zap.Logger) (*Records, error) {
 	r := &Records{policy: policy, files: files{rootDir}, clock: clock, logger: logger, begun: map[string]int{}, known: map[string]known{}}
+	if err := r.files.make(); err != nil {
+		return nil, err
+	}
 	intents, err := r.files.intents()
 	if err != nil || len(intents) == 0 {
 		return r, err

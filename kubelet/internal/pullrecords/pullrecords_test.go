@@ -1,6 +1,7 @@
 package pullrecords
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -112,6 +113,33 @@ func TestWhoMayHaveWhatWasPulled(t *testing.T) {
 		if entries, _ := os.ReadDir(filepath.Join(dir, "image_manager", kind)); len(entries) != 0 {
 			t.Errorf("left in %s: %v", kind, entries)
 		}
+	}
+}
+
+// Upstream's kubelet makes the directories when it starts, and its node tests wait for them.
+func TestDirectoriesAreThereFromTheStart(t *testing.T) {
+	dir := t.TempDir()
+	r := recordsIn(t, dir, preloaded)
+	for _, kind := range []string{"pulling", "pulled"} {
+		if info, err := os.Stat(filepath.Join(dir, "image_manager", kind)); err != nil || info.Mode() != fs.ModeDir|0o700 {
+			t.Errorf("%s: %v %v", kind, info, err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "image_manager")); err != nil {
+		t.Fatal(err)
+	}
+	pull(t, r, nil)
+	if intents, records, err := r.Count(); intents != 0 || records != 1 || err != nil {
+		t.Errorf("after they were removed, a pull leaves %d and %d: %v", intents, records, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(dir, preloaded, nil, r.clock, r.logger); err == nil {
+		t.Error("no error without a directory to have them in")
 	}
 }
 
