@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +27,28 @@ type authenticator struct {
 
 func (a authenticator) Authenticate(*http.Request) (*request.User, bool, error) {
 	return a.user, a.user != nil, a.err
+}
+
+// Each user is counted, under one of a few names (upstream's authenticated_user_requests).
+func TestUsersAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for name, times := range map[string]int{"kubelet": 1, "jane": 2, "system:node:n1": 1, "jane@example.com": 1, "system:serviceaccount:kube-system:default": 1} {
+		handler := chain(ok, Authenticate(authenticator{user: &request.User{Username: name}}, nil, prometheus.WrapRegistererWith(prometheus.Labels{"of": name}, registry), clk, zap.NewNop()))
+		for range times {
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		}
+	}
+	const want = `# HELP authenticated_user_requests Counter of authenticated requests broken out by username, if it is one of those that every cluster has.
+# TYPE authenticated_user_requests counter
+authenticated_user_requests{of="jane",username="other"} 2
+authenticated_user_requests{of="jane@example.com",username="email_id"} 1
+authenticated_user_requests{of="kubelet",username="kubelet"} 1
+authenticated_user_requests{of="system:node:n1",username="other"} 1
+authenticated_user_requests{of="system:serviceaccount:kube-system:default",username="system:serviceaccount:kube-system:default"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "authenticated_user_requests"); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestAuthenticationOwnsConnections: connections of unauthenticated clients

@@ -43,7 +43,7 @@ type Options struct {
 	// WatchTime is the shortest time that a watch without timeoutSeconds lasts,
 	// and half of the longest; defaultWatchTime if 0.
 	WatchTime time.Duration
-	Watches   *WatchMeter // nil where nobody measures
+	Meter     *Meter // nil where nobody measures
 	// Conversions bounds those of lists.
 	Conversions registry.Conversions
 	Clock       clock.WithTicker

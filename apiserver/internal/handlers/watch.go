@@ -53,7 +53,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
-	events := &stream{call: c, form: f, meter: c.Watches.of(c.resource)}
+	events := &stream{call: c, form: f, meter: c.Meter.eventsOf(c.resource)}
 	o.InitialEventsSent, o.BatchDelay = events.initialEventsDone(c.timeInitialEvents(&o, request.Begun(ctx))), eventBatchDelay
 	watcher, err := c.store.Watch(ctx, c.namespace, o)
 	var source iter.Seq2[registry.WatchEvent, bool]
@@ -79,7 +79,7 @@ func (c *call) watch(o registry.ListOptions, q *query) error {
 // timeInitialEvents wraps leave: if the watch stands for a list, it first records how long the
 // initial events took.
 func (c *call) timeInitialEvents(o *registry.ListOptions, leave func()) func() {
-	if c.Watches == nil || !ptr.Deref(o.SendInitialEvents, false) {
+	if c.Meter == nil || !ptr.Deref(o.SendInitialEvents, false) {
 		return leave
 	}
 	scope := "cluster"
@@ -91,7 +91,7 @@ func (c *call) timeInitialEvents(o *registry.ListOptions, leave func()) func() {
 			scope = "resource"
 		}
 	}
-	took := c.Watches.lists.WithLabelValues(c.resource.Group, c.resource.Version, c.resource.Name, scope)
+	took := c.Meter.lists.WithLabelValues(c.resource.Group, c.resource.Version, c.resource.Name, scope)
 	return func() {
 		took.Observe(c.Clock.Since(request.ReceivedFrom(c.ctx)).Seconds())
 		if leave != nil {

@@ -27,9 +27,24 @@ var cacheMetrics = []struct {
 	{cacheDesc("apiserver_watch_cache_initializations_total", "How often watch caches have read everything."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Initializations }},
 	{cacheDesc("apiserver_watch_cache_resource_version", "Resource version of the last change in watch caches."), prometheus.GaugeValue, func(s cache.Stats) int64 { return s.Revision }},
 	{cacheDesc("watch_cache_capacity", "Room for changes in watch caches."), prometheus.GaugeValue, func(s cache.Stats) int64 { return int64(s.Capacity) }},
-	{cacheDesc("apiserver_cache_list_total", "Lists that watch caches have answered."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Lists }},
-	{cacheDesc("apiserver_cache_list_fetched_objects_total", "Objects that were read from watch caches for lists."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Fetched }},
-	{cacheDesc("apiserver_cache_list_returned_objects_total", "Objects in lists from watch caches."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Returned }},
+	{cacheDesc("apiserver_cache_list_total", "Lists that watch caches have answered."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Memory.Lists }},
+	{cacheDesc("apiserver_cache_list_fetched_objects_total", "Objects that were read from watch caches for lists."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Memory.Fetched }},
+	{cacheDesc("apiserver_cache_list_returned_objects_total", "Objects in lists from watch caches."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Memory.Returned }},
+}
+
+// listMetrics are upstream's metrics of lists, whatever answered them.
+var listMetrics = []struct {
+	desc *prometheus.Desc
+	of   func(cache.Listed) int64
+}{
+	{listDesc("total", "Number of lists."), func(l cache.Listed) int64 { return l.Lists }},
+	{listDesc("fetched_objects_total", "Objects that were read for lists."), func(l cache.Listed) int64 { return l.Fetched }},
+	{listDesc("evaluated_objects_total", "Objects that were decoded and compared with selectors for lists."), func(l cache.Listed) int64 { return l.Evaluated }},
+	{listDesc("returned_objects_total", "Objects in lists."), func(l cache.Listed) int64 { return l.Returned }},
+}
+
+func listDesc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("apiserver_storage_list_"+name, help, []string{"group", "resource", "storage"}, nil)
 }
 
 func cacheDesc(name, help string) *prometheus.Desc {
@@ -46,6 +61,9 @@ type CacheMetrics struct {
 // Describe implements prometheus.Collector.
 func (CacheMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, m := range cacheMetrics {
+		descriptions <- m.desc
+	}
+	for _, m := range listMetrics {
 		descriptions <- m.desc
 	}
 	descriptions <- storageObjects
@@ -70,6 +88,11 @@ func (c CacheMetrics) Collect(out chan<- prometheus.Metric) {
 		collected.Insert(r)
 		for _, m := range cacheMetrics {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.of(s)), r.Group, r.Resource)
+		}
+		for _, m := range listMetrics {
+			for storage, listed := range map[string]cache.Listed{"watchcache": s.Memory, "etcd": s.Stored} {
+				out <- prometheus.MustNewConstMetric(m.desc, prometheus.CounterValue, float64(m.of(listed)), r.Group, r.Resource, storage)
+			}
 		}
 		out <- prometheus.MustNewConstMetric(storageObjects, prometheus.GaugeValue, float64(s.Objects), r.String())
 	}

@@ -230,7 +230,7 @@ func openAPIRelease() string {
 func (s *Server) handling() handlers.Options {
 	return handlers.Options{
 		Admission: s.admission.Chain, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
-		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Watches: s.watches,
+		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Meter: s.meter,
 		Conversions: s.resources.Options().Conversions, Clock: s.clock, Logger: s.logger,
 	}
 }

@@ -73,7 +73,7 @@ type Server struct {
 	fairness   *fairshare.Share // nil for none
 	auditor    *audit.Auditor   // nil for none
 	ring       *trace.Ring
-	watches    *handlers.WatchMeter
+	meter      *handlers.Meter
 	admission  *admissioncontrol.Control
 	pods       *informer.Informer[informer.Pod] // used by the Node authorizer and the loops of the first term
 

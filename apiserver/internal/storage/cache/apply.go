@@ -35,6 +35,8 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	c.recent.reset(revision)
 	c.lastChangeRevision = revision
 	c.initializations++
+	read := int64(len(objects))
+	c.stored.add(Listed{Lists: 1, Fetched: read, Evaluated: read, Returned: read})
 	c.endWatchers()
 	// A store restored from a backup may be at an older revision.
 	c.appliedRevision.Store(revision)

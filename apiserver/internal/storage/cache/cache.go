@@ -65,8 +65,8 @@ type Cache struct {
 	// mu.
 	toWake []*Watcher
 
-	expected expectations
-	counters counters
+	expected       expectations
+	memory, stored counter // of lists
 
 	// appliedRevision is the revision of the last change that was applied, or of the
 	// list. It is written under mu and read without.

@@ -83,7 +83,9 @@ func (c *Cache) collect(p Page) []*Entry {
 
 // page selects from candidates up to the limit.
 func (c *Cache) page(p Page, candidates []*Entry, revision int64) (list List) {
-	defer func() { c.counters.listed(len(candidates), len(list.Entries)) }()
+	defer func() {
+		c.memory.add(Listed{Lists: 1, Fetched: int64(len(candidates)), Returned: int64(len(list.Entries))})
+	}()
 	list = List{Entries: candidates, Revision: revision}
 	if p.everything() {
 		if left := int64(len(candidates)) - p.Limit; p.Limit > 0 && left > 0 {
@@ -154,6 +156,11 @@ const storedPageSize = 500
 // storage.ErrUnreadable if one of the page's objects can't be read.
 func (c *Cache) ListStored(ctx context.Context, p Page, revision int64) (List, error) {
 	list := List{Revision: revision}
+	counted := Listed{Lists: 1}
+	defer func() {
+		counted.Returned = int64(len(list.Entries))
+		c.stored.add(counted)
+	}()
 	all := p.everything()
 	after := p.After
 	for {
@@ -168,10 +175,12 @@ func (c *Cache) ListStored(ctx context.Context, p Page, revision int64) (List, e
 		if err != nil {
 			return List{}, err
 		}
+		counted.Fetched += int64(len(objects))
 		c.normalize(objects)
 		list.Revision = at
 		for i, object := range objects {
 			after = object.Key
+			counted.Evaluated++
 			e := c.newEntry(object)
 			if all || c.matches(p.Selection, e) {
 				list.Entries = append(list.Entries, e)

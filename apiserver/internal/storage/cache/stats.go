@@ -14,18 +14,27 @@ type Stats struct {
 	Revision int64
 	// Initializations counts how often everything was read.
 	Initializations int64
-	// Lists counts the answers from memory, Fetched the entries that were looked at for them, and
-	// Returned those that were in them.
-	Lists, Fetched, Returned int64
+	// Memory is about lists that were answered from the cache, Stored about those that were read from
+	// etcd, among them what the cache reads for itself.
+	Memory, Stored Listed
 }
 
-// counters are the Stats that only grow, and are written without a lock.
-type counters struct{ lists, fetched, returned atomic.Int64 }
+// Listed counts Lists, the entries that were Fetched for them, those of them that were
+// compared with selectors (Evaluated), and those that the lists had (Returned).
+type Listed struct{ Lists, Fetched, Evaluated, Returned int64 }
 
-func (c *counters) listed(fetched, returned int) {
-	c.lists.Add(1)
-	c.fetched.Add(int64(fetched))
-	c.returned.Add(int64(returned))
+// counter is a Listed that is written without a lock.
+type counter struct{ lists, fetched, evaluated, returned atomic.Int64 }
+
+func (c *counter) add(l Listed) {
+	c.lists.Add(l.Lists)
+	c.fetched.Add(l.Fetched)
+	c.evaluated.Add(l.Evaluated)
+	c.returned.Add(l.Returned)
+}
+
+func (c *counter) load() Listed {
+	return Listed{Lists: c.lists.Load(), Fetched: c.fetched.Load(), Evaluated: c.evaluated.Load(), Returned: c.returned.Load()}
 }
 
 // Stats returns the present ones.
@@ -34,7 +43,7 @@ func (c *Cache) Stats() Stats {
 	defer c.mu.RUnlock()
 	s := Stats{
 		Objects: c.entries.Len(), Changes: c.recent.next, Capacity: len(c.recent.changes), Revision: c.appliedRevision.Load(),
-		Initializations: c.initializations, Lists: c.counters.lists.Load(), Fetched: c.counters.fetched.Load(), Returned: c.counters.returned.Load(),
+		Initializations: c.initializations, Memory: c.memory.load(), Stored: c.stored.load(),
 	}
 	if c.Ready() != nil {
 		s.Objects = -1

@@ -3,6 +3,7 @@ package cache_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/storage/cache"
@@ -13,7 +14,7 @@ func TestStats(t *testing.T) {
 	b := start(t, etcdtest.Start(t), clock.RealClock{})
 	b.current()
 	before := b.Stats()
-	if before.Objects != 0 || before.Initializations != 1 || before.Changes != 0 || before.Lists != 0 {
+	if before.Objects != 0 || before.Initializations != 1 || before.Changes != 0 || before.Memory != (cache.Listed{}) || before.Stored != (cache.Listed{Lists: 1}) {
 		t.Errorf("at first: %+v", before)
 	}
 	red := b.create("ns/a", "red")
@@ -26,8 +27,19 @@ func TestStats(t *testing.T) {
 	if got.Objects != 1 || got.Changes != 3 || got.Revision <= blue.Revision || got.Capacity < 3 {
 		t.Errorf("after three changes: %+v", got)
 	}
-	if got.Lists != 2 || got.Fetched != 1 || got.Returned != 1 {
-		t.Errorf("after two lists: %+v", got)
+	if want := (cache.Listed{Lists: 2, Fetched: 1, Returned: 1}); got.Memory != want {
+		t.Errorf("after two lists: %+v, want %+v", got.Memory, want)
+	}
+	for _, p := range []cache.Page{
+		{Selection: cache.Selection{Prefix: prefix}, Limit: 1},
+		{Selection: cache.Selection{Prefix: prefix, Fields: fields.ParseSelectorOrDie("color=red")}},
+	} {
+		if _, err := b.ListStored(t.Context(), p, red.Revision); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := (cache.Listed{Lists: 3, Fetched: 2, Evaluated: 2, Returned: 2}); b.Stats().Stored != want {
+		t.Errorf("after two lists of the past: %+v, want %+v", b.Stats().Stored, want)
 	}
 }
 

@@ -7,18 +7,23 @@ import (
 	"kctl/proto/daemon"
 )
 
-// WatchMeter measures what is sent to watches, under upstream's names. The nil
-// WatchMeter measures nothing.
-type WatchMeter struct {
+// Meter measures requests' bodies and what is sent to watches, under upstream's names. The nil
+// Meter measures nothing.
+type Meter struct {
+	bodies *prometheus.HistogramVec
 	events *prometheus.CounterVec
 	sizes  *prometheus.HistogramVec
 	lists  *prometheus.HistogramVec
 }
 
-// NewWatchMeter returns a WatchMeter whose metrics are registered.
-func NewWatchMeter(registry prometheus.Registerer) *WatchMeter {
+// NewMeter returns a Meter whose metrics are registered.
+func NewMeter(registry prometheus.Registerer) *Meter {
 	resource := []string{"group", "version", "resource"}
-	m := &WatchMeter{
+	m := &Meter{
+		bodies: daemon.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_request_body_size_bytes", Help: "Sizes of requests' bodies in bytes, by group, resource and verb.",
+			Buckets: prometheus.LinearBuckets(50_000, 100_000, 31),
+		}, []string{"group", "resource", "verb"}),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_watch_events_total", Help: "Events that were sent to watches, by group, version and resource.",
 		}, resource),
@@ -31,8 +36,19 @@ func NewWatchMeter(registry prometheus.Registerer) *WatchMeter {
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300},
 		}, append(resource, "scope")),
 	}
-	registry.MustRegister(m.events, m.sizes, m.lists)
+	registry.MustRegister(m.bodies, m.events, m.sizes, m.lists)
 	return m
+}
+
+// read counts a body that was read.
+func (m *Meter) read(r core.Resource, verb string, bytes int) {
+	if m == nil {
+		return
+	}
+	if verb == "deletecollection" {
+		verb = "delete_collection" // as upstream has it
+	}
+	m.bodies.WithLabelValues(r.Group, r.Name, verb).Observe(float64(bytes))
 }
 
 // eventMeter measures the events of one watch.
@@ -41,7 +57,7 @@ type eventMeter struct {
 	sizes  prometheus.Observer
 }
 
-func (m *WatchMeter) of(r core.Resource) eventMeter {
+func (m *Meter) eventsOf(r core.Resource) eventMeter {
 	if m == nil {
 		return eventMeter{}
 	}
