@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/config"
@@ -39,6 +41,15 @@ func TestAStaticPodStaysReadyOverARestart(t *testing.T) {
 	id := b.api.pod("static-node-1").Status.ContainerStatuses[0].ContainerID
 	b.stop()
 
+	// It has been so for long.
+	before := b.api.pod("static-node-1")
+	long := metav1.NewTime(before.Status.StartTime.Add(-time.Hour))
+	before.Status.StartTime = &long
+	for i := range before.Status.Conditions {
+		before.Status.Conditions[i].LastTransitionTime = long
+	}
+	b.api.add(before)
+
 	// The mirror becomes known when the pod was synced without it.
 	synced := make(chan struct{})
 	b.api.around = func(r *http.Request, serve func()) {
@@ -67,7 +78,16 @@ func TestAStaticPodStaysReadyOverARestart(t *testing.T) {
 		status, _ := b.kubelet.statuses.Get(static.UID)
 		return ready(&status) && !b.kubelet.statuses.Sending()
 	})
-	if got := b.api.pod("static-node-1"); got.Status.ContainerStatuses[0].ContainerID != id || !ready(&got.Status) || got.Status.Phase != corev1.PodRunning {
+	got := b.api.pod("static-node-1")
+	if !got.Status.StartTime.Equal(&long) {
+		t.Errorf("it started at %v, and not at %v", got.Status.StartTime, long)
+	}
+	for _, c := range got.Status.Conditions {
+		if !c.LastTransitionTime.Equal(&long) {
+			t.Errorf("condition %s has changed: %v", c.Type, c)
+		}
+	}
+	if got.Status.ContainerStatuses[0].ContainerID != id || !ready(&got.Status) || got.Status.Phase != corev1.PodRunning {
 		t.Errorf("the status is %+v", got.Status)
 	}
 }

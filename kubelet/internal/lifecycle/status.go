@@ -25,6 +25,9 @@ func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, ter
 			last = pod.Status // a mirror may be of an earlier pod
 		}
 	}
+	if podmanager.IsStatic(pod) && !l.Statuses.Settled(pod.UID) && reportedOf(api, runtime) {
+		last.StartTime, last.Conditions = api.StartTime, api.Conditions // as an earlier kubelet told
+	}
 	return status.Generate(status.Input{
 		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: l.records.of(pod.UID).waiting, Terminal: terminal,
 		Ready:   func(container string, id runtimestate.ContainerID) bool { return l.Probes.Ready(pod, container, id) },
@@ -36,6 +39,17 @@ func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, ter
 		Resize:       l.resizeConditions(pod.UID, runtime),
 		HostIPs:      l.HostIPs(), Now: l.Clock.Now(),
 	})
+}
+
+// reportedOf tells whether a status is of the pod whose containers the runtime has: it knows
+// one of them.
+func reportedOf(reported *core.PodStatus, runtime *runtimestate.PodStatus) bool {
+	for c := range core.ContainerStatuses(reported) {
+		if now := runtime.Container(c.Name); now != nil && now.ID.String() == c.ContainerID {
+			return true
+		}
+	}
+	return false
 }
 
 // report puts a change that we made in the runtime into the cache, and sends it
@@ -53,7 +67,7 @@ func (l *Lifecycle) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
 }
 
 // set sets the pod's status, which is sent if it is settled: if it does not lack what
-// only the mirror of a static pod says, what probes answered to an earlier kubelet. That
+// only the mirror of a static pod says, what an earlier kubelet reported. That
 // is asked before the status is made, since the mirror may come meanwhile; its coming
 // makes the pod's worker look again.
 func (l *Lifecycle) set(pod *core.Pod, current core.PodStatus, settled bool) {

@@ -51,8 +51,8 @@ func TestWhatWasKnownComesLate(t *testing.T) {
 			w.answer("ready", no)
 			w.manager.AddPod(pod)
 			w.after(10 * time.Second)
-			if !w.manager.Settled(pod, w.status) {
-				t.Error("not settled by the answer")
+			if w.manager.Settled(pod, w.status) {
+				t.Error("settled by the answer: when it changed is not known")
 			}
 			w.reports(known)
 			w.manager.AddPod(pod)

@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -78,25 +80,11 @@ func (m *Manager) Started(pod *core.Pod, container string, id runtimestate.Conta
 	return before != nil && ptr.Deref(before.Started, false)
 }
 
-// Settled tells whether what Ready and Started say of a pod stands. It does not for
-// containers that an earlier kubelet started, until they have answered or what that
-// kubelet reported is known: a static pod is there before its mirror.
+// Settled tells whether what is told of a pod now stands. It does not if an earlier kubelet
+// has started a container of it, until what that kubelet reported is known: a static pod is
+// there before its mirror.
 func (m *Manager) Settled(pod *core.Pod, status *runtimestate.PodStatus) bool {
-	if m.config.Reported(pod) != nil {
-		return true
-	}
-	for c := range core.Containers(&pod.Spec) {
-		now := status.Container(c.Name)
-		if now == nil || now.State != runtimestate.StateRunning || !m.earlier(now) {
-			continue
-		}
-		for kind, probe := range probesOf(c) {
-			if _, known := m.result(now.ID, kind); probe != nil && kind != Liveness && !known {
-				return false
-			}
-		}
-	}
-	return true
+	return m.config.Reported(pod) != nil || !slices.ContainsFunc(status.Containers, m.earlier)
 }
 
 // earlier says that an earlier kubelet started the container.

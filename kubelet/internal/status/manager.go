@@ -194,6 +194,15 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) { m.set(pod, status,
 // one must follow.
 func (m *Manager) SetUnsettled(pod *core.Pod, status core.PodStatus) { m.set(pod, status, false) }
 
+// Settled tells whether the newest status of the pod is one that is sent; false if there is
+// none.
+func (m *Manager) Settled(uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e, ok := m.entries[uid]
+	return ok && e.version > 0 && !e.unsettled
+}
+
 func (m *Manager) set(pod *core.Pod, status core.PodStatus, settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

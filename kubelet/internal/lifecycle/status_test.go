@@ -1,0 +1,34 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/core"
+)
+
+// The mirror of a static pod may still show the pod that had its name and UID before.
+func TestReportedOf(t *testing.T) {
+	runtime := &runtimestate.PodStatus{Containers: []*runtimestate.ContainerStatus{
+		{Name: "main", ID: runtimestate.ContainerID{Type: "r", ID: "2"}}, {Name: "main", ID: runtimestate.ContainerID{Type: "r", ID: "1"}},
+	}}
+	for what, c := range map[string]struct {
+		id      string
+		runtime *runtimestate.PodStatus
+		want    bool
+	}{
+		"its container":          {"r://2", runtime, true},
+		"an earlier one":         {"r://1", runtime, false},
+		"another pod's":          {"r://3", runtime, false},
+		"none yet":               {"", runtime, false},
+		"nothing in the runtime": {"r://2", nil, false},
+	} {
+		reported := &core.PodStatus{ContainerStatuses: []core.ContainerStatus{{Name: "main", ContainerID: c.id}}}
+		if got := reportedOf(reported, c.runtime); got != c.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	if reportedOf(&core.PodStatus{}, runtime) {
+		t.Error("a status without containers is of some pod")
+	}
+}
