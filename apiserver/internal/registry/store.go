@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,10 +35,8 @@ type Options struct {
 	Prefix string
 	// OnPrefix, if not nil, is called with the resource to which the keys with prefix
 	// belong.
-	OnPrefix func(prefix, group, resource string)
-	// ReceivedEvents, if not nil, counts the changes reported by storage, by group and
-	// resource.
-	ReceivedEvents *prometheus.CounterVec
+	OnPrefix     func(prefix, group, resource string)
+	CacheMetrics *measured.CacheMetrics // nil where nobody measures
 	// Conversions bounds those of lists to other versions.
 	Conversions Conversions
 	Clock       clock.WithTicker
@@ -116,8 +113,9 @@ func (s *Store[T]) newCache(o Options) *cache.Cache {
 	if s.strategy.Fields != nil {
 		c.Fields = s.fieldsOf
 	}
-	if o.ReceivedEvents != nil {
-		c.ReceivedEvents = o.ReceivedEvents.WithLabelValues(s.strategy.Resource.Group, s.strategy.Resource.Name)
+	if m, of := o.CacheMetrics, s.strategy.Resource; m != nil {
+		c.ReceivedEvents = m.Received.WithLabelValues(of.Group, of.Name)
+		c.ReadWaited = func(d time.Duration) { m.ReadWaits.WithLabelValues(of.Group, of.Name).Observe(d.Seconds()) }
 	}
 	if s.strategy.Encoding != nil {
 		c.Normalize = s.strategy.Encoding.NormalizeStored

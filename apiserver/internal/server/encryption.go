@@ -39,7 +39,7 @@ func (s *Server) encryptionLoops() []housekeeping.Loop {
 // registryOptions are the options of the resources' stores.
 func (s *Server) registryOptions() registry.Options {
 	o := registry.Options{
-		Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, ReceivedEvents: measured.NewEvents(s.metrics), Conversions: registry.NewConversions(),
+		Storage: s.backend.Storage, Prefix: s.options.EtcdPrefix, CacheMetrics: measured.NewCacheMetrics(s.metrics), Conversions: registry.NewConversions(),
 		Clock: s.clock, Logger: s.logger,
 	}
 	if s.transformer != nil {

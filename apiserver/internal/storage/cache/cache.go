@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -42,8 +43,11 @@ type Options struct {
 	Normalize func(value []byte) []byte
 	// ReceivedEvents counts the changes that the reflector brings; nil where nobody does.
 	ReceivedEvents prometheus.Counter
-	Clock          clock.WithTicker
-	Logger         *zap.Logger
+	// ReadWaited is called with how long a reader waited that had to; nil where nobody
+	// measures.
+	ReadWaited func(time.Duration)
+	Clock      clock.WithTicker
+	Logger     *zap.Logger
 }
 
 // Cache holds one resource. Everything in it may be used by any number of

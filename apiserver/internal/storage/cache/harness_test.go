@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/fields"
@@ -23,12 +25,14 @@ const prefix = "/registry/things/"
 // bed is a cache over a real etcd.
 type bed struct {
 	*cache.Cache
-	t     testing.TB
-	store storage.Interface
+	t      testing.TB
+	store  storage.Interface
+	waited *atomic.Int64 // by the last reader that had to wait, in nanoseconds
 }
 
 func start(t testing.TB, store storage.Interface, clock clock.WithTicker) *bed {
 	t.Helper()
+	waited := &atomic.Int64{}
 	c := cache.New(cache.Options{
 		Storage:    store,
 		Prefix:     prefix,
@@ -39,8 +43,9 @@ func start(t testing.TB, store storage.Interface, clock clock.WithTicker) *bed {
 			err := json.Unmarshal(value, &thing)
 			return fields.Set{"color": thing.Color}, err
 		},
-		Clock:  clock,
-		Logger: zap.NewNop(),
+		ReadWaited: func(d time.Duration) { waited.Store(int64(d)) },
+		Clock:      clock,
+		Logger:     zap.NewNop(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -54,7 +59,7 @@ func start(t testing.TB, store storage.Interface, clock clock.WithTicker) *bed {
 	if err := c.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return &bed{Cache: c, t: t, store: store}
+	return &bed{Cache: c, t: t, store: store, waited: waited}
 }
 
 func thing(name, color string) []byte {

@@ -143,6 +143,9 @@ func TestRevisionNotInTime(t *testing.T) {
 func TestRevisionThatNeverComes(t *testing.T) {
 	time0 := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	b := start(t, etcdtest.Start(t), time0)
+	if err := b.WaitFor(t.Context(), b.Revision()); err != nil || b.waited.Load() != 0 {
+		t.Errorf("waited for what is there: %v %v", time.Duration(b.waited.Load()), err)
+	}
 	done := make(chan error, 1)
 	go func() { done <- b.WaitFor(t.Context(), 1<<40) }()
 	for {
@@ -151,6 +154,9 @@ func TestRevisionThatNeverComes(t *testing.T) {
 			var future *cache.FutureError
 			if !errors.Is(err, storage.ErrFuture) || !errors.As(err, &future) || future.Current != b.Revision() {
 				t.Errorf("got %v", err)
+			}
+			if waited := time.Duration(b.waited.Load()); waited < 3*time.Second {
+				t.Errorf("it is said to have waited for %v", waited)
 			}
 			return
 		default:

@@ -53,7 +53,11 @@ func (c *Cache) WaitFor(ctx context.Context, revision int64) error {
 	if c.Revision() >= revision {
 		return nil
 	}
+	began := c.options.Clock.Now()
 	err := c.reflector.wait(ctx, revision)
+	if c.options.ReadWaited != nil {
+		c.options.ReadWaited(c.options.Clock.Since(began))
+	}
 	if late := (*FutureError)(nil); errors.As(err, &late) {
 		late.Current = c.Revision() // the reflector may not have seen any change since the list
 	}

@@ -43,14 +43,27 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// NewEvents returns a counter of the changes received from etcd, by group and resource,
-// registered with registry.
-func NewEvents(registry prometheus.Registerer) *prometheus.CounterVec {
-	events := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_storage_events_received_total", Help: "Number of changes that etcd has told of, by group and resource.",
-	}, []string{"group", "resource"})
-	registry.MustRegister(events)
-	return events
+// CacheMetrics are upstream's metrics of what watch caches do with storage, by group and
+// resource.
+type CacheMetrics struct {
+	Received  *prometheus.CounterVec   // changes
+	ReadWaits *prometheus.HistogramVec // in seconds, of readers
+}
+
+// NewCacheMetrics returns metrics registered with registry.
+func NewCacheMetrics(registry prometheus.Registerer) *CacheMetrics {
+	labels := []string{"group", "resource"}
+	m := &CacheMetrics{
+		Received: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_storage_events_received_total", Help: "Number of changes that etcd has told of, by group and resource.",
+		}, labels),
+		ReadWaits: daemon.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "apiserver_watch_cache_read_wait_seconds", Help: "How long reads waited for a watch cache to become fresh.",
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3},
+		}, labels),
+	}
+	registry.MustRegister(m.Received, m.ReadWaits)
+	return m
 }
 
 // Store is a store whose requests are timed. Methods that it does not override
