@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -124,7 +123,7 @@ func (l Layout) cleanMachine(ctx context.Context) error {
 	return errors.Join(
 		l.killPodProcesses(), // of pods that the runtime has not ended
 		l.killLeftovers(ctx),
-		l.unmount(),
+		l.unmount(l.mountedByPrograms),
 		l.removeBridge(ctx),
 		l.removeRules(ctx),
 		untilDone(ctx, stopGrace, l.removeCgroups), // a process takes a moment to end
@@ -151,70 +150,6 @@ func (l Layout) killLeftovers(ctx context.Context) error {
 		errs = append(errs, terminate(ctx, pid, time.Second))
 	}
 	return errors.Join(errs...)
-}
-
-// mounts are the mount points below the directory, deepest first. The kernel names them
-// without links, one of which may lead to the directory.
-func (l Layout) mounts() ([]string, error) {
-	dir, err := filepath.EvalSymlinks(l.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var out []string
-	scanner := bufio.NewScanner(f)
-	for scanner.Scan() {
-		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
-		if len(fields) < 5 {
-			continue
-		}
-		point := unescapeMount.Replace(fields[4])
-		if strings.HasPrefix(point, dir+"/") {
-			out = append(out, point)
-		}
-	}
-	slices.SortFunc(out, func(a, b string) int { return strings.Compare(b, a) })
-	return out, scanner.Err()
-}
-
-// checkUnmounted keeps a removal from reaching into what is mounted below the directory.
-func (l Layout) checkUnmounted() error {
-	mounts, err := l.mounts()
-	if err == nil && len(mounts) > 0 {
-		err = fmt.Errorf("%s is still mounted", mounts[0])
-	}
-	return err
-}
-
-// unescapeMount undoes proc(5)'s escapes.
-var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-
-// unmount takes away all mounts below the directory, also those that others hide: upstream's kubelet
-// binds its directory over itself. Whether any are left, mounts tells.
-func (l Layout) unmount() error {
-	for left := 0; ; {
-		points, err := l.mounts()
-		if err != nil || len(points) == 0 || len(points) == left {
-			return err
-		}
-		left = len(points)
-		var errs []error
-		for _, point := range points {
-			if err := unix.Unmount(point, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // hidden
-				errs = append(errs, fmt.Errorf("unmount %s: %w", point, err))
-			}
-		}
-		if len(errs) > 0 {
-			return errors.Join(errs...)
-		}
-	}
 }
 
 func (l Layout) removeBridge(ctx context.Context) error {

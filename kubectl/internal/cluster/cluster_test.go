@@ -312,44 +312,6 @@ func TestMissingToolsComeFirst(t *testing.T) {
 	}
 }
 
-// A mount that is not seen would be taken for the cluster's own files, and emptied.
-func TestMountsAreSeen(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount")
-	}
-	l := Layout{Dir: t.TempDir()}
-	source, target := filepath.Join(t.TempDir(), "other\u3000blanks"), l.path("target")
-	if err := errors.Join(os.Mkdir(source, 0o700), os.Mkdir(target, 0o700), unix.Mount(source, target, "", unix.MS_BIND, "")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []string{target}) {
-		t.Errorf("mounted: %q, %v", points, err)
-	}
-	link := Layout{Dir: filepath.Join(t.TempDir(), "link")}
-	if err := os.Symlink(l.Dir, link.Dir); err != nil {
-		t.Fatal(err)
-	}
-	if points, err := link.mounts(); err != nil || !slices.Equal(points, []string{target}) {
-		t.Errorf("mounted below where a link leads to: %q, %v", points, err)
-	}
-	over := l.Dir
-	l.Dir = filepath.Dir(over)
-	if err := unix.Mount(over, over, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(over, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []string{target, over}) {
-		t.Errorf("mounted: %q, %v", points, err)
-	}
-	if err := l.unmount(); err != nil {
-		t.Error(err)
-	}
-	if points, err := l.mounts(); err != nil || len(points) > 0 {
-		t.Errorf("still mounted: %q, %v", points, err)
-	}
-}
-
 func TestJumpTarget(t *testing.T) {
 	const rule = `-A POSTROUTING -s 10.1.0.2/32 -m comment --comment "name: \"kctl-ab\" id: \"x\"" -j CNI-123`
 	if got := jumpTarget(rule); got != "CNI-123" {

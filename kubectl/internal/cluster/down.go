@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // DownOptions are the flags of `kctl down`.
@@ -64,44 +66,64 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 	if err := errors.Join(errors.Join(errs...), ctx.Err()); err != nil {
 		return &PartialError{l.Dir, err} // what the directory holds tells the next down what to look for
 	}
-	return progress.Step(l.Dir, func() (string, error) { return l.removeFiles(o.KeepData) })
+	if err := progress.Step(l.Dir, func() (string, error) { return l.removeFiles(o.KeepData) }); err != nil {
+		return &PartialError{l.Dir, err}
+	}
+	return nil
 }
 
-// removeFiles removes what up and the programs wrote. It refuses while
-// anything is still mounted below the directory, because removing would then
-// reach into pods' volumes.
+// removeFiles removes what up and the programs wrote. It refuses while anything is
+// mounted there, because removing would then reach into pods' volumes or a user's disk.
 func (l Layout) removeFiles(keepData bool) (string, error) {
-	err := l.checkUnmounted()
+	remove := []string{"containerd", "containerd.toml", "certs.d", "cni", "registry", "kubelet", "log", "run"}
+	kept := "store, certificates and kubeconfigs kept"
+	if !keepData {
+		kept = ""
+		drafts, err := l.drafts()
+		if err != nil {
+			return "", err
+		}
+		remove = append(append(remove, drafts...), "apiserver", "pki")
+		for _, user := range users {
+			remove = append(remove, user+".kubeconfig")
+		}
+		remove = append(remove, settingsFile) // last: it has to be there for another down
+	}
+	err := l.checkUnmounted(remove...)
 	if err != nil {
 		return "", err
 	}
-	remove := []string{"containerd", "containerd.toml", "certs.d", "cni", "registry", "kubelet", "log", "run"}
-	if keepData {
-		for _, name := range remove {
-			err = errors.Join(err, os.RemoveAll(l.path(name)))
-		}
-		return "store, certificates and kubeconfigs kept", err
+	for _, name := range remove {
+		err = errors.Join(err, os.RemoveAll(l.path(name)))
 	}
+	if err != nil || keepData {
+		return kept, err
+	}
+	switch err := os.Remove(l.Dir); {
+	case err == nil:
+		return "removed", nil
+	case errors.Is(err, unix.EBUSY):
+		return "emptied, but kept, because something is mounted there", nil
+	default: // rightly, if the user keeps something of their own in there
+		return "kept, because it holds files that are not the cluster's", nil
+	}
+}
+
+// drafts are what a kctl that was killed has left of the files that it wrote.
+func (l Layout) drafts() ([]string, error) {
 	written := []string{settingsFile}
 	for _, user := range users {
 		written = append(written, user+".kubeconfig")
 	}
 	entries, err := os.ReadDir(l.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
 	for _, e := range entries {
 		if slices.ContainsFunc(written, func(name string) bool { return isDraft(e.Name(), name) }) {
-			remove = append(remove, e.Name())
+			out = append(out, e.Name())
 		}
 	}
-	remove = slices.Concat(remove, []string{"apiserver", "pki"}, written[1:])
-	for _, name := range append(remove, settingsFile) { // which has to be there for another down
-		err = errors.Join(err, os.RemoveAll(l.path(name)))
-	}
-	if err != nil {
-		return "", err
-	}
-	// Fails, rightly, if the user keeps something of their own in there.
-	if err := os.Remove(l.Dir); err != nil {
-		return "kept, because it holds files that are not the cluster's", nil
-	}
-	return "removed", nil
+	return out, nil
 }

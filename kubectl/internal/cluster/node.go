@@ -55,7 +55,7 @@ func RemoveNode(ctx context.Context, endpoint, rootDir string) error {
 		return err
 	}
 	l := Layout{Dir: rootDir}
-	if err := errors.Join(l.unmount(), l.checkUnmounted()); err != nil {
+	if err := errors.Join(l.unmount(anyMount), l.checkUnmounted()); err != nil {
 		return err
 	}
 	return RemoveKubeletDir(rootDir)

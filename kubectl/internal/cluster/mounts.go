@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountPoint is a place where something is mounted.
+type mountPoint struct {
+	path     string
+	overSelf bool // it shows what would be there without it
+}
+
+// mounts are the mount points below the directory, deepest first. The kernel names them
+// without links, one of which may lead to the directory.
+func (l Layout) mounts() ([]mountPoint, error) {
+	dir, err := l.resolved()
+	if dir == "" || err != nil {
+		return nil, err
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	type mount struct{ device, root, point string }
+	byID := map[string]mount{}
+	var below [][]string
+	scanner := bufio.NewScanner(f)
+	for scanner.Scan() {
+		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
+		if len(fields) < 5 {
+			continue
+		}
+		m := mount{fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])}
+		byID[fields[0]] = m
+		if strings.HasPrefix(m.point, dir+"/") {
+			below = append(below, fields)
+		}
+	}
+	var out []mountPoint
+	for _, fields := range below {
+		m, parent := byID[fields[0]], byID[fields[1]]
+		inParent, err := filepath.Rel(parent.point, m.point)
+		out = append(out, mountPoint{m.point, err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)})
+	}
+	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
+	return out, scanner.Err()
+}
+
+// resolved is the directory without links; "" if it does not exist.
+func (l Layout) resolved() (string, error) {
+	dir, err := filepath.EvalSymlinks(l.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return dir, err
+}
+
+// unescapeMount undoes proc(5)'s escapes.
+var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// within tells whether a path is one of the names in the directory or below one.
+func (l Layout) within(path string, names ...string) bool {
+	dir, err := l.resolved()
+	return err == nil && slices.ContainsFunc(names, func(name string) bool {
+		in := filepath.Join(dir, name)
+		return path == in || strings.HasPrefix(path, in+"/")
+	})
+}
+
+// mountedByPrograms tells the mounts of pods, their volumes and their containers from a user's
+// own, as of a disk that is to hold the images: those are not below the programs' directories,
+// but at one or elsewhere. Upstream's kubelet binds its directory over itself.
+func (l Layout) mountedByPrograms(m mountPoint) bool {
+	programs := []string{"containerd", "kubelet", "run"}
+	atOne := slices.ContainsFunc(programs, func(name string) bool { return l.within(filepath.Dir(m.path), name) })
+	return atOne || m.overSelf && l.within(m.path, programs...)
+}
+
+// anyMount is for a directory that holds nothing but a kubelet's.
+func anyMount(mountPoint) bool { return true }
+
+// checkUnmounted keeps a removal of the names in the directory from reaching into what is mounted there.
+func (l Layout) checkUnmounted(names ...string) error {
+	mounts, err := l.mounts()
+	for _, m := range mounts {
+		if len(names) == 0 || l.within(m.path, names...) {
+			return fmt.Errorf("%s is mounted, and what is there may be somebody's own: unmount it first", m.path)
+		}
+	}
+	return err
+}
+
+// unmount takes away those of the mounts below the directory that are ours, also those that others
+// hide. Whether any are left, mounts tells.
+func (l Layout) unmount(ours func(mountPoint) bool) error {
+	for left := 0; ; {
+		points, err := l.mounts()
+		points = slices.DeleteFunc(points, func(m mountPoint) bool { return !ours(m) })
+		if err != nil || len(points) == 0 || len(points) == left {
+			return err
+		}
+		left = len(points)
+		var errs []error
+		for _, m := range points {
+			if err := unix.Unmount(m.path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // hidden
+				errs = append(errs, fmt.Errorf("unmount %s: %w", m.path, err))
+			}
+		}
+		if len(errs) > 0 {
+			return errors.Join(errs...)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A mount that is not seen would be taken for the cluster's own files, and emptied.
+func TestMountsAreSeen(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount")
+	}
+	l := Layout{Dir: t.TempDir()}
+	source, target := filepath.Join(t.TempDir(), "other\u3000blanks"), l.path("target")
+	if err := errors.Join(os.Mkdir(source, 0o700), os.Mkdir(target, 0o700), unix.Mount(source, target, "", unix.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{target, false}}) {
+		t.Errorf("mounted: %v, %v", points, err)
+	}
+	link := Layout{Dir: filepath.Join(t.TempDir(), "link")}
+	if err := os.Symlink(l.Dir, link.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if points, err := link.mounts(); err != nil || !slices.Equal(points, []mountPoint{{target, false}}) {
+		t.Errorf("mounted below where a link leads to: %v, %v", points, err)
+	}
+	over := l.Dir
+	l.Dir = filepath.Dir(over)
+	if err := unix.Mount(over, over, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(over, unix.MNT_DETACH) })
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{target, false}, {over, true}}) {
+		t.Errorf("mounted: %v, %v", points, err)
+	}
+	if err := l.unmount(anyMount); err != nil {
+		t.Error(err)
+	}
+	if points, err := l.mounts(); err != nil || len(points) > 0 {
+		t.Errorf("still mounted: %v, %v", points, err)
+	}
+}
+
+// mountTmpfs mounts one with a file in it.
+func mountTmpfs(t *testing.T, at string) (file string) {
+	t.Helper()
+	file = filepath.Join(at, "file")
+	if err := errors.Join(os.MkdirAll(at, 0o700), unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+	return file
+}
+
+// What programs have mounted for pods goes; a user's own stays mounted, with what is in it.
+func TestDownLeavesMountsOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	own := mountTmpfs(t, l.path("own"))
+	for _, volume := range []string{l.path("kubelet", "pods", "x", "volume"), l.path("run", "containerd", "rootfs")} {
+		mountTmpfs(t, volume)
+	}
+	if err := unix.Mount(l.KubeletRoot(), l.KubeletRoot(), "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(l.KubeletRoot(), unix.MNT_DETACH) })
+	for _, at := range []string{l.path("containerd"), l.path("apiserver", "backup")} { // a disk for the images, say
+		disk := mountTmpfs(t, at)
+		err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+		if partial, ok := errors.AsType[*PartialError](err); !ok || !strings.Contains(partial.Error(), at+" is mounted") {
+			t.Errorf("down with something mounted at %s: %v", at, err)
+		}
+		if _, err := os.Stat(disk); err != nil {
+			t.Error(err)
+		}
+		if err := unix.Unmount(at, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(own); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(l.Dir); err != nil || len(entries) != 1 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// A cluster whose directory is a disk of its own.
+func TestDownWhereTheDirectoryIsMounted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := layout(t)
+	if err := os.Remove(mountTmpfs(t, l.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := l.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if err := (&settings{}).save(l); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(l.Dir); err != nil || len(entries) > 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	if err := unix.Unmount(l.Dir, 0); err != nil {
+		t.Errorf("it was unmounted: %v", err)
+	}
+}
