@@ -38,6 +38,8 @@ func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration)
 		TLSHandshakeTimeout: timeout,
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     time.Minute,
+
+		MaxResponseHeaderBytes: MaxAnswerHeaders,
 		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that
 		// a transport with its own TLS configuration speaks unless asked.
 		ForceAttemptHTTP2: false,

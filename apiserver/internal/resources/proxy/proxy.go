@@ -52,6 +52,8 @@ func New(sources Sources) *Proxies {
 		MaxIdleConnsPerHost: 2,
 		MaxIdleConns:        64,
 		IdleConnTimeout:     30 * time.Second,
+
+		MaxResponseHeaderBytes: kubelet.MaxAnswerHeaders,
 	}
 	return p
 }

@@ -250,6 +250,20 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestHeadersWithoutEnd: what a pod or a node sends before its answer is bounded.
+func TestHeadersWithoutEnd(t *testing.T) {
+	front, _, _ := serve(t, false, func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 2 * kubelet.MaxAnswerHeaders / 16 {
+			w.Header().Set(fmt.Sprintf("X-%010d", i), "")
+		}
+	})
+	for _, path := range []string{space + "/pods/web/proxy/", "/api/v1/nodes/n1/proxy/"} {
+		if answer, text := ask(t, front, "GET", path, nil); answer.StatusCode != 503 || !strings.Contains(text, "headers exceeded") {
+			t.Errorf("%s: %s, %d headers: %.100s", path, answer.Status, len(answer.Header), text)
+		}
+	}
+}
+
 func TestLinks(t *testing.T) {
 	const page = `<!doctype html><a href="/x?a=b&amp;c">x</a><img src='rel.png'><a HREF="//elsewhere/x">y</a><form action="/"><br/>` +
 		`<script>if (a < b) { go("/x") }</script><a href="mailto:a@b">z</a><p title="/x">&nbsp;text` + "\xff"
