@@ -53,7 +53,7 @@ func TestMountsAreSeen(t *testing.T) {
 func mountTmpfs(t *testing.T, at string) (file string) {
 	t.Helper()
 	file = filepath.Join(at, "file")
-	if err := errors.Join(os.MkdirAll(at, 0o700), unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"), os.WriteFile(file, nil, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(at, 0o700), unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k,mode=755"), os.WriteFile(file, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
