@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/remotecommand"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
@@ -49,7 +50,9 @@ func (c *Client) Exec(w http.ResponseWriter, r *http.Request, to *url.URL, wante
 	front := wsstream.NewConn(channelProtocols(wanted))
 	front.SetIdleTimeout(streamIdleTimeout)
 	ctx, w := upgrade.Linger(r.Context(), w)
-	_, channels, err := front.Open(w, r)
+	// The library logs each frame for a channel that the client has closed.
+	quiet := r.WithContext(klog.NewContext(r.Context(), klog.Logger{}))
+	_, channels, err := front.Open(framesWriter{w}, quiet)
 	if err != nil {
 		return nil // the client has the answer, or is gone
 	}
