@@ -26,15 +26,37 @@ func (w framesWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return c, bufio.NewReadWriter(bufio.NewReader(&frameSplitter{from: buffer.Reader}), buffer.Writer), nil
+	return c, bufio.NewReadWriter(bufio.NewReader(&frameSplitter{frames: frames{from: buffer.Reader}}), buffer.Writer), nil
+}
+
+// frames reads frames, some of them changed.
+type frames struct {
+	from    *bufio.Reader
+	pending []byte // to be read before what follows
+	pass    int    // bytes that follow as they are
+}
+
+// read calls next to begin a frame, or a part of one.
+func (f *frames) read(p []byte, next func() error) (n int, err error) {
+	for len(f.pending) == 0 && f.pass == 0 {
+		if err := next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(f.pending) > 0 {
+		n = copy(p, f.pending)
+		f.pending = f.pending[n:]
+		return n, nil
+	}
+	n, err = f.from.Read(p[:min(len(p), f.pass)])
+	f.pass -= n
+	return n, err
 }
 
 // frameSplitter reads a client's WebSocket frames (RFC 6455, 5.2) and splits large ones. Each part
 // begins with the channel's byte, as the whole did.
 type frameSplitter struct {
-	from    *bufio.Reader
-	pending []byte // to be read before what follows
-	pass    int    // bytes of the payload that follow as they are
+	frames
 
 	// Of a frame that is being split:
 	first   byte // of its header: flags and opcode
@@ -45,21 +67,13 @@ type frameSplitter struct {
 }
 
 func (s *frameSplitter) Read(p []byte) (n int, err error) {
-	for len(s.pending) == 0 && s.pass == 0 {
+	return s.read(p, func() error {
 		if s.left > 0 {
 			s.nextPart()
-		} else if err := s.nextFrame(); err != nil {
-			return 0, err
+			return nil
 		}
-	}
-	if len(s.pending) > 0 {
-		n = copy(p, s.pending)
-		s.pending = s.pending[n:]
-		return n, nil
-	}
-	n, err = s.from.Read(p[:min(len(p), s.pass)])
-	s.pass -= n
-	return n, err
+		return s.nextFrame()
+	})
 }
 
 const (

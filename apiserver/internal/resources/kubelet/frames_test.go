@@ -88,7 +88,7 @@ func TestFramesOfNoClient(t *testing.T) {
 		"endless":    "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x02\x03\x04",
 		"cut short":  "\x82\xff\x00\x00\x00",
 	} {
-		split := &frameSplitter{from: bufio.NewReader(strings.NewReader(frame))}
+		split := &frameSplitter{frames: frames{from: bufio.NewReader(strings.NewReader(frame))}}
 		if got, err := io.ReadAll(split); err == nil || len(got) > 0 {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -83,7 +83,7 @@ func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (co
 	if err != nil || refused != nil {
 		return nil, refused, err
 	}
-	carrier := &netConn{connection: connection}
+	carrier := &netConn{connection: connection, frames: newSPDYFrames(connection)}
 	if got := header.Get(httpstream.HeaderUpgrade); !strings.EqualFold(got, spdy.HeaderSpdy31) {
 		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)), carrier.Close())
 	}
@@ -102,10 +102,11 @@ func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (co
 type netConn struct {
 	net.Conn   // none: never called
 	connection io.ReadWriteCloser
+	frames     io.Reader // of the connection
 	closing    sync.Once
 }
 
-func (c *netConn) Read(p []byte) (int, error)  { return c.connection.Read(p) }
+func (c *netConn) Read(p []byte) (int, error)  { return c.frames.Read(p) }
 func (c *netConn) Write(p []byte) (int, error) { return c.connection.Write(p) }
 
 func (c *netConn) Close() (err error) {

@@ -19,7 +19,7 @@ func TestABackendThatTakesNothingIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := &netConn{connection: ours}
+	over := &netConn{connection: ours, frames: newSPDYFrames(ours)}
 	connection, err := spdy.NewClientConnection(over)
 	if err != nil {
 		t.Fatal(err)
