@@ -39,7 +39,7 @@ func (c *call) readBody() ([]byte, error) {
 		case int64(len(buffer)) > c.MaxBody:
 			return nil, c.refuseTooLarge()
 		case err == io.EOF:
-			c.Meter.read(c.resource, request.InfoFrom(c.ctx).Verb, len(buffer))
+			c.Meter.read(c.ctx, c.resource, len(buffer))
 			return buffer, nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, apierrors.NewTimeoutError("the request's body did not arrive in time", 0)

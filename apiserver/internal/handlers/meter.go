@@ -1,8 +1,11 @@
 package handlers
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
@@ -41,10 +44,11 @@ func NewMeter(registry prometheus.Registerer) *Meter {
 }
 
 // read counts a body that was read.
-func (m *Meter) read(r core.Resource, verb string, bytes int) {
+func (m *Meter) read(ctx context.Context, r core.Resource, bytes int) {
 	if m == nil {
 		return
 	}
+	verb := request.InfoFrom(ctx).Verb
 	if verb == "deletecollection" {
 		verb = "delete_collection" // as upstream has it
 	}
