@@ -150,7 +150,7 @@ func TestTerminal(t *testing.T) {
 		do   func(t *testing.T, c *harness.Cluster, shell string)
 	}{
 		{"run", runInteractively}, {"exec", execInteractively}, {"attach", attachInteractively}, {"edit", editInteractively},
-		{"debug", debugInteractively}, {"brief", runBriefly}, {"interrupts", interruptRun}, {"copies", copies},
+		{"debug", debugInteractively}, {"brief", runBriefly}, {"dumb", runOnLinesOnly}, {"interrupts", interruptRun}, {"copies", copies},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.do(t, c.In(t), shell) })
 	}
@@ -177,6 +177,15 @@ func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
 			"--image="+shell, "--image-pull-policy=IfNotPresent", "--command", "--", "echo", "said"); said != "said\n" {
 			t.Errorf("run %d showed %q", i, said)
 		}
+	}
+}
+
+// runOnLinesOnly: what moves the cursor or colours text would be shown as it is.
+func runOnLinesOnly(t *testing.T, c *harness.Cluster, shell string) {
+	x := onTerminal(t, c, []string{"TERM=dumb"}, "run", "lines", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "--command", "--", "sleep", "1000")
+	x.ends(0)
+	if shown := x.shown(); strings.Contains(shown, "\x1b") || !strings.Contains(shown, "\nready\r\n") {
+		t.Errorf("the terminal shows %q", shown)
 	}
 }
 

@@ -57,6 +57,8 @@ n2     275     A 75×1; C 100×2
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "gone", "--scheduler", scheduler.URL).want(t, 1, `pods "gone" not found`)
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "upstream", "--scheduler", scheduler.URL).want(t, 1, "is not kctl's scheduler")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1, "error: no scheduler listens at http://127.0.0.1:1: --scheduler says where else")
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "pod", "gone", "--scheduler", scheduler.URL).want(t, 1, `pods "gone" not found`)
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node", "gone", "--scheduler", scheduler.URL).want(t, 1, "exactly one NAME is required, got 2")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)
 }
 

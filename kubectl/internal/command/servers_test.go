@@ -268,6 +268,7 @@ func TestBrokenKubeconfigs(t *testing.T) {
 		{"a list", "- a\n- b\n", "(is it a kubeconfig?)"},
 		{"other kind", "apiVersion: v1\nkind: Pod\n", "no kind"},
 		{"no such context", strings.Replace(whole, "current-context: a", "current-context: b", 1), `error: context was not found for specified context: b ("kctl config get-contexts" lists those that there are)`},
+		{"no context chosen", strings.Replace(whole, "current-context: a\n", "", 1), `error: the kubeconfig has no current context ("kctl config use-context a" chooses one`},
 		{"no such cluster", whole, `context "a" is of cluster "a", which the kubeconfig does not have`},
 		{"no authority", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority: /not/there.crt}}]\nusers: [{name: a, user: {}}]\n", "/not/there.crt"},
 		{"broken authority", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: aGFsbG8=}}]\nusers: [{name: a, user: {}}]\n", "certificate"},

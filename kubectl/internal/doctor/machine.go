@@ -213,7 +213,7 @@ func (m *Machine) checkDisk() Check {
 	case free < leastFree:
 		return fail("disk", advice, "%d MiB are free for %s", free>>20, m.RootDir)
 	case part < lowFree:
-		return warn("disk", advice+": kubelets evict pods when less than 10% is free", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
+		return warn("disk", advice+": kubelets evict pods when less than 10% is free, unless their --eviction-hard says otherwise", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
 	case fs.Files > 0 && float64(fs.Ffree)/float64(fs.Files) < 0.05:
 		return warn("disk", "remove files: kubelets evict pods when less than 5% of the inodes are free", "%d inodes are free for %s", fs.Ffree, m.RootDir)
 	}

@@ -148,6 +148,10 @@ func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	if chosen, ok := raw.Contexts[name]; ok && chosen.Cluster != "" && raw.Clusters[chosen.Cluster] == nil {
 		return fmt.Errorf("the kubeconfig's context %q is of cluster %q, which the kubeconfig does not have", name, chosen.Cluster)
 	}
+	if name == "" && len(raw.Contexts) > 0 {
+		known := slices.Sorted(maps.Keys(raw.Contexts))
+		return fmt.Errorf("the kubeconfig has no current context (\"kctl config use-context %s\" chooses one, \"kctl config get-contexts\" lists all)", known[0])
+	}
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" && !slices.ContainsFunc(filepath.SplitList(files), exists) {
 		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file (%s)", ErrNone, files, ToHave())
 	}

@@ -36,10 +36,11 @@ func (r Rules) Parse(data []byte, source string) ([]Object, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
 		objects, err := r.parseJSON(data, source)
-		// YAML's flow form also begins with a brace.
-		if err == nil || bytes.HasSuffix([]byte(source), []byte(".json")) {
-			return objects, err
+		if err == nil {
+			return objects, nil
 		}
+		// YAML's flow form also begins with a brace. A comma after the last element, which
+		// kubectl takes in JSON, is allowed there.
 		if fromYAML, yamlErr := r.parseYAML(data, source); yamlErr == nil {
 			return fromYAML, nil
 		}
@@ -94,6 +95,7 @@ func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 		content, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			err = yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, r.strictPrefix())
+			err = adviseOn(document, err)
 			var lenientErr error
 			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil || !r.tolerates(err) {
 				return nil, err
@@ -167,6 +169,19 @@ func yamlError(err error, source string, first, lines int, strictly string) erro
 	}
 	return parseError(source, first+min(line, lines)-1, errors.New(message))
 }
+
+// adviseOn adds to an error what beginners can't guess from the parser's words.
+func adviseOn(document []byte, err error) error {
+	switch {
+	case bytes.Contains(document, []byte("{{")):
+		return fmt.Errorf("%w (it contains \"{{\", as a template does: apply what `helm template`, or the like, makes of it)", err)
+	case tabIndent.Match(document) && strings.Contains(err.Error(), "cannot start any token"):
+		return fmt.Errorf("%w (it is a tab: YAML is indented by spaces)", err)
+	}
+	return err
+}
+
+var tabIndent = regexp.MustCompile(`(?m)^ *\t`)
 
 // tolerates tells whether the duplicate key in err is tolerated.
 func (r Rules) tolerates(err error) bool {

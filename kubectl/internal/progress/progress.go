@@ -161,14 +161,14 @@ func isCreated(s *core.ContainerStatus) bool { return s.ContainerID != "" }
 // problem looks at the places that report a pod's problems, the most specific one first.
 func problem(pod *core.Pod, events []core.Event) string {
 	if pod.DeletionTimestamp != nil {
-		return "the pod is being deleted"
+		return Deletion(pod)
 	}
 	if pod.Status.Phase == corev1.PodFailed {
 		return failure(pod)
 	}
 	for status := range core.ContainerStatuses(&pod.Status) {
 		if text := containerProblem(status); text != "" {
-			return text
+			return text + killedByProbe(status, events)
 		}
 	}
 	for _, c := range pod.Status.Conditions {
@@ -180,6 +180,29 @@ func problem(pod *core.Pod, events []core.Event) string {
 	for _, event := range slices.Backward(events) {
 		if event.Type == corev1.EventTypeWarning && !toldByStatus[event.Reason] && !harmless[event.Reason] {
 			return join(event.Reason, event.Message)
+		}
+	}
+	return ""
+}
+
+// Deletion says what a pod that is being deleted waits for.
+func Deletion(pod *core.Pod) string {
+	if len(pod.Finalizers) == 0 {
+		return "the pod is being deleted"
+	}
+	return "the pod is being deleted: it stays until its finalizers are removed by whoever has set them: " + strings.Join(pod.Finalizers, ", ")
+}
+
+// killedByProbe says that a container crashes because a probe has it killed: its exit code
+// does not tell.
+func killedByProbe(s *core.ContainerStatus, events []core.Event) string {
+	if s.LastTerminationState.Terminated == nil {
+		return ""
+	}
+	for _, event := range slices.Backward(events) {
+		kills := strings.HasPrefix(event.Message, "Liveness") || strings.HasPrefix(event.Message, "Startup")
+		if event.Reason == "Unhealthy" && kills && event.InvolvedObject.FieldPath == "spec.containers{"+s.Name+"}" {
+			return "; it was killed: " + strings.TrimSpace(event.Message)
 		}
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/proto/core"
@@ -21,6 +22,12 @@ func stage(change func(*core.Pod)) *core.Pod {
 		change(pod)
 	}
 	return pod
+}
+
+func unhealthy(container, message string) core.Event {
+	event := core.Event{Type: corev1.EventTypeWarning, Reason: "Unhealthy", Message: message}
+	event.InvolvedObject.FieldPath = "spec.containers{" + container + "}"
+	return event
 }
 
 func waiting(reason, message string) corev1.ContainerState {
@@ -92,6 +99,17 @@ func TestLook(t *testing.T) {
 			status(p, core.ContainerStatus{ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(2)})
 		}), want: "queued, scheduled to n1, image there: nginx, created, started | getting ready",
 			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 2)"},
+		{name: "killed by its probe", pod: stage(func(p *core.Pod) {
+			on(p)
+			status(p, core.ContainerStatus{Name: "c", ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(0)})
+		}), events: []core.Event{unhealthy("c", "Liveness probe failed: HTTP 500"), unhealthy("c", "Readiness probe failed"), unhealthy("other", "Liveness probe failed")},
+			want:    "queued, scheduled to n1, image there: nginx, created, started | getting ready",
+			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 0); it was killed: Liveness probe failed: HTTP 500"},
+		{name: "held by a finalizer", pod: stage(func(p *core.Pod) {
+			on(p)
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{}, []string{"example.com/a", "example.com/b"}
+		}), want: "queued, scheduled to n1 |",
+			problem: "the pod is being deleted: it stays until its finalizers are removed by whoever has set them: example.com/a, example.com/b"},
 		{name: "crashing for a reason", pod: stage(func(p *core.Pod) {
 			on(p)
 			last := ended(128)

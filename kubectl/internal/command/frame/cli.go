@@ -173,8 +173,12 @@ func Terminal(stream any) (width int, ok bool) {
 // Colorful tells whether colours may be written to a stream (no-color.org).
 func Colorful(stream io.Writer) bool {
 	_, ok := Terminal(stream)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return ok && os.Getenv("NO_COLOR") == "" && Movable()
 }
+
+// Movable tells whether the terminal understands more than lines of text: one that does not
+// (of an editor, of a serial line) shows what moves the cursor as it is.
+func Movable() bool { return os.Getenv("TERM") != "dumb" }
 
 // Later does something after a while, unless the function that it returns is called
 // before; once that has returned, it is done or never will be.

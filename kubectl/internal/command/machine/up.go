@@ -90,5 +90,5 @@ kubeconfig is kctl up's, the cluster is the one that it leads to.`,
 func progressTo(cmd *cobra.Command) cluster.Progress {
 	out := cmd.ErrOrStderr()
 	file, ok := out.(*os.File)
-	return &cluster.Lines{Out: out, Terminal: ok && term.IsTerminal(int(file.Fd()))}
+	return &cluster.Lines{Out: out, Terminal: ok && term.IsTerminal(int(file.Fd())) && frame.Movable()}
 }

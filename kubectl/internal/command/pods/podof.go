@@ -60,8 +60,14 @@ func podOf(ctx context.Context, c *frame.CLI, arg string, wait podWait) (pod *co
 	return &pods[0], object, nil
 }
 
-// onePod is the name of the pod that a verb's only argument names.
+// onePod is the name of the pod that a verb's only argument names, or its two as those of
+// get and describe do (pod NAME).
 func onePod(cmd *cobra.Command, args []string) (string, error) {
+	if len(args) == 2 {
+		if name, err := lookup.PodName(args[0] + "/" + args[1]); err == nil && !strings.Contains(args[0]+args[1], "/") {
+			return name, nil
+		}
+	}
 	arg, err := frame.OneName(cmd, args)
 	if err != nil {
 		return "", err

@@ -139,7 +139,7 @@ func (r *runOptions) display() progress.Display {
 	switch {
 	case r.quiet:
 		return &progress.Plain{Out: io.Discard}
-	case isTerminal:
+	case isTerminal && frame.Movable():
 		return &progress.Live{Out: r.Err, Width: width, Color: frame.Colorful(r.Err), Clock: r.Clock}
 	}
 	return &progress.Plain{Out: r.Err}

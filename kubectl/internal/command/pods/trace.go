@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,18 +148,51 @@ func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line t
 // printNow says what the pod waits for, if it does.
 func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
 	view := progress.Look(pod, events)
-	if view.Ended && !view.Failed {
+	if view.Ended && !view.Failed && pod.DeletionTimestamp == nil {
 		return nil
 	}
 	text := view.Now()
-	if doctor.NoScheduler(pod, t.Clock.Now()) {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		text = progress.Deletion(pod)
+	case doctor.NoScheduler(pod, t.Clock.Now()):
 		text += fmt.Sprintf(": %s has not looked at it yet (\"kctl doctor\" tells whether it runs)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+	case doctor.NoKubelet(pod, t.Clock.Now()):
+		text = fmt.Sprintf("starting: the kubelet of node %[1]s has not taken it up yet (\"kctl get node %[1]s\" tells whether there is such a node, and whether it is ready)", pod.Spec.NodeName)
 	}
-	if pod.Spec.NodeName == "" {
-		text += fmt.Sprintf("\n(\"kctl explain-schedule pod/%s\" tells what each node answers)", pod.Name)
-	}
-	_, err := fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(text))
+	_, err := fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(text+t.next(pod)))
 	return err
+}
+
+// next is the command that tells more about what a pod waits for, as a line of its own.
+func (t *traceOptions) next(pod *core.Pod) string {
+	gated := len(pod.Spec.SchedulingGates) > 0
+	switch at := t.sameNamespace(pod); {
+	case pod.DeletionTimestamp != nil:
+	case gated:
+		var gates []string
+		for _, gate := range pod.Spec.SchedulingGates {
+			gates = append(gates, gate.Name)
+		}
+		return "\n(it waits until its scheduling gates are removed by whoever has set them: " + strings.Join(gates, ", ") + ")"
+	case pod.Spec.NodeName == "":
+		return fmt.Sprintf("\n(\"kctl explain-schedule pod/%s%s\" tells what each node answers)", pod.Name, at)
+	default:
+		for status := range core.ContainerStatuses(&pod.Status) {
+			if status.State.Waiting != nil && status.LastTerminationState.Terminated != nil {
+				return fmt.Sprintf("\n(\"kctl logs %s%s -c %s --previous\" prints what it has said)", pod.Name, at, status.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// sameNamespace is the flag with which another command finds the pod.
+func (t *traceOptions) sameNamespace(pod *core.Pod) string {
+	if target, err := t.Kubeconfig(); err == nil && target.Chosen {
+		return " -n " + pod.Namespace
+	}
+	return ""
 }
 
 // traceOutput is what -o json prints.

@@ -38,6 +38,8 @@ type Sender struct {
 	SaveConfig bool
 	Operation  string // what CreateGenerated says it did; "created" if empty
 
+	controllersAsked bool // in this command
+
 	record bool           // --record
 	cmd    *cobra.Command // whose flags are recorded
 	stamps relay.Recorder
@@ -130,7 +132,11 @@ func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace str
 	if err := client.Resource(resource, namespace).Create(ctx, body, &answer, options...); err != nil {
 		return nil, err
 	}
-	return lookup.Decode(answer)
+	made, err := lookup.Decode(answer)
+	if err == nil {
+		s.warnUncontrolled(ctx, client, resource, made)
+	}
+	return made, err
 }
 
 // Patch patches an object.
