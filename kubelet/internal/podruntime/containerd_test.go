@@ -57,6 +57,17 @@ func (l *eventLog) has(part string) bool {
 	return false
 }
 
+func (l *eventLog) count(part string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
 // bed is a Manager on a containerd of its own.
 type bed struct {
 	*Manager

@@ -13,12 +13,17 @@ import (
 
 // pullVolumes starts pulling the images that a container mounts as volumes
 // (KEP-4639): each once for all containers of the pod that start now.
-func (s *podSync) pullVolumes(c podactions.Start) {
+func (s *podSync) pullVolumes(a podactions.Actions, c podactions.Start) {
 	spec, _ := s.spec(c)
 	for _, volume := range imageVolumes(s.pod, spec) {
 		if s.volumes[volume.Name] == nil {
 			s.count(ImageVolumesRequested, 1)
-			s.volumes[volume.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureVolume(volume) })
+			s.volumes[volume.Name] = begin(&s.background, func() (image.Present, error) {
+				if err := s.beforePull(a); err != nil {
+					return image.Present{}, err
+				}
+				return s.ensureVolume(volume)
+			})
 		}
 	}
 }

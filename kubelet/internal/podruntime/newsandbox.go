@@ -25,15 +25,10 @@ func (s *podSync) sandbox(a podactions.Actions) bool {
 		s.fail(err)
 		return false
 	}
-	for _, c := range due(a.Start) {
-		if s.images[c.Name] == nil {
-			s.images[c.Name] = begin(&s.background, func() (image.Present, error) { return s.ensureImage(c) })
-			s.pullVolumes(c)
-		}
-	}
 	if s.prepared == nil {
 		s.prepared = begin(&s.background, s.prepare)
 	}
+	s.pullImages(a)
 	if !a.CreateSandbox {
 		s.sandboxID = a.SandboxID
 		if s.ips == nil {
@@ -51,6 +46,32 @@ func (s *podSync) sandbox(a podactions.Actions) bool {
 	s.sandboxID = id
 	s.ips = begin(&s.background, func() ([]string, error) { return s.inspectSandbox(id) })
 	return true
+}
+
+// pullImages begins to pull what the containers that are to start need. In a sandbox that is
+// there already it waits until they can start: a pod that lacks a secret for days, and is
+// tried every two minutes, would use up what its registry lets anybody pull.
+func (s *podSync) pullImages(a podactions.Actions) {
+	for _, c := range due(a.Start) {
+		if s.images[c.Name] != nil {
+			continue
+		}
+		s.images[c.Name] = begin(&s.background, func() (image.Present, error) {
+			if err := s.beforePull(a); err != nil {
+				return image.Present{}, err
+			}
+			return s.ensureImage(c)
+		})
+		s.pullVolumes(a, c)
+	}
+}
+
+func (s *podSync) beforePull(a podactions.Actions) error {
+	if a.CreateSandbox {
+		return nil
+	}
+	_, err := s.prepared.wait()
+	return err
 }
 
 func (s *podSync) prepare() (struct{}, error) {

@@ -1,6 +1,8 @@
 package podruntime
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -55,5 +57,32 @@ func TestImagesArePulled(t *testing.T) {
 	r = b.sync(t, pod, SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} }})
 	if w := r.Waiting["main"]; w.Reason != image.ReasonErrPull || !strings.Contains(w.Message, "not found") {
 		t.Errorf("an image that does not exist: %+v", w)
+	}
+}
+
+// A pod whose volumes can't be mounted is tried again and again: its image is not asked for
+// each time, which registries count.
+func TestWithoutItsVolumesAPodPullsNothingAgain(t *testing.T) {
+	b := newBed(t)
+	registry := critest.NewRegistry(t)
+	reference := registry.Push(t, "team/app:1", critest.Image{Entrypoint: []string{"/bin/sleep", "1000"}})
+	pod := newPod("lacking", core.Container{Name: "main", Image: reference, ImagePullPolicy: corev1.PullAlways})
+	lacks := errors.New("no such secret")
+	b.sync(t, pod, SyncOptions{Prepare: func(context.Context) error { return lacks }})
+	before := b.events.count("Pulling ")
+	for range 3 {
+		r := b.sync(t, pod, SyncOptions{Prepare: func(context.Context) error {
+			b.status(t, pod) // takes longer than to begin with a pull
+			return lacks
+		}})
+		if !errors.Is(r.Err, lacks) {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if got := b.events.count("Pulling "); got != before {
+		t.Errorf("the image was pulled %d times more", got-before)
+	}
+	if r := b.sync(t, pod, SyncOptions{}); r.Err != nil || len(r.Status.Running()) != 1 {
+		t.Errorf("with its volumes: %+v", r)
 	}
 }
