@@ -29,6 +29,7 @@ type traceOptions struct {
 	*frame.CLI
 	format string
 	follow bool
+	denied map[string]bool // what the user was told that they may not see
 }
 
 func newTrace(c *frame.CLI) *cobra.Command {
@@ -112,6 +113,7 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("asking for the stamps of pod %s: %w", name, err)
 	}
+	t.tellDenied("the programs' own times can't be shown, which takes a role for the nonResourceURL /debug/relay/*", err)
 	var stamps []timeline.Moment
 	if err == nil && trace.UID == string(pod.UID) {
 		stamps = timeline.FromTrace(trace)
@@ -125,7 +127,21 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
+	t.tellDenied("events can't be shown", err)
 	return &traceState{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
+}
+
+// tellDenied tells the user once what they may not see: without it the way looks shorter,
+// and the reason of what holds it up may be missing.
+func (t *traceOptions) tellDenied(without string, err error) {
+	if !apierrors.IsForbidden(err) || t.denied[without] {
+		return
+	}
+	if t.denied == nil {
+		t.denied = map[string]bool{}
+	}
+	t.denied[without] = true
+	t.Warn("%s: %v", without, err)
 }
 
 func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line timeline.Timeline) error {
