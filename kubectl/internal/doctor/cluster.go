@@ -7,19 +7,25 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
 
-// deploymentsResource is not among those that the programs share.
-var deploymentsResource = core.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
+// workloads are the kinds whose pods a controller makes, which are not among those that the
+// programs share. Of cron jobs nothing tells whether anybody looks at them.
+var workloads = []core.Resource{
+	{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true},
+	{Group: "apps", Version: "v1", Name: "statefulsets", Kind: "StatefulSet", Namespaced: true},
+	{Group: "apps", Version: "v1", Name: "daemonsets", Kind: "DaemonSet", Namespaced: true},
+	{Group: "batch", Version: "v1", Name: "jobs", Kind: "Job", Namespaced: true},
+}
 
 // checkCluster looks at what the server knows of the cluster.
 func (s *Server) checkCluster(ctx context.Context, server string) []Check {
@@ -27,7 +33,6 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	var leases, elections coordinationv1.LeaseList
 	var requests certificatesv1.CertificateSigningRequestList
 	var tokens corev1.SecretList
-	var deployments appsv1.DeploymentList
 	var pods corev1.PodList
 	var checks []Check
 	list := s.lister(ctx, &checks)
@@ -50,8 +55,11 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 	if list(core.Secrets, core.NamespaceSystem, &tokens, rest.FieldSelector("type="+string(corev1.SecretTypeBootstrapToken))) {
 		checks = append(checks, judgeTokens(tokens.Items, s.serverNow()))
 	}
-	if list(deploymentsResource, "", &deployments) {
-		checks = append(checks, judgeDeployments(deployments.Items, s.serverNow())...)
+	for _, kind := range workloads {
+		var objects unstructured.UnstructuredList
+		if list(kind, "", &objects) {
+			checks = append(checks, judgeWorkloads(kind.Name, objects.Items, s.serverNow())...)
+		}
 	}
 	return checks
 }
@@ -191,20 +199,20 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", abbreviate(pending))
 }
 
-// judgeDeployments looks for deployments that no controller handles: the API
-// server only stores them, and kube-controller-manager makes their pods.
-func judgeDeployments(deployments []appsv1.Deployment, now time.Time) []Check {
+// judgeWorkloads looks for those that no controller handles: the API server only stores
+// them, and kube-controller-manager makes their pods.
+func judgeWorkloads(kind string, objects []unstructured.Unstructured, now time.Time) []Check {
 	var waiting []string
-	for i := range deployments {
-		d := &deployments[i]
-		if d.Status.ObservedGeneration < d.Generation && lasts(d, d.Status.ObservedGeneration, now) {
-			waiting = append(waiting, d.Namespace+"/"+d.Name)
+	for i := range objects {
+		o := &objects[i]
+		if UnheardLong(o, now) || o.GetKind() == "Job" && NeedsController(o) && lasts(o, 0, now) {
+			waiting = append(waiting, o.GetNamespace()+"/"+o.GetName())
 		}
 	}
 	if len(waiting) == 0 {
 		return nil
 	}
-	return []Check{warn("deployments", "run a kube-controller-manager, which makes pods of deployments (docs/networking.md has it beside us), or run pods by themselves",
+	return []Check{warn(kind, "run a kube-controller-manager, which makes pods of "+kind+" (docs/networking.md has it beside us), or run pods by themselves",
 		"no controller takes up: %s", abbreviate(waiting))}
 }
 

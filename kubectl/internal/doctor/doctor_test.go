@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientrest "k8s.io/client-go/rest"
 
 	"kctl/proto/core"
@@ -274,20 +274,34 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A deployment's state in a cluster without kube-controller-manager.
-func TestDeploymentsThatNobodyTakesUp(t *testing.T) {
+// Workloads in a cluster without kube-controller-manager.
+func TestWorkloadsThatNobodyTakesUp(t *testing.T) {
 	now := time.Now()
-	deployment := func(age time.Duration, observed int64) []appsv1.Deployment {
-		return []appsv1.Deployment{{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "d", Generation: 2, CreationTimestamp: metav1.NewTime(now.Add(-age))},
-			Status:     appsv1.DeploymentStatus{ObservedGeneration: observed},
-		}}
+	object := func(group, kind string, age time.Duration, observed int64, status map[string]any) []unstructured.Unstructured {
+		o := unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": kind, "status": status}}
+		o.SetNamespace("a")
+		o.SetName("d")
+		o.SetGeneration(2)
+		o.SetCreationTimestamp(metav1.NewTime(now.Add(-age)))
+		if observed > 0 {
+			_ = unstructured.SetNestedField(o.Object, observed, "status", "observedGeneration")
+		}
+		return []unstructured.Unstructured{o}
 	}
-	if got := judgeDeployments(deployment(time.Minute, 1), now); len(got) != 1 || got[0].Result != Warn || !strings.Contains(got[0].Detail, "a/d") {
-		t.Errorf("not taken up: %+v", got)
+	for name, waits := range map[string][]unstructured.Unstructured{
+		"an old deployment": object("apps", "Deployment", time.Minute, 1, map[string]any{}),
+		"a new daemon set":  object("apps", "DaemonSet", time.Minute, 0, map[string]any{}),
+		"a job":             object("batch", "Job", time.Minute, 0, map[string]any{}),
+	} {
+		if got := judgeWorkloads("things", waits, now); len(got) != 1 || got[0].Result != Warn || !strings.Contains(got[0].Detail, "a/d") || !strings.Contains(got[0].Advice, "pods of things") {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
-	for name, well := range map[string][]appsv1.Deployment{"taken up": deployment(time.Minute, 2), "of now": deployment(time.Second, 0), "none": nil} {
-		if got := judgeDeployments(well, now); len(got) != 0 {
+	for name, well := range map[string][]unstructured.Unstructured{
+		"taken up": object("apps", "Deployment", time.Minute, 2, map[string]any{}), "of now": object("apps", "Deployment", time.Second, 0, map[string]any{}), "none": nil,
+		"a job that runs": object("batch", "Job", time.Minute, 0, map[string]any{"startTime": "2026-01-01T00:00:00Z"}), "a job of now": object("batch", "Job", time.Second, 0, map[string]any{}),
+	} {
+		if got := judgeWorkloads("things", well, now); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
