@@ -12,12 +12,29 @@ import (
 // Print writes the timeline as a waterfall: for each moment its leg, its
 // program, the milliseconds since the first moment, its duration, and a bar
 // from what it waited for to itself. width is the width of the bars.
-func (t Timeline) Print(w io.Writer, width int) error {
-	if err := printHead(w, t.whatWidth(), true); err != nil {
+func (t Timeline) Print(w io.Writer, width int) error { return t.print(w, t.whatWidth(), width) }
+
+const (
+	besideWhat = 41 // the width of all columns but WHAT and the bars, with the space between them
+	leastWhat  = 28 // holds all that moments are called, without containers
+	leastBars  = 8
+	mostBars   = 80
+)
+
+// PrintIn writes the waterfall on a terminal so wide that no line is broken: the bars have
+// what the columns leave, and long names of containers are cut if that is too little.
+func (t Timeline) PrintIn(w io.Writer, columns int) error {
+	left := columns - 1 - besideWhat // some terminals break a line that is full
+	what := min(t.whatWidth(), max(left-leastBars, leastWhat))
+	return t.print(w, what, min(max(left-what, leastBars), mostBars))
+}
+
+func (t Timeline) print(w io.Writer, what, width int) error {
+	if err := printHead(w, what, true); err != nil {
 		return err
 	}
 	for _, row := range t.Rows {
-		line := row.line(t.whatWidth())
+		line := row.line(cut(row.text(), what), what)
 		if bar := t.bar(row, width); strings.TrimSpace(bar) != "" {
 			line += "  " + bar
 		}
@@ -38,7 +55,7 @@ func PrintHead(w io.Writer) error { return printHead(w, followWidth, false) }
 // PrintRow writes one row, without a bar: while rows keep coming, the total is
 // unknown.
 func PrintRow(w io.Writer, row Row) error {
-	_, err := fmt.Fprintln(w, row.line(followWidth))
+	_, err := fmt.Fprintln(w, row.line(row.text(), followWidth))
 	return err
 }
 
@@ -51,12 +68,19 @@ func printHead(w io.Writer, what int, bars bool) error {
 	return err
 }
 
-func (r Row) line(what int) string {
+func (r Row) line(text string, what int) string {
 	leg := "-"
 	if r.Leg > 0 {
 		leg = fmt.Sprint(r.Leg)
 	}
-	return fmt.Sprintf("%3s  %-9s  %-*s  %10s  %9s", leg, r.Who, what, r.text(), r.mark(r.Offset), milliseconds(r.Took))
+	return fmt.Sprintf("%3s  %-9s  %-*s  %10s  %9s", leg, r.Who, what, text, r.mark(r.Offset), milliseconds(r.Took))
+}
+
+func cut(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:width-1]) + "…"
 }
 
 func (r Row) text() string {

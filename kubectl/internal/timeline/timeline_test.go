@@ -2,8 +2,10 @@ package timeline
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +51,30 @@ func TestPrint(t *testing.T) {
 			}
 			golden.Compare(t, name, out.String())
 		})
+	}
+}
+
+// On a terminal no line is broken, however long the containers' names are.
+func TestPrintInAsManyColumnsAsThereAre(t *testing.T) {
+	moments := whole()
+	for i := range moments {
+		if name, _, of := strings.Cut(string(moments[i].Hop), "/"); of {
+			moments[i].Hop = relay.Hop(name + "/a-container-with-a-rather-long-name")
+		}
+	}
+	for columns, named := range map[int]bool{80: false, 132: true, 200: true} {
+		var out bytes.Buffer
+		if err := Layout(moments).PrintIn(&out, columns); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if width := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width >= columns {
+				t.Errorf("%d of %d columns: %s", width, columns, line)
+			}
+		}
+		if strings.Contains(out.String(), "created: a-container-with-a-rather-long-name ") != named || !strings.Contains(out.String(), "█") {
+			t.Errorf("in %d columns:\n%s", columns, out.String())
+		}
 	}
 }
 

@@ -63,9 +63,6 @@ func newTrace(c *frame.CLI) *cobra.Command {
 // defaultBars is the width of the bars if the terminal's is unknown.
 const defaultBars = 40
 
-// tableWidth is the width of the columns before the bars.
-const tableWidth = 72
-
 func (t *traceOptions) run(ctx context.Context, name string) error {
 	if t.follow {
 		if err := t.followRows(ctx, name); err != nil {
@@ -151,11 +148,13 @@ func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line t
 	}
 	fmt.Fprintf(printer.VisibleTo(t.Out), "pod/%s in %s, %s, %s: %d moments in %.1f ms\n\n", pod.Name, pod.Namespace, where, pod.Status.Phase,
 		len(line.Rows), float64(line.Total)/float64(time.Millisecond))
-	bars := defaultBars
+	var err error
 	if width, ok := frame.Terminal(t.Out); ok {
-		bars = min(max(width-tableWidth, 10), 80)
+		err = line.PrintIn(t.Out, width)
+	} else {
+		err = line.Print(t.Out, defaultBars)
 	}
-	if err := line.Print(t.Out, bars); err != nil {
+	if err != nil {
 		return err
 	}
 	return t.printNow(pod, events)
@@ -174,10 +173,25 @@ func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
 	case doctor.NoScheduler(pod, t.Clock.Now()):
 		text += fmt.Sprintf(": %s has not looked at it yet (\"kctl doctor\" tells whether it runs)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 	case doctor.NoKubelet(pod, t.Clock.Now()):
-		text = fmt.Sprintf("starting: the kubelet of node %[1]s has not taken it up yet (\"kctl get node %[1]s\" tells whether there is such a node, and whether it is ready)", pod.Spec.NodeName)
+		text = "starting: " + noKubelet(pod)
 	}
 	_, err := fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(text+t.next(pod)))
 	return err
+}
+
+func noKubelet(pod *core.Pod) string {
+	return fmt.Sprintf("the kubelet of node %[1]s has not taken it up yet (\"kctl get node %[1]s\" tells whether there is such a node, and whether it is ready)", pod.Spec.NodeName)
+}
+
+// problem is what holds a pod up, for programs.
+func (t *traceOptions) problem(pod *core.Pod, events []core.Event) string {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return progress.Deletion(pod)
+	case doctor.NoKubelet(pod, t.Clock.Now()):
+		return noKubelet(pod)
+	}
+	return progress.Look(pod, events).Problem
 }
 
 // next is the command that tells more about what a pod waits for, as a line of its own.
@@ -234,7 +248,7 @@ func (t *traceOptions) printJSON(seen *traceState) error {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	out := traceOutput{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Problem: progress.Look(pod, seen.events).Problem, Moments: []momentJ{},
+		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Problem: t.problem(pod, seen.events), Moments: []momentJ{},
 	}
 	for _, row := range line.Rows {
 		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})

@@ -74,4 +74,9 @@ func TestTraceNamesGatesAndFinalizers(t *testing.T) {
 			t.Errorf("%s\nwant at its end %q", got, want)
 		}
 	}
+	var out bytes.Buffer
+	tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, clock.RealClock{})}
+	if err := tracing.printJSON(&traceState{pod: held}); err != nil || !strings.Contains(out.String(), `"problem": "the pod is being deleted: it stays until its finalizers`) {
+		t.Errorf("%s, %v", out.String(), err)
+	}
 }
