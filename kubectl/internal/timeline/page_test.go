@@ -71,7 +71,7 @@ func TestPageOfAHostilePod(t *testing.T) {
 	}}
 	line := Layout(append(whole(), at(relay.KubeletStarted.Of(hostile), 200), at(hostile, 300), at(hostile+"."+hostile, 301)))
 	var out bytes.Buffer
-	if err := line.HTML(&out, pod, events); err != nil {
+	if err := line.HTML(&out, pod, events, "n"+hostile); err != nil {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
@@ -89,7 +89,7 @@ func TestPageOfAHostilePod(t *testing.T) {
 			t.Errorf("the page has an attribute %s=%q", name, a.Val)
 		}
 	}
-	for _, want := range []string{"l" + hostile, "lv" + hostile, "a" + hostile, "av" + hostile, "i" + hostile, "waiting: " + hostile} {
+	for _, want := range []string{"l" + hostile, "lv" + hostile, "a" + hostile, "av" + hostile, "i" + hostile, "waiting: " + hostile, "Now n" + hostile} {
 		if !strings.Contains(page.text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -101,7 +101,7 @@ func TestPageOfAHostilePod(t *testing.T) {
 func TestPageAllowsItsStyleAlone(t *testing.T) {
 	pod, events := somePod()
 	var out bytes.Buffer
-	if err := Layout(whole()).HTML(&out, pod, events); err != nil {
+	if err := Layout(whole()).HTML(&out, pod, events, ""); err != nil {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
@@ -127,7 +127,7 @@ func TestPageShowsEveryMoment(t *testing.T) {
 	pod, events := somePod()
 	line := Layout(whole())
 	var out bytes.Buffer
-	if err := line.HTML(&out, pod, events); err != nil {
+	if err := line.HTML(&out, pod, events, ""); err != nil {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
@@ -145,11 +145,14 @@ func TestPageShowsEveryMoment(t *testing.T) {
 
 func TestPageOfNothing(t *testing.T) {
 	var out bytes.Buffer
-	if err := (Timeline{}).HTML(&out, &core.Pod{}, nil); err != nil {
+	if err := (Timeline{}).HTML(&out, &core.Pod{}, nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(parse(t, out.String()).text, "Nothing is known") {
 		t.Error("a pod without a way has a page that does not say so")
+	}
+	if strings.Contains(out.String(), "<b>Now</b>") {
+		t.Error("a pod that waits for nothing does")
 	}
 }
 

@@ -77,7 +77,7 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 	case "json":
 		return t.printJSON(seen)
 	case "html":
-		return seen.line.HTML(t.Out, seen.pod, seen.events)
+		return seen.line.HTML(t.Out, seen.pod, seen.events, t.now(seen.pod, seen.events))
 	}
 	return t.printWaterfall(seen.pod, seen.events, seen.line)
 }
@@ -157,14 +157,17 @@ func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line t
 	if err != nil {
 		return err
 	}
-	return t.printNow(pod, events)
+	if now := t.now(pod, events); now != "" {
+		_, err = fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(now+t.next(pod)))
+	}
+	return err
 }
 
-// printNow says what the pod waits for, if it does.
-func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
+// now says what the pod waits for, if it does.
+func (t *traceOptions) now(pod *core.Pod, events []core.Event) string {
 	view := progress.Look(pod, events)
 	if view.Ended && !view.Failed && pod.DeletionTimestamp == nil {
-		return nil
+		return ""
 	}
 	text := view.Now()
 	switch {
@@ -175,8 +178,7 @@ func (t *traceOptions) printNow(pod *core.Pod, events []core.Event) error {
 	case doctor.NoKubelet(pod, t.Clock.Now()):
 		text = "starting: " + noKubelet(pod)
 	}
-	_, err := fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(text+t.next(pod)))
-	return err
+	return text
 }
 
 func noKubelet(pod *core.Pod) string {
