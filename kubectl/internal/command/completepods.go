@@ -52,6 +52,14 @@ func podNow(ctx context.Context, c *frame.CLI, arg string) *core.Pod {
 	return pod
 }
 
+// podsBehindType are all pods, where the argument before is their type (pod NAME).
+func podsBehindType(ctx context.Context, c *frame.CLI, arg, typed string) []string {
+	if _, err := lookup.PodName(arg + "/" + typed + "x"); err != nil || strings.Contains(arg, "/") {
+		return nil
+	}
+	return names(ctx, c, core.Pods.Name, typed)
+}
+
 // containersOf are the containers of the pod that an argument means.
 func containersOf(ctx context.Context, c *frame.CLI, arg, _ string) []string {
 	if pod := podNow(ctx, c, arg); pod != nil {

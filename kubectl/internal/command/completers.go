@@ -49,8 +49,11 @@ func completers(c *frame.CLI) map[string]cobra.CompletionFunc {
 	for _, verb := range []string{"rollout history", "rollout undo", "rollout restart"} {
 		all[verb] = completeTypes(c, rolledOut...)
 	}
-	for _, verb := range []string{"exec", "attach", "trace", "explain-schedule"} {
+	for _, verb := range []string{"exec", "attach"} {
 		all[verb] = completePods(c, nil)
+	}
+	for _, verb := range []string{"trace", "explain-schedule"} {
+		all[verb] = completePods(c, podsBehindType)
 	}
 	for _, verb := range []string{"cordon", "uncordon", "drain"} {
 		all[verb] = completeNames(c, core.Nodes.Name)

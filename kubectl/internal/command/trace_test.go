@@ -23,3 +23,16 @@ func TestTraceOfAUserWithFewRights(t *testing.T) {
 		t.Errorf("printed %q and %q", c.out.String(), c.err.String())
 	}
 }
+
+// trace and explain-schedule take a pod as get does, and complete it so.
+func TestPodsAreCompletedBehindTheirType(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"web","namespace":"default"}},{"metadata":{"name":"other","namespace":"default"}}]}`)
+	})
+	for args, want := range map[string]string{"trace pod w": "web\n:4\n", "explain-schedule po ": "other\nweb\n:4\n", "trace other w": ":4\n", "trace pod/other w": ":4\n"} {
+		c := kctl(t, host, "", append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if c.out.String() != want {
+			t.Errorf("%s: %q, want %q; %s", args, c.out.String(), want, c.err.String())
+		}
+	}
+}
