@@ -329,5 +329,8 @@ func (a *applyOptions) applyServerSide(ctx context.Context, t lookup.Target) (*u
 	if err == nil && !a.comparing {
 		applied = a.migrate(ctx, t, applied, apply)
 	}
+	if client, unreachable := a.Server(); err == nil && unreachable == nil && !a.comparing && applied.GetGeneration() == 1 { // as far as can be told, a new one
+		a.WarnUncontrolled(ctx, client, t.Resource.Resource, applied)
+	}
 	return applied, "serverside-applied", err
 }

@@ -18,10 +18,10 @@ import (
 // that there is none: one that runs takes a tenth of it.
 const aMoment = 300 * time.Millisecond
 
-// warnUncontrolled tells the user, once in a command, that what was made will make no pods,
+// WarnUncontrolled tells the user, once in a command, that what was made will make no pods,
 // because the cluster has no controller for it. Of upstream's servers nobody expects that:
 // nothing is asked for there but one lease.
-func (s *Sender) warnUncontrolled(ctx context.Context, client *rest.Client, resource core.Resource, made *unstructured.Unstructured) {
+func (s *Sender) WarnUncontrolled(ctx context.Context, client *rest.Client, resource core.Resource, made *unstructured.Unstructured) {
 	if s.DryRun != frame.DryRunNone || s.controllersAsked || !doctor.NeedsController(made) {
 		return
 	}

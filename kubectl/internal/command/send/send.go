@@ -134,7 +134,7 @@ func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace str
 	}
 	made, err := lookup.Decode(answer)
 	if err == nil {
-		s.warnUncontrolled(ctx, client, resource, made)
+		s.WarnUncontrolled(ctx, client, resource, made)
 	}
 	return made, err
 }
