@@ -73,6 +73,9 @@ type entry struct {
 	// unsettled says that the newest version is not to be sent: the next one may say
 	// something else of what has not changed.
 	unsettled bool
+	// anew says that an earlier pod with that UID ended here: what the API shows may be
+	// that one's.
+	anew bool
 
 	// seen is when the pod was seen first, until it runs; zero then.
 	seen time.Time
@@ -181,6 +184,7 @@ func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 		e.deleted = true // nothing of it is sent any more
 		delete(m.entries, pod.UID)
 		e = m.entry(pod)
+		e.anew = true
 	}
 	if e.recorder != nil { // of one that an earlier kubelet started it can't be told
 		e.seen, e.starting = seen, true
@@ -194,13 +198,13 @@ func (m *Manager) Set(pod *core.Pod, status core.PodStatus) { m.set(pod, status,
 // one must follow.
 func (m *Manager) SetUnsettled(pod *core.Pod, status core.PodStatus) { m.set(pod, status, false) }
 
-// Settled tells whether the newest status of the pod is one that is sent; false if there is
-// none.
+// Settled tells whether the pod's status is this kubelet's alone: whether its newest status is
+// one that is sent, or an earlier kubelet can't have told of it.
 func (m *Manager) Settled(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, ok := m.entries[uid]
-	return ok && e.version > 0 && !e.unsettled
+	return ok && (e.anew || e.version > 0 && !e.unsettled)
 }
 
 func (m *Manager) set(pod *core.Pod, status core.PodStatus, settled bool) {
