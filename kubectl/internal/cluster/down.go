@@ -76,9 +76,7 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 // mounted there, because removing would then reach into pods' volumes or a user's disk.
 func (l Layout) removeFiles(keepData bool) (string, error) {
 	remove := []string{"containerd", "containerd.toml", "certs.d", "cni", "registry", "kubelet", "log", "run"}
-	kept := "store, certificates and kubeconfigs kept"
 	if !keepData {
-		kept = ""
 		drafts, err := l.drafts()
 		if err != nil {
 			return "", err
@@ -87,9 +85,8 @@ func (l Layout) removeFiles(keepData bool) (string, error) {
 		for _, user := range users {
 			remove = append(remove, user+".kubeconfig")
 		}
-		remove = append(remove, settingsFile) // last: it has to be there for another down
 	}
-	err := l.checkUnmounted(remove...)
+	err := l.checkUnmounted(append(remove, settingsFile)...)
 	if err != nil {
 		return "", err
 	}
@@ -97,15 +94,28 @@ func (l Layout) removeFiles(keepData bool) (string, error) {
 		err = errors.Join(err, os.RemoveAll(l.path(name)))
 	}
 	if err != nil || keepData {
-		return kept, err
+		return "store, certificates and kubeconfigs kept", err
 	}
-	switch err := os.Remove(l.Dir); {
+	// Last, and only if nothing is left: without it, there is no cluster for another down.
+	if err := os.RemoveAll(l.Settings()); err != nil {
+		return "", err
+	}
+	return l.removeDir(), nil
+}
+
+// removeDir removes the directory if nothing but the cluster was there, and says what became of it.
+func (l Layout) removeDir() string {
+	switch err := unix.Rmdir(l.Dir); {
 	case err == nil:
-		return "removed", nil
+		return "removed"
 	case errors.Is(err, unix.EBUSY):
-		return "emptied, but kept, because something is mounted there", nil
-	default: // rightly, if the user keeps something of their own in there
-		return "kept, because it holds files that are not the cluster's", nil
+		return "emptied, but kept, because something is mounted there"
+	case errors.Is(err, unix.ENOTDIR): // what a link leads to can be removed, but what would the link then be for?
+		return "emptied, but kept, because it is a link that the cluster has not made"
+	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
+		return "kept, because it holds files that are not the cluster's"
+	default:
+		return "emptied, but kept: " + err.Error()
 	}
 }
 

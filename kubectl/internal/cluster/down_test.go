@@ -45,6 +45,35 @@ func TestDownThatIsCutShort(t *testing.T) {
 	}
 }
 
+// As long as a file can't be removed, there is a cluster that another down can go on with.
+func TestDownThatCanNotRemoveAFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	f, err := os.Create(l.path("log", "kept"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	flags := func(set int) error { return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, set) }
+	const immutable = 0x10 // FS_IMMUTABLE_FL
+	if err := flags(immutable); err != nil {
+		t.Skipf("skipped: no file can be made immutable here: %v", err)
+	}
+	t.Cleanup(func() { _ = flags(0) })
+	err = Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if _, ok := errors.AsType[*PartialError](err); !ok {
+		t.Errorf("got %v", err)
+	}
+	if err := flags(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+}
+
 // What a down keeps, a later one takes away.
 func TestDownOfWhatWasKept(t *testing.T) {
 	if os.Geteuid() != 0 {

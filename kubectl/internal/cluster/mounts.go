@@ -17,6 +17,7 @@ import (
 type mountPoint struct {
 	path     string
 	overSelf bool // it shows what would be there without it
+	covered  bool // another one is mounted over it
 }
 
 // mounts are the mount points below the directory, deepest first. The kernel names them
@@ -32,7 +33,7 @@ func (l Layout) mounts() ([]mountPoint, error) {
 	}
 	defer f.Close()
 	type mount struct{ device, root, point string }
-	byID := map[string]mount{}
+	byID, covered := map[string]mount{}, map[string]bool{}
 	var below [][]string
 	scanner := bufio.NewScanner(f)
 	for scanner.Scan() {
@@ -46,11 +47,17 @@ func (l Layout) mounts() ([]mountPoint, error) {
 			below = append(below, fields)
 		}
 	}
+	for _, fields := range below {
+		if m := byID[fields[0]]; byID[fields[1]].point == m.point {
+			covered[fields[1]] = true
+		}
+	}
 	var out []mountPoint
 	for _, fields := range below {
 		m, parent := byID[fields[0]], byID[fields[1]]
 		inParent, err := filepath.Rel(parent.point, m.point)
-		out = append(out, mountPoint{m.point, err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)})
+		overSelf := err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)
+		out = append(out, mountPoint{m.point, overSelf, covered[fields[0]]})
 	}
 	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
 	return out, scanner.Err()
@@ -92,7 +99,7 @@ func anyMount(mountPoint) bool { return true }
 // checkUnmounted keeps a removal of the names in the directory from reaching into what is mounted there.
 func (l Layout) checkUnmounted(names ...string) error {
 	mounts, err := l.mounts()
-	for _, m := range mounts {
+	for _, m := range slices.Backward(mounts) { // what hides others comes before them
 		if len(names) == 0 || l.within(m.path, names...) {
 			return fmt.Errorf("%s is mounted, and what is there may be somebody's own: unmount it first", m.path)
 		}
@@ -101,18 +108,21 @@ func (l Layout) checkUnmounted(names ...string) error {
 }
 
 // unmount takes away those of the mounts below the directory that are ours, also those that others
-// hide. Whether any are left, mounts tells.
+// of ours hide: a path means what is mounted there last. Whether any are left, mounts tells.
 func (l Layout) unmount(ours func(mountPoint) bool) error {
 	for left := 0; ; {
-		points, err := l.mounts()
-		points = slices.DeleteFunc(points, func(m mountPoint) bool { return !ours(m) })
-		if err != nil || len(points) == 0 || len(points) == left {
+		mounts, err := l.mounts()
+		if err != nil || len(mounts) == left {
 			return err
 		}
-		left = len(points)
+		left = len(mounts)
 		var errs []error
-		for _, m := range points {
-			if err := unix.Unmount(m.path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // hidden
+		for _, m := range mounts {
+			if m.covered || !ours(m) {
+				continue
+			}
+			err := unix.Unmount(m.path, unix.MNT_DETACH)
+			if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // hidden
 				errs = append(errs, fmt.Errorf("unmount %s: %w", m.path, err))
 			}
 		}

@@ -22,14 +22,14 @@ func TestMountsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{target, false}}) {
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target}}) {
 		t.Errorf("mounted: %v, %v", points, err)
 	}
 	link := Layout{Dir: filepath.Join(t.TempDir(), "link")}
 	if err := os.Symlink(l.Dir, link.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if points, err := link.mounts(); err != nil || !slices.Equal(points, []mountPoint{{target, false}}) {
+	if points, err := link.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target}}) {
 		t.Errorf("mounted below where a link leads to: %v, %v", points, err)
 	}
 	over := l.Dir
@@ -38,7 +38,7 @@ func TestMountsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(over, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{target, false}, {over, true}}) {
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target}, {path: over, overSelf: true}}) {
 		t.Errorf("mounted: %v, %v", points, err)
 	}
 	if err := l.unmount(anyMount); err != nil {
@@ -123,5 +123,53 @@ func TestDownWhereTheDirectoryIsMounted(t *testing.T) {
 	}
 	if err := unix.Unmount(l.Dir, 0); err != nil {
 		t.Errorf("it was unmounted: %v", err)
+	}
+}
+
+// A link to the place for the cluster is the user's.
+func TestDownLeavesALinkToTheDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(l.Dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), DownOptions{Dir: link}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != l.Dir {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if entries, err := os.ReadDir(l.Dir); err != nil || len(entries) > 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// A disk that a user has mounted over what the programs have is not theirs to unmount.
+func TestDownLeavesWhatIsMountedOverItsOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	mountTmpfs(t, l.path("kubelet", "pods", "x", "volume"))
+	if err := unix.Mount(l.KubeletRoot(), l.KubeletRoot(), "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(l.KubeletRoot(), unix.MNT_DETACH) })
+	disk := mountTmpfs(t, l.KubeletRoot())
+	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if err == nil || !strings.Contains(err.Error(), l.KubeletRoot()+" is mounted") {
+		t.Errorf("down: %v", err)
+	}
+	if _, err := os.Stat(disk); err != nil {
+		t.Error(err)
+	}
+	if err := unix.Unmount(l.KubeletRoot(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+		t.Error(err)
 	}
 }
