@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	goyaml "go.yaml.in/yaml/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
@@ -95,11 +96,16 @@ func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 		content, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			err = yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, r.strictPrefix())
-			err = adviseOn(document, err)
 			var lenientErr error
-			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil || !r.tolerates(err) {
+			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil {
+				return nil, adviseOn(document, err)
+			}
+			if !r.tolerates(err) { // keys that occur twice
 				return nil, err
 			}
+		}
+		if err := onlyDocument(document); err != nil {
+			return nil, yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, "")
 		}
 		if string(bytes.TrimSpace(content)) != "null" {
 			objects, err := r.parseObject(content, source, line+leadingLines(document))
@@ -113,6 +119,29 @@ func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 	}
 	return all, nil
 }
+
+// onlyDocument refuses what follows the end of a document, which the parser would pass over in
+// silence: another object in braces, or one on the line of its separator.
+func onlyDocument(document []byte) error {
+	if start := bytes.TrimSpace(document); !mayEnd.Match(document) && !bytes.HasPrefix(start, []byte("{")) {
+		return nil
+	}
+	decoder := goyaml.NewDecoder(bytes.NewReader(document))
+	for count := 0; ; count++ {
+		var content any
+		err := decoder.Decode(&content)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case count > 0 && content != nil:
+			return errors.New("documents are separated by a line of their own, ---")
+		}
+	}
+}
+
+var mayEnd = regexp.MustCompile(`(?m)^(---|\.\.\.)`)
 
 // nextDocument cuts data after the next document separator.
 func nextDocument(data []byte) (document, rest []byte) {
