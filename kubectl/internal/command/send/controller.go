@@ -10,6 +10,7 @@ import (
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/doctor"
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -17,6 +18,9 @@ import (
 // aMoment is how long a controller gets to take up what is new, before the user is told
 // that there is none: one that runs takes a tenth of it.
 const aMoment = 300 * time.Millisecond
+
+// askFor is how long it may take to find out.
+const askFor = 5 * time.Second
 
 // WarnUncontrolled tells the user, once in a command, that what was made will make no pods,
 // because the cluster has no controller for it. Of upstream's servers nobody expects that:
@@ -26,15 +30,13 @@ func (s *Sender) WarnUncontrolled(ctx context.Context, client *rest.Client, reso
 		return
 	}
 	s.controllersAsked = true
+	ctx, cancel := context.WithTimeout(ctx, askFor) // it is made: a server that has become slow does not keep the user from knowing
+	defer cancel()
 	if !lacksControllers(ctx, client) {
 		return
 	}
-	timer := s.Clock.NewTimer(aMoment)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if backoff.Sleep(ctx, s.Clock, aMoment) != nil {
 		return
-	case <-timer.C():
 	}
 	now := &unstructured.Unstructured{}
 	if err := client.Resource(resource, made.GetNamespace()).Get(ctx, made.GetName(), now); err == nil && doctor.NeedsController(now) {
