@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubectl/internal/describe"
 	"kctl/proto/core"
 )
 
@@ -194,18 +195,37 @@ func Deletion(pod *core.Pod) string {
 }
 
 // killedByProbe says that a container crashes because a probe has it killed: its exit code
-// does not tell.
+// does not tell. That a probe has failed does not, either: that of a program that has crashed
+// by itself does, too.
 func killedByProbe(s *core.ContainerStatus, events []core.Event) string {
-	if s.LastTerminationState.Terminated == nil {
+	last := s.LastTerminationState.Terminated
+	if last == nil {
 		return ""
 	}
-	for _, event := range slices.Backward(events) {
-		kills := strings.HasPrefix(event.Message, "Liveness") || strings.HasPrefix(event.Message, "Startup")
-		if event.Reason == "Unhealthy" && kills && event.InvolvedObject.FieldPath == "spec.containers{"+s.Name+"}" {
-			return "; it was killed: " + strings.TrimSpace(event.Message)
+	for _, probe := range []string{"liveness", "startup"} {
+		kill := latest(events, s.Name, "Killing", " failed "+probe+" probe")
+		if kill == nil || describe.LastSeen(kill).Before(last.StartedAt.Time) { // an earlier run
+			continue
 		}
+		if failed := latest(events, s.Name, "Unhealthy", probe+" probe failed"); failed != nil {
+			return "; it was killed: " + strings.TrimSpace(failed.Message)
+		}
+		return "; it was killed: its " + probe + " probe failed"
 	}
 	return ""
+}
+
+// latest is the last event about a container whose message has the part, in any case.
+func latest(events []core.Event, container, reason, part string) (found *core.Event) {
+	for i := range events {
+		e := &events[i]
+		about := strings.HasSuffix(e.InvolvedObject.FieldPath, "ontainers{"+container+"}")
+		if about && e.Reason == reason && strings.Contains(strings.ToLower(e.Message), part) &&
+			(found == nil || !describe.LastSeen(e).Before(describe.LastSeen(found))) {
+			found = e
+		}
+	}
+	return found
 }
 
 // toldByStatus are the reasons of events that the pod's status explains better.

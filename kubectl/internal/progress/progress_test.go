@@ -24,9 +24,10 @@ func stage(change func(*core.Pod)) *core.Pod {
 	return pod
 }
 
-func unhealthy(container, message string) core.Event {
-	event := core.Event{Type: corev1.EventTypeWarning, Reason: "Unhealthy", Message: message}
-	event.InvolvedObject.FieldPath = "spec.containers{" + container + "}"
+// probed is an event about a container's probes, at a second of the pod's life.
+func probed(second int64, fieldPath, reason, message string) core.Event {
+	event := core.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, LastTimestamp: metav1.Unix(second, 0)}
+	event.InvolvedObject.FieldPath = fieldPath
 	return event
 }
 
@@ -101,10 +102,26 @@ func TestLook(t *testing.T) {
 			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 2)"},
 		{name: "killed by its probe", pod: stage(func(p *core.Pod) {
 			on(p)
-			status(p, core.ContainerStatus{Name: "c", ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(0)})
-		}), events: []core.Event{unhealthy("c", "Liveness probe failed: HTTP 500"), unhealthy("c", "Readiness probe failed"), unhealthy("other", "Liveness probe failed")},
+			last := ended(0)
+			last.Terminated.StartedAt = metav1.Unix(10, 0)
+			status(p, core.ContainerStatus{Name: "c", ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: last})
+		}), events: []core.Event{
+			probed(20, "spec.containers{c}", "Unhealthy", "Liveness probe failed: HTTP 500"), probed(20, "spec.containers{c}", "Killing", "Container c failed liveness probe, will be restarted"),
+			probed(9, "spec.containers{c}", "Unhealthy", "Liveness probe failed: refused"), probed(21, "spec.containers{c}", "Unhealthy", "Readiness probe failed"),
+			probed(21, "spec.containers{other}", "Unhealthy", "Liveness probe failed"),
+		},
 			want:    "queued, scheduled to n1, image there: nginx, created, started | getting ready",
 			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 0); it was killed: Liveness probe failed: HTTP 500"},
+		{name: "killed by its probe in an earlier run, and its probe has failed since", pod: stage(func(p *core.Pod) {
+			on(p)
+			last := ended(0)
+			last.Terminated.StartedAt = metav1.Unix(10, 0)
+			status(p, core.ContainerStatus{Name: "c", ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: last})
+		}), events: []core.Event{
+			probed(9, "spec.containers{c}", "Killing", "Container c failed liveness probe, will be restarted"), probed(11, "spec.containers{c}", "Unhealthy", "Liveness probe failed: refused"),
+		},
+			want:    "queued, scheduled to n1, image there: nginx, created, started | getting ready",
+			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 0)"},
 		{name: "held by a finalizer", pod: stage(func(p *core.Pod) {
 			on(p)
 			p.DeletionTimestamp, p.Finalizers = &metav1.Time{}, []string{"example.com/a", "example.com/b"}
