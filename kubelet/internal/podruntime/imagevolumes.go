@@ -17,11 +17,11 @@ func (s *podSync) pullVolumes(a podactions.Actions, c podactions.Start) {
 	spec, _ := s.spec(c)
 	for _, volume := range imageVolumes(s.pod, spec) {
 		if s.volumes[volume.Name] == nil {
-			s.count(ImageVolumesRequested, 1)
 			s.volumes[volume.Name] = begin(&s.background, func() (image.Present, error) {
 				if err := s.beforePull(a); err != nil {
 					return image.Present{}, err
 				}
+				s.count(ImageVolumesRequested, 1)
 				return s.ensureVolume(volume)
 			})
 		}
