@@ -24,9 +24,10 @@ const (
 // PrintIn writes the waterfall on a terminal so wide that no line is broken: the bars have
 // what the columns leave, and long names of containers are cut if that is too little.
 func (t Timeline) PrintIn(w io.Writer, columns int) error {
-	left := columns - 1 - besideWhat // some terminals break a line that is full
+	over := t.overWidth()
+	left := columns - 1 - besideWhat - over // some terminals break a line that is full
 	what := min(t.whatWidth(), max(left-leastBars, leastWhat))
-	return t.print(w, what, min(max(left-what, leastBars), mostBars))
+	return t.print(w, what, min(max(left-what, leastBars-over, 1), mostBars))
 }
 
 func (t Timeline) print(w io.Writer, what, width int) error {
@@ -105,6 +106,14 @@ func (t Timeline) whatWidth() int {
 	width := len("WHAT")
 	for _, row := range t.Rows {
 		width = max(width, utf8.RuneCountInString(row.text()))
+	}
+	return width
+}
+
+// overWidth is by how much times of many hours are wider than their columns.
+func (t Timeline) overWidth() (width int) {
+	for _, row := range t.Rows {
+		width = max(width, utf8.RuneCountInString(row.line("", 0))-(besideWhat-len("  "))) // less the space before the bar
 	}
 	return width
 }

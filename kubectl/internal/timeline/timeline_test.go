@@ -2,6 +2,8 @@ package timeline
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,12 +64,14 @@ func TestPrintInAsManyColumnsAsThereAre(t *testing.T) {
 			moments[i].Hop = relay.Hop(name + "/a-container-with-a-rather-long-name")
 		}
 	}
+	late := slices.Clone(moments) // as of a pod that waited for twelve days
+	late[len(late)-1].At = late[len(late)-1].At.Add(300 * time.Hour)
 	for columns, named := range map[int]bool{80: false, 132: true, 200: true} {
-		var out bytes.Buffer
-		if err := Layout(moments).PrintIn(&out, columns); err != nil {
+		var out, lateOut bytes.Buffer
+		if err := errors.Join(Layout(moments).PrintIn(&out, columns), Layout(late).PrintIn(&lateOut, columns)); err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(out.String()) {
+		for line := range strings.Lines(out.String() + lateOut.String()) {
 			if width := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width >= columns {
 				t.Errorf("%d of %d columns: %s", width, columns, line)
 			}
