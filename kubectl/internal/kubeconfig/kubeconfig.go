@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"kctl/kubectl/internal/shell"
 	"kctl/proto/rest"
 )
 
@@ -150,7 +151,7 @@ func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	}
 	if name == "" && len(raw.Contexts) > 0 {
 		known := slices.Sorted(maps.Keys(raw.Contexts))
-		return fmt.Errorf("the kubeconfig has no current context (\"kctl config use-context %s\" chooses one, \"kctl config get-contexts\" lists all)", known[0])
+		return fmt.Errorf("the kubeconfig has no current context (\"kctl config use-context %s\" chooses one, \"kctl config get-contexts\" lists all)", shell.Word(known[0]))
 	}
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" && !slices.ContainsFunc(filepath.SplitList(files), exists) {
 		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file (%s)", ErrNone, files, ToHave())
