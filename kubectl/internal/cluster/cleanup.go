@@ -123,7 +123,7 @@ func (l Layout) cleanMachine(ctx context.Context) error {
 	return errors.Join(
 		l.killPodProcesses(), // of pods that the runtime has not ended
 		l.killLeftovers(ctx),
-		l.unmount(l.mountedByPrograms),
+		l.unmount(mountedByPrograms),
 		l.removeBridge(ctx),
 		l.removeRules(ctx),
 		untilDone(ctx, stopGrace, l.removeCgroups), // a process takes a moment to end

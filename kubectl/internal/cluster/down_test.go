@@ -16,6 +16,12 @@ import (
 func clusterWithoutPrograms(t *testing.T) Layout {
 	t.Helper()
 	l := layout(t)
+	makeWithoutPrograms(t, l)
+	return l
+}
+
+func makeWithoutPrograms(t *testing.T, l Layout) {
+	t.Helper()
 	unlock, err := l.prepare()
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +30,6 @@ func clusterWithoutPrograms(t *testing.T) Layout {
 	if err := (&settings{}).save(l); err != nil {
 		t.Fatal(err)
 	}
-	return l
 }
 
 // What a down has not taken away because the user stopped it, or because it could not, the

@@ -16,15 +16,19 @@ import (
 // mountPoint is a place where something is mounted.
 type mountPoint struct {
 	path     string
-	overSelf bool // it shows what would be there without it
-	covered  bool // another one is mounted over it
+	in       string // the path in the directory
+	overSelf bool   // it shows what would be there without it
+	covered  bool   // another one is mounted over it
 }
 
 // mounts are the mount points below the directory, deepest first. The kernel names them
 // without links, one of which may lead to the directory.
 func (l Layout) mounts() ([]mountPoint, error) {
-	dir, err := l.resolved()
-	if dir == "" || err != nil {
+	dir, err := filepath.EvalSymlinks(l.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	f, err := os.Open("/proc/self/mountinfo")
@@ -57,40 +61,31 @@ func (l Layout) mounts() ([]mountPoint, error) {
 		m, parent := byID[fields[0]], byID[fields[1]]
 		inParent, err := filepath.Rel(parent.point, m.point)
 		overSelf := err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)
-		out = append(out, mountPoint{m.point, overSelf, covered[fields[0]]})
+		out = append(out, mountPoint{m.point, strings.TrimPrefix(m.point, dir+"/"), overSelf, covered[fields[0]]})
 	}
 	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
 	return out, scanner.Err()
 }
 
-// resolved is the directory without links; "" if it does not exist.
-func (l Layout) resolved() (string, error) {
-	dir, err := filepath.EvalSymlinks(l.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return dir, err
-}
-
 // unescapeMount undoes proc(5)'s escapes.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// within tells whether a path is one of the names in the directory or below one.
-func (l Layout) within(path string, names ...string) bool {
-	dir, err := l.resolved()
-	return err == nil && slices.ContainsFunc(names, func(name string) bool {
-		in := filepath.Join(dir, name)
-		return path == in || strings.HasPrefix(path, in+"/")
-	})
+// within tells whether it is at one of the names in the directory, or below one.
+func (m mountPoint) within(names ...string) bool {
+	return slices.Contains(names, m.in) || m.below(names...)
+}
+
+// below tells whether it is below one of the names in the directory.
+func (m mountPoint) below(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(m.in, name+"/") })
 }
 
 // mountedByPrograms tells the mounts of pods, their volumes and their containers from a user's
 // own, as of a disk that is to hold the images: those are not below the programs' directories,
 // but at one or elsewhere. Upstream's kubelet binds its directory over itself.
-func (l Layout) mountedByPrograms(m mountPoint) bool {
+func mountedByPrograms(m mountPoint) bool {
 	programs := []string{"containerd", "kubelet", "run"}
-	atOne := slices.ContainsFunc(programs, func(name string) bool { return l.within(filepath.Dir(m.path), name) })
-	return atOne || m.overSelf && l.within(m.path, programs...)
+	return m.below(programs...) || m.overSelf && m.within(programs...)
 }
 
 // anyMount is for a directory that holds nothing but a kubelet's.
@@ -100,7 +95,7 @@ func anyMount(mountPoint) bool { return true }
 func (l Layout) checkUnmounted(names ...string) error {
 	mounts, err := l.mounts()
 	for _, m := range slices.Backward(mounts) { // what hides others comes before them
-		if len(names) == 0 || l.within(m.path, names...) {
+		if len(names) == 0 || m.within(names...) {
 			return fmt.Errorf("%s is mounted, and what is there may be somebody's own: unmount it first", m.path)
 		}
 	}

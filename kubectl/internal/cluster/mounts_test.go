@@ -22,14 +22,14 @@ func TestMountsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target}}) {
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target, in: "target"}}) {
 		t.Errorf("mounted: %v, %v", points, err)
 	}
 	link := Layout{Dir: filepath.Join(t.TempDir(), "link")}
 	if err := os.Symlink(l.Dir, link.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if points, err := link.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target}}) {
+	if points, err := link.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target, in: "target"}}) {
 		t.Errorf("mounted below where a link leads to: %v, %v", points, err)
 	}
 	over := l.Dir
@@ -38,7 +38,7 @@ func TestMountsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(over, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target}, {path: over, overSelf: true}}) {
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target, in: filepath.Base(over) + "/target"}, {path: over, in: filepath.Base(over), overSelf: true}}) {
 		t.Errorf("mounted: %v, %v", points, err)
 	}
 	if err := l.unmount(anyMount); err != nil {
@@ -107,14 +107,7 @@ func TestDownWhereTheDirectoryIsMounted(t *testing.T) {
 	if err := os.Remove(mountTmpfs(t, l.Dir)); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := l.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-	if err := (&settings{}).save(l); err != nil {
-		t.Fatal(err)
-	}
+	makeWithoutPrograms(t, l)
 	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
 		t.Error(err)
 	}
