@@ -27,9 +27,9 @@ import (
 // traceOptions has the flags of one `kctl trace`.
 type traceOptions struct {
 	*frame.CLI
-	format string
-	follow bool
-	denied map[string]bool // what the user was told that they may not see
+	format        string
+	follow        bool
+	withoutEvents bool // the user was told that they may not see events
 }
 
 func newTrace(c *frame.CLI) *cobra.Command {
@@ -106,11 +106,11 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	pod.Kind = core.Pods.Kind
 	trace := relay.Trace{}
 	err = client.Do(ctx, http.MethodGet, relay.Path(namespace, name), nil, &trace)
-	// Upstream's servers have no such path; ours forgets in time, and on restart.
+	// Upstream's servers have no such path, and forbid it to most users; ours has it for whoever
+	// may get the pod, and forgets in time, and on restart.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("asking for the stamps of pod %s: %w", name, err)
 	}
-	t.tellDenied("the programs' own times can't be shown, which takes a role for the nonResourceURL /debug/relay/*", err)
 	var stamps []timeline.Moment
 	if err == nil && trace.UID == string(pod.UID) {
 		stamps = timeline.FromTrace(trace)
@@ -124,21 +124,18 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	t.tellDenied("events can't be shown", err)
+	t.tellWithoutEvents(err)
 	return &traceState{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
 }
 
-// tellDenied tells the user once what they may not see: without it the way looks shorter,
-// and the reason of what holds it up may be missing.
-func (t *traceOptions) tellDenied(without string, err error) {
-	if !apierrors.IsForbidden(err) || t.denied[without] {
+// tellWithoutEvents tells the user once that they may not see events: without these the reason
+// of what holds the pod up may be missing.
+func (t *traceOptions) tellWithoutEvents(err error) {
+	if !apierrors.IsForbidden(err) || t.withoutEvents {
 		return
 	}
-	if t.denied == nil {
-		t.denied = map[string]bool{}
-	}
-	t.denied[without] = true
-	t.Warn("%s: %v", without, err)
+	t.withoutEvents = true
+	t.Warn("events can't be shown: %v", err)
 }
 
 func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line timeline.Timeline) error {
