@@ -22,6 +22,7 @@ type Named struct {
 type Meter struct {
 	clock           clock.PassiveClock
 	plugins, phases *prometheus.HistogramVec
+	observations    observations
 }
 
 // NewMeter returns a Meter with its metrics registered.
@@ -38,8 +39,21 @@ func NewMeter(registry prometheus.Registerer, clock clock.PassiveClock) *Meter {
 			Help: "How long all mutating (admit) or validating (validate) plugins together took, by operation, and whether one refused.",
 		}, []string{"type", "operation", "rejected"}),
 	}
-	registry.MustRegister(m.plugins, m.phases)
+	registry.MustRegister(m)
 	return m
+}
+
+// Describe and Collect make the Meter a prometheus.Collector of its histograms.
+func (m *Meter) Describe(to chan<- *prometheus.Desc) {
+	m.plugins.Describe(to)
+	m.phases.Describe(to)
+}
+
+// Collect counts what has been observed so far before it collects.
+func (m *Meter) Collect(to chan<- prometheus.Metric) {
+	m.observations.count()
+	m.plugins.Collect(to)
+	m.phases.Collect(to)
 }
 
 // phaseMeter measures the plugins of one kind, and all of them together.
@@ -53,9 +67,9 @@ func phaseOf[P Plugin](m *Meter, kind string, chain []namedPlugin[P]) *phaseMete
 	if m == nil {
 		return nil
 	}
-	p := &phaseMeter{meter: m, total: histograms{vec: m.phases, labels: []string{kind}}}
+	p := &phaseMeter{meter: m, total: histograms{meter: m, vec: m.phases, labels: []string{kind}}}
 	for _, l := range chain {
-		p.plugins = append(p.plugins, histograms{vec: m.plugins, labels: []string{l.name, kind}})
+		p.plugins = append(p.plugins, histograms{meter: m, vec: m.plugins, labels: []string{l.name, kind}})
 	}
 	return p
 }
@@ -64,6 +78,7 @@ func phaseOf[P Plugin](m *Meter, kind string, chain []namedPlugin[P]) *phaseMete
 // takes several times as long as an observation, and each write makes dozens of
 // them, so the histograms are cached.
 type histograms struct {
+	meter  *Meter
 	vec    *prometheus.HistogramVec
 	labels []string
 	found  [4][2]atomic.Pointer[prometheus.Observer]
@@ -81,7 +96,7 @@ func (t *histograms) observe(op Operation, took time.Duration, rejected bool) {
 		found = &observer
 		t.found[i][j].Store(found)
 	}
-	(*found).Observe(took.Seconds())
+	t.meter.observations.add(observation{*found, took})
 }
 
 func operationIndex(op Operation) int {
