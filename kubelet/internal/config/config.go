@@ -164,7 +164,9 @@ type Config struct {
 	ContainerLogs LogRotation
 	Images        ImageGC
 	Eviction      Eviction
-	Shutdown      Shutdown
+	// LocalStorageCapacityIsolation is off where the size of a file system can't be known.
+	LocalStorageCapacityIsolation bool
+	Shutdown                      Shutdown
 
 	Log daemon.LogOptions
 }
@@ -224,6 +226,8 @@ func New() *Config {
 		ContainerLogs: LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
 		Images:        ImageGC{HighThresholdPercent: 85, LowThresholdPercent: 80, MinimumAge: 2 * time.Minute},
 		Eviction:      Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},
+
+		LocalStorageCapacityIsolation: true,
 	}
 }
 
@@ -261,7 +265,7 @@ func (c *Config) Validate() error {
 	for _, err := range tracingv1.ValidateTracingConfiguration(c.Tracing, nil, nil) {
 		add("tracing: %w", err)
 	}
-	if err := checkGates(c.FeatureGates); err != nil {
+	if err := c.checkGates(); err != nil {
 		add("%w", err)
 	}
 	c.validateServing(add)

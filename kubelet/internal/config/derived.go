@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,14 +37,41 @@ var byField = []string{
 	"AtomicWriteVolumeUserFields", "ContainerStopSignals", "EmptyDirVolumeMode", "PodLogsQuerySplitStreams", "TaintTolerationComparisonOperators",
 }
 
+// unasked are the gates of features that do nothing here, because the settings don't ask for them:
+// turning one off makes no difference then. The others are those that a setting asks for, with its name.
+func (c *Config) unasked() (gates []string, asked map[string]string) {
+	asked = map[string]string{}
+	for _, gate := range []struct {
+		name, setting string
+		asked         bool
+	}{
+		{"CustomCPUCFSQuotaPeriod", "cpuCFSQuotaPeriod", c.CPUCFSQuotaPeriod != New().CPUCFSQuotaPeriod},
+		{"GracefulNodeShutdownBasedOnPodPriority", "shutdownGracePeriodByPodPriority", len(c.Shutdown.GracePeriodByPodPriority) > 0},
+		{"KubeletCrashLoopBackOffMax", "crashLoopBackOff.maxContainerRestartPeriod", c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
+		{"RotateKubeletServerCertificate", "serverTLSBootstrap", c.ServerTLSBootstrap},
+	} {
+		if gate.asked {
+			asked[gate.name] = gate.setting
+		} else {
+			gates = append(gates, gate.name)
+		}
+	}
+	return gates, asked
+}
+
 // checkGates refuses feature gates that would have to change what this kubelet does.
-func checkGates(gates map[string]string) error {
-	gates = maps.Clone(gates)
+func (c *Config) checkGates() error {
+	gates, errs := maps.Clone(c.FeatureGates), []error(nil)
+	unasked, asked := c.unasked()
 	maps.DeleteFunc(gates, func(name, value string) bool {
-		_, err := strconv.ParseBool(value)
-		return err == nil && slices.Contains(byField, name)
+		on, err := strconv.ParseBool(value)
+		if setting, is := asked[name]; is && err == nil && !on {
+			errs = append(errs, fmt.Errorf("--feature-gates=%s=%s: %s needs it", name, value, setting))
+			return true
+		}
+		return err == nil && (slices.Contains(byField, name) || !on && slices.Contains(unasked, name))
 	})
-	return release.CheckGates(gates, Gates)
+	return errors.Join(append(errs, release.CheckGates(gates, Gates))...)
 }
 
 // PullsAtOnce is how many images are pulled at one time; zero for the default.

@@ -151,6 +151,7 @@ func (c *Config) evictionOptions(f *kubeletv1beta1.KubeletConfiguration) []optio
 		{"eviction-soft-grace-period", settingsFlag(&e.SoftGrace), &f.EvictionSoftGracePeriod, "after how long: memory.available=1m30s,…"},
 		{"eviction-minimum-reclaim", settingsFlag(&e.MinimumReclaim), &f.EvictionMinimumReclaim, "how much more must be free before evicting ends: nodefs.available=1Gi,…"},
 		{"eviction-max-pod-grace-period", &e.MaxPodGracePeriod, &f.EvictionMaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while"},
+		{"local-storage-capacity-isolation", &c.LocalStorageCapacityIsolation, &f.LocalStorageCapacityIsolation, "tell how large the node's disk is, and hold pods to their limits of it"},
 		{"eviction-pressure-transition-period", &e.TransitionPeriod, &f.EvictionPressureTransitionPeriod, "how long the node says that it is short after it was"},
 	}
 }

@@ -28,7 +28,7 @@ func (c *Config) Effective() *kubeletv1beta1.KubeletConfiguration {
 // accepted again.
 func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	yes, no, unbounded := true, false, int32(0)
-	d.EnableControllerAttachDetach, d.LocalStorageCapacityIsolation = &yes, &yes
+	d.EnableControllerAttachDetach = &yes
 	d.MakeIPTablesUtilChains, d.MergeDefaultEvictionSettings = &no, &no
 	d.EventRecordQPS, d.RegistryPullQPS = &unbounded, &unbounded
 	d.CPUManagerReconcilePeriod, d.MemoryReservationPolicy = metav1.Duration{Duration: 10 * time.Second}, kubeletv1beta1.NoneMemoryReservationPolicy

@@ -25,7 +25,6 @@ var unused = []daemon.Unused{
 	// What it always does.
 	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
 	{Flag: "enable-controller-attach-detach", Switch: true, Field: "enableControllerAttachDetach", Values: []string{"true"}},
-	{Flag: "local-storage-capacity-isolation", Switch: true, Field: "localStorageCapacityIsolation", Values: []string{"true"}},
 	{Field: "configMapAndSecretChangeDetectionStrategy", Values: []string{"Watch", "Cache"}},
 	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout", Why: "the container runtime's stream_idle_timeout says so, with upstream's kubelet as well"},
 	{Flag: "maximum-dead-containers", Values: []string{"-1"}}, {Flag: "maximum-dead-containers-per-container", Values: []string{"1"}},

@@ -85,6 +85,46 @@ func TestGatesOfFields(t *testing.T) {
 	}
 }
 
+// A gate may be off as long as no setting asks for its feature.
+func TestGatesThatNoSettingNeeds(t *testing.T) {
+	for setting, gate := range map[string]string{
+		"serverTLSBootstrap: true": "RotateKubeletServerCertificate",
+		"shutdownGracePeriodByPodPriority: [{priority: 7, shutdownGracePeriodSeconds: 5}]": "GracefulNodeShutdownBasedOnPodPriority",
+		"cpuCFSQuotaPeriod: 50ms":                            "CustomCPUCFSQuotaPeriod",
+		"crashLoopBackOff: {maxContainerRestartPeriod: 10s}": "KubeletCrashLoopBackOffMax",
+	} {
+		off := header + "featureGates: {" + gate + ": false}\n"
+		if _, err := load(t, off, "--kubeconfig=/k"); err != nil {
+			t.Errorf("%s: %v", gate, err)
+		}
+		if _, err := load(t, header+setting+"\nfeatureGates: {"+gate+": true}\n", "--kubeconfig=/k"); err != nil {
+			t.Errorf("%s: %v", setting, err)
+		}
+		name := setting[:strings.Index(setting, ":")]
+		if _, err := load(t, off+setting+"\n", "--kubeconfig=/k"); err == nil || !strings.Contains(err.Error(), gate+"=false: "+name) || strings.Count(err.Error(), gate) != 1 {
+			t.Errorf("%s without its gate: error %v", setting, err)
+		}
+	}
+	if _, err := load(t, "", "--kubeconfig=/k", "--feature-gates=RotateKubeletServerCertificate=no"); err == nil {
+		t.Error("no is neither true nor false")
+	}
+}
+
+func TestWhetherTheDiskIsTold(t *testing.T) {
+	c, err := load(t, "", "--kubeconfig=/k")
+	if err != nil || !c.LocalStorageCapacityIsolation {
+		t.Errorf("at first %t, %v", c.LocalStorageCapacityIsolation, err)
+	}
+	c, err = load(t, header+"localStorageCapacityIsolation: false\n", "--kubeconfig=/k")
+	if err != nil || c.LocalStorageCapacityIsolation || *c.Effective().LocalStorageCapacityIsolation {
+		t.Errorf("by the file %t, %v", c.LocalStorageCapacityIsolation, err)
+	}
+	c, err = load(t, "", "--kubeconfig=/k", "--local-storage-capacity-isolation=false")
+	if err != nil || c.LocalStorageCapacityIsolation {
+		t.Errorf("by the flag %t, %v", c.LocalStorageCapacityIsolation, err)
+	}
+}
+
 // What upstream's kubelet 1.37 shows at /configz when it was given only a
 // kubeconfig.
 const upstreamsDefaults = header + `

@@ -15,6 +15,9 @@ import (
 
 // enforceLimits ends the pods that use more of the node's disk than they may.
 func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bool, err error) {
+	if m.IgnoreLimits {
+		return false, nil
+	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *core.Pod) bool { return podmanager.IsCritical(pod) || !limited(pod) })
 	if len(pods) == 0 {
 		return false, nil

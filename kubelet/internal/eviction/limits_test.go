@@ -55,6 +55,19 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 	}
 }
 
+func TestLimitsThatAreIgnored(t *testing.T) {
+	n := newNode(t, Settings{})
+	n.add(newPod("pod", 0, "", "1Mi"), &Usage{Disk: 1<<20 + 1})
+	n.IgnoreLimits = true
+	if got := n.step(t, 0); got != "" {
+		t.Errorf("ended: %s", got)
+	}
+	n.IgnoreLimits = false
+	if got := n.step(t, 0); got != "pod" {
+		t.Errorf("with limits, ended: %s", got)
+	}
+}
+
 func TestAPodThatCantBeMeasuredHidesNothing(t *testing.T) {
 	n := newNode(t, Settings{Hard: map[string]string{"memory.available": "100"}})
 	n.add(newPod("limited", 0, "", "1Mi"), &Usage{})

@@ -33,6 +33,8 @@ type Options struct {
 	MaxPodGrace int64
 	// TransitionPeriod is how long a condition stays after the node was last short.
 	TransitionPeriod time.Duration
+	// IgnoreLimits lets pods use more of the disk than their limits say.
+	IgnoreLimits bool
 
 	// Observe returns what it could read, with an error about what it could not.
 	Observe func(ctx context.Context) (map[Signal]Observation, error)

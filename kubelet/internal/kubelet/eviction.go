@@ -46,7 +46,7 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 	}
 	k.usages = &usages{measure: meter.Measure, pods: k.running, every: k.config.VolumeStatsAggPeriod, clock: k.clock}
 	k.eviction = eviction.New(eviction.Options{
-		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
+		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod, IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,
 		Changed: func() { k.node.UpdateStatusSoon() }, Warn: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})

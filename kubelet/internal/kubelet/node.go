@@ -64,11 +64,15 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		return err
 	}
 	k.makeEviction(thresholds)
+	kept := config.SumOf(reserved, eviction.HardEvictionReservation(thresholds, machine.Memory, machine.EphemeralStorage))
+	if !k.config.LocalStorageCapacityIsolation {
+		machine.EphemeralStorage = 0
+	}
 	k.node = node.New(node.Config{
 		Client: k.client, Name: k.nodeName, Hostname: k.nodeName, Addresses: k.hostIPs,
 		Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR, Register: k.config.RegisterNode,
 		CloudProviderExternal: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
-		Machine: machine, MaxPods: k.config.MaxPodsFor(machine.CPUs), Reserved: config.SumOf(reserved, eviction.HardEvictionReservation(thresholds, machine.Memory, machine.EphemeralStorage)), UnderPressure: k.eviction.IsUnderPressure,
+		Machine: machine, MaxPods: k.config.MaxPodsFor(machine.CPUs), Reserved: kept, UnderPressure: k.eviction.IsUnderPressure,
 		Port: k.port.Load, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Runtime: nodeRuntime{k}, Events: k.events,
 		StatusUpdateFrequency: k.config.NodeStatusUpdateFrequency, StatusReportFrequency: k.config.NodeStatusReportFrequency, LeaseDuration: k.config.LeaseDuration,
 		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,

@@ -91,10 +91,12 @@ func platformLabels(has map[string]string) map[string]string {
 func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
 	machine := m.config.Machine
 	capacity := corev1.ResourceList{
-		corev1.ResourceCPU:              *resource.NewQuantity(machine.CPUs, resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(machine.Memory, resource.BinarySI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(machine.EphemeralStorage, resource.BinarySI),
-		corev1.ResourcePods:             *resource.NewQuantity(m.config.MaxPods, resource.DecimalSI),
+		corev1.ResourceCPU:    *resource.NewQuantity(machine.CPUs, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(machine.Memory, resource.BinarySI),
+		corev1.ResourcePods:   *resource.NewQuantity(m.config.MaxPods, resource.DecimalSI),
+	}
+	if machine.EphemeralStorage > 0 {
+		capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(machine.EphemeralStorage, resource.BinarySI)
 	}
 	for name, size := range machine.HugePages {
 		capacity[name] = *resource.NewQuantity(size, resource.BinarySI)

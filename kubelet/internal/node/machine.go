@@ -21,7 +21,7 @@ import (
 type Machine struct {
 	CPUs             int64
 	Memory           int64 // bytes
-	EphemeralStorage int64 // bytes of the file system of the kubelet's root
+	EphemeralStorage int64 // bytes of the file system of the kubelet's root; 0 is not told
 	HugePages        map[corev1.ResourceName]int64
 	MachineID        string
 	SystemUUID       string

@@ -245,3 +245,24 @@ func TestAnEarlierKubeletsSizesDoNotCount(t *testing.T) {
 		t.Error("what the API has is not known any more, and the difference would not be sent")
 	}
 }
+
+// A disk whose size is not told can't be asked for, and is not kept for the system either.
+func TestADiskThatIsNotTold(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := testConfig(t, client, clocktesting.NewFakeClock(time.Now()))
+	config.Reserved[corev1.ResourceEphemeralStorage] = resource.MustParse("1Mi")
+	before := New(config).status(&corev1.NodeStatus{}, state{})
+	if left := before.Allocatable.StorageEphemeral().Value(); left != 1<<30-1<<20 {
+		t.Errorf("for pods there are %d bytes", left)
+	}
+	config.Machine.EphemeralStorage = 0
+	now := New(config).status(&before, state{})
+	for what, list := range map[string]corev1.ResourceList{"capacity": now.Capacity, "allocatable": now.Allocatable} {
+		if size, told := list[corev1.ResourceEphemeralStorage]; told {
+			t.Errorf("%s: %s of disk", what, &size)
+		}
+	}
+}
