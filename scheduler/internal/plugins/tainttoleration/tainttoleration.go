@@ -48,22 +48,30 @@ func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *fra
 	if state.NoPreferNoSchedule || !slices.ContainsFunc(nodes, (*framework.NodeInfo).PrefersNoSchedule) {
 		return skip
 	}
+	state.Write(stateKey, softOf(pod))
+	return nil
+}
+
+// softOf are the pod's tolerations of PreferNoSchedule taints.
+func softOf(pod *framework.PodInfo) []corev1.Toleration {
 	var soft []corev1.Toleration
 	for _, t := range pod.Pod.Spec.Tolerations {
 		if t.Effect == "" || t.Effect == corev1.TaintEffectPreferNoSchedule {
 			soft = append(soft, t)
 		}
 	}
-	state.Write(stateKey, soft)
-	return nil
+	return soft
 }
 
 var skip = framework.NewStatus(framework.Skip)
 
 // Score counts the PreferNoSchedule taints that are not tolerated; NormalizeScore
 // reverses it.
-func (*Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
-	soft, _ := state.Read(stateKey).([]corev1.Toleration)
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+	soft, ok := state.Read(stateKey).([]corev1.Toleration)
+	if !ok { // the profile has it not at preScore
+		soft = softOf(pod)
+	}
 	var count int64
 	for i := range node.Taints {
 		taint := &node.Taints[i]

@@ -82,3 +82,16 @@ func TestScore(t *testing.T) {
 		}
 	}
 }
+
+// A profile may have the plugin score without its PreScore.
+func TestScoreAlone(t *testing.T) {
+	node := fixture.NodeInfo(fixture.Node("n", fixture.Taint("a", "", corev1.TaintEffectPreferNoSchedule)))
+	for want, pod := range []*core.Pod{
+		tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}),
+		tolerating(corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists}),
+	} {
+		if got, status := New().Score(t.Context(), framework.NewCycleState(nil), framework.NewPodInfo(pod), node); !status.IsSuccess() || got != int64(want) {
+			t.Errorf("%v: %d taints that are not tolerated, %v", pod.Spec.Tolerations, got, status.Reasons())
+		}
+	}
+}
