@@ -133,21 +133,18 @@ func (p podMetrics) collectPods(metrics chan<- prometheus.Metric, gauge func(*pr
 		desired.add(0, static)
 		active.add(0, static)
 	}
-	mirrors, ephemeral := 0, 0
+	ephemeral := 0
 	for _, pod := range p.Pods.Pods() {
 		static := staticLabel(pod)
 		desired.add(1, static)
 		if p.Active(pod) {
 			active.add(1, static)
 		}
-		if static != "" {
-			mirrors++
-		}
 		ephemeral += len(pod.Spec.EphemeralContainers)
 	}
 	desired.tell(metrics, 1)
 	active.tell(metrics, 1)
-	gauge(mirrorsDesc, float64(mirrors))
+	gauge(mirrorsDesc, float64(p.Pods.Mirrors()))
 	gauge(ephemeralDesc, float64(ephemeral))
 }
 

@@ -131,6 +131,13 @@ func (m *Manager) APIPod(pod *core.Pod) *core.Pod {
 	return pod
 }
 
+// Mirrors is the number of mirror pods, those among them whose static pod is gone.
+func (m *Manager) Mirrors() int {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return len(m.mirrors)
+}
+
 // OrphanedMirrors are the mirror pods whose static pod is gone.
 func (m *Manager) OrphanedMirrors() []*core.Pod {
 	m.mu.RLock()
