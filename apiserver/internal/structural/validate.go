@@ -29,7 +29,21 @@ func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.E
 		return 1
 	}
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return turn(a) - turn(b) })
-	return errs
+	return once(errs)
+}
+
+// once removes errors that are there already: schemas of the same value may find the same.
+func once(errs field.ErrorList) field.ErrorList {
+	if len(errs) < 2 {
+		return errs
+	}
+	seen := make(map[string]bool, len(errs))
+	return slices.DeleteFunc(errs, func(e *field.Error) bool {
+		text := e.Error()
+		before := seen[text]
+		seen[text] = true
+		return before
+	})
 }
 
 func duplicate(e *field.Error) bool {
@@ -121,7 +135,7 @@ func (s *Schema) kind(path *field.Path, value any) field.ErrorList {
 			return nil
 		}
 		want = "integer,string"
-	case want == "" || want == got, want == "number" && got == "integer", want == "integer" && isWhole(value):
+	case want == "" && s.takes(got), want == got, want == "number" && got == "integer", want == "integer" && isWhole(value):
 		return nil
 	case want == "integer" && got == "number":
 		return s.notWhole(path)
@@ -130,6 +144,12 @@ func (s *Schema) kind(path *field.Path, value any) field.ErrorList {
 		want, got = format, formatOf(value) // upstream's words if there is a format
 	}
 	return field.ErrorList{field.TypeInvalid(path, got, fmt.Sprintf("%s in body must be of type %s: %q", name(path), want, got))}
+}
+
+// takes reports whether a schema without a type lets values of a kind pass: a format of texts
+// is a type for all but null and lists, as upstream has it.
+func (s *Schema) takes(kind string) bool {
+	return kind == "string" || kind == "array" || kind == "null" || !knownFormat("", s.props.Format)
 }
 
 // formatOf is upstream's word for the format of a JSON value, "" if it has none.
@@ -284,16 +304,16 @@ func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("%q ", name(path))+fmt.Sprintf(format, args...)))
 	}
 	if len(s.anyOf) > 0 {
-		if valid, first := try(s.anyOf, path, value); valid == 0 {
+		if failed, _, valid := closest(s.anyOf, path, value); valid == 0 {
 			fail("must validate at least one schema (anyOf)")
-			errs = append(errs, first...)
+			errs = append(errs, failed...)
 		}
 	}
 	if len(s.oneOf) > 0 {
-		switch valid, first := try(s.oneOf, path, value); {
+		switch failed, _, valid := closest(s.oneOf, path, value); {
 		case valid == 0:
 			fail("must validate one and only one schema (oneOf). Found none valid")
-			errs = append(errs, first...)
+			errs = append(errs, failed...)
 		case valid > 1:
 			fail("must validate one and only one schema (oneOf). Found %d valid alternatives", valid)
 		}
@@ -317,21 +337,6 @@ func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
 		fail("must not validate the schema (not)")
 	}
 	return errs
-}
-
-// try counts the schemas by which value is valid, and returns the errors of the
-// closest match.
-func try(schemas []*Schema, path *field.Path, value any) (valid int, closest field.ErrorList) {
-	for _, one := range schemas {
-		errs := one.validate(path, value, nil, false)
-		switch {
-		case len(errs) == 0:
-			valid++
-		case closest == nil || len(errs) < len(closest):
-			closest = errs
-		}
-	}
-	return valid, closest
 }
 
 func containsValue(values []any, value any) bool {
