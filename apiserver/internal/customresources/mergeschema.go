@@ -80,6 +80,10 @@ func withMeta(s *mergeschema.Schema) *mergeschema.Schema {
 
 var text = &mergeschema.Schema{Type: "string"}
 
+// formatted is a text with a format. As for upstream, numbers are no fault of the patch, but of the
+// object: the validation refuses them, and says which format it wanted.
+var formatted = &mergeschema.Schema{}
+
 // valueSchema is the schema of a value. Below a schema that preserves unknown
 // fields (preserve) they may be anywhere, whatever is pruned afterwards.
 func valueSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
@@ -94,6 +98,8 @@ func valueSchema(s *structural.Schema, preserve bool) *mergeschema.Schema {
 		return out
 	case props.Type == "array":
 		return listSchema(s, preserve)
+	case props.Type == "string" && props.Format != "" && props.Format != "byte":
+		return formatted
 	case props.Type == "string":
 		return text
 	case props.Type == "boolean":
