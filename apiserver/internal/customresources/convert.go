@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/structural"
 )
 
@@ -91,16 +92,22 @@ func (c *converter) convertTidied(ctx context.Context, to *compiledVersion, obje
 	defer cancel()
 	converted, err := c.webhook.convert(ctx, to.apiVersion(), asked)
 	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s %w", asked[0].GroupVersionKind(), err))
+		return nil, webhookError(asked[0], err)
 	}
 	for j, i := range places {
 		if err := checkConverted(j, objects[i], converted[j], to.apiVersion()); err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s returned %w", objects[i].GroupVersionKind(), err))
+			return nil, webhookError(objects[i], fmt.Errorf("returned %w", err))
 		}
 		tidy(converted[j])
 		out[i] = converted[j]
 	}
 	return out, nil
+}
+
+// webhookError says why a webhook's answer about an object is not taken. The text has parts of the
+// answer, which may have many megabytes.
+func webhookError(about *object, err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("conversion webhook for %s %s", about.GroupVersionKind(), status.Shorten(err.Error())))
 }
 
 // isEmpty reports whether an object has nothing but its kind: what a new one replaces, for

@@ -2,12 +2,18 @@ package customresources
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"kctl/apiserver/internal/webhookclient"
 )
 
 // TestConvertedByAWebhook: which answers a webhook may give, and upstream's
@@ -56,6 +62,46 @@ func TestConvertedByAWebhook(t *testing.T) {
 		}
 		if c.want == "" && strings.Contains(fmt.Sprint(converted[0].Object), "labels") {
 			t.Errorf("%s: empty labels in %v", name, converted[0].Object)
+		}
+	}
+}
+
+// TestAWebhookWithALongMessage: what a webhook writes of its failure is cut, wherever it stands:
+// each read and write of the resource is answered with it.
+func TestAWebhookWithALongMessage(t *testing.T) {
+	long := strings.Repeat("m", 8<<20)
+	for name, answer := range map[string]string{
+		"a message": `"uid":"%s","result":{"status":"Failure","message":"` + long + `"}`,
+		"a uid":     `"uid":"` + long + `"`,
+		"a name":    `"uid":"%s","result":{"status":"Success"},"convertedObjects":[{"apiVersion":"c.io/v2","kind":"C","metadata":{"name":"` + long + `"}}]`,
+	} {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var review apiextensionsv1.ConversionReview
+			if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+				t.Error(err)
+				return
+			}
+			response := strings.Replace(answer, "%s", string(review.Request.UID), 1)
+			_, _ = io.WriteString(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{`+response+`}}`)
+		}))
+		t.Cleanup(server.Close)
+		d := &definition{}
+		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig: &apiextensionsv1.WebhookClientConfig{
+				URL: &server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+		}}
+		hook := newWebhook(d, webhookclient.Access{})
+		t.Cleanup(hook.client.Close)
+		from, err := unmarshal([]byte(`{"apiVersion":"c.io/v1","kind":"C","metadata":{"name":"a"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := &compiledVersion{group: "c.io", name: "v2"}
+		_, err = (&converter{webhook: hook}).convertTidied(t.Context(), to, []*object{from}, func(*object) {})
+		if err == nil || !strings.Contains(err.Error(), "mmm") || len(err.Error()) > 20_000 {
+			t.Errorf("%s: %.300v (%d bytes)", name, err, len(fmt.Sprint(err)))
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/status"
 	"kctl/proto/rest"
 	"kctl/proto/tracing"
 )
@@ -170,8 +171,8 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, int64(c.options.MaxAnswer)+1))
 	switch {
 	case response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusMultipleChoices:
-		if status := failureStatus(body); status != nil {
-			return nil, &apierrors.StatusError{ErrStatus: *status}
+		if answered := failureStatus(body); answered != nil {
+			return nil, &apierrors.StatusError{ErrStatus: *answered}
 		}
 		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", plainText(response.Header, body), 0, true)
 	case err != nil:
@@ -208,11 +209,13 @@ func plainText(header http.Header, body []byte) string {
 	return strings.TrimSpace(string(body[:min(len(body), maxPlainText)]))
 }
 
-// failureStatus is the failure Status in an answer; nil if it is something else.
+// failureStatus is the failure Status in an answer; nil if it is something else. Nobody reads more of
+// it than its message.
 func failureStatus(body []byte) *metav1.Status {
-	var status metav1.Status
-	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.APIVersion != "v1" || status.Status != metav1.StatusFailure {
+	var answered metav1.Status
+	if json.Unmarshal(body, &answered) != nil || answered.Kind != "Status" || answered.APIVersion != "v1" || answered.Status != metav1.StatusFailure {
 		return nil
 	}
-	return &status
+	answered.Message = status.Shorten(answered.Message)
+	return &answered
 }

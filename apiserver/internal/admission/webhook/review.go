@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/match"
+	"kctl/apiserver/internal/status"
 )
 
 // reviewGroup is the group of AdmissionReview. Its versions differ only in name.
@@ -30,7 +32,7 @@ type callError struct {
 }
 
 func (e *callError) Error() string {
-	return fmt.Sprintf("failed calling webhook %q: %v", e.hook, e.cause)
+	return fmt.Sprintf("failed calling webhook %q: %s", e.hook, status.Shorten(e.cause.Error()))
 }
 func (e *callError) Unwrap() error { return e.cause }
 
@@ -137,23 +139,27 @@ func encodeOptions(options runtime.Object) ([]byte, error) {
 	return out, nil
 }
 
-// maxStatusCode is the highest HTTP status code.
-const maxStatusCode = 999
+const (
+	// maxStatusCode is the highest HTTP status code.
+	maxStatusCode = 999
+	// maxDenial bounds what a webhook's refusal has besides its message: programs read it.
+	maxDenial = 64 << 10
+)
 
 // denialError is the answer to the client for a webhook's refusal: the webhook's own
-// status, as far as it is one of a refusal.
-func denialError(name string, status *metav1.Status) error {
+// status, as far as it is one of a refusal and not too long.
+func denialError(name string, answered *metav1.Status) error {
 	told := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest}
 	explanation := ""
-	if status != nil {
-		told.Reason, told.Details, told.ListMeta = status.Reason, status.Details, status.ListMeta
-		if status.Code >= http.StatusBadRequest && status.Code <= maxStatusCode {
-			told.Code = status.Code
+	if answered != nil {
+		told.Reason, told.Details, told.ListMeta = answered.Reason, answered.Details, answered.ListMeta
+		if told.Size() > maxDenial {
+			told.Reason, told.Details, told.ListMeta = "", nil, metav1.ListMeta{}
 		}
-		explanation = status.Message
-		if explanation == "" {
-			explanation = string(status.Reason)
+		if answered.Code >= http.StatusBadRequest && answered.Code <= maxStatusCode {
+			told.Code = answered.Code
 		}
+		explanation = status.Shorten(cmp.Or(answered.Message, string(answered.Reason)))
 	}
 	told.Message = fmt.Sprintf("admission webhook %q denied the request without explanation", name)
 	if explanation != "" {

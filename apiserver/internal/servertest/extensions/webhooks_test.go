@@ -53,6 +53,12 @@ func bothKinds(h *hooks) map[string]string {
 	h.on("beyond", status(&metav1.Status{Message: "m", Code: 1000}))
 	h.on("reason", status(&metav1.Status{Reason: "just because"}))
 	h.on("fine", status(&metav1.Status{Message: "m", Code: 200}))
+	h.on("wordy", status(&metav1.Status{Message: strings.Repeat("m", 2<<20), Details: &metav1.StatusDetails{Name: strings.Repeat("n", 2<<20)}}))
+	h.raw("wordier", func(w http.ResponseWriter, _ *http.Request, r *admissionv1.AdmissionReview) {
+		r.Request, r.Response = nil, nil
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"` + strings.Repeat("m", 2<<20) + `"}`))
+	})
 	h.on("uid", func(r *admissionv1.AdmissionReview) { r.Response.UID = "nope" })
 	h.on("nothing", func(r *admissionv1.AdmissionReview) { r.Response = nil })
 	h.on("version", func(r *admissionv1.AdmissionReview) { r.APIVersion = "admission.k8s.io/v1beta1" })
@@ -78,6 +84,8 @@ func bothKinds(h *hooks) map[string]string {
 		"beyond":    `400  admission webhook "beyond.hooks.test" denied the request: m`,
 		"reason":    `400 just because admission webhook "reason.hooks.test" denied the request: just because`,
 		"fine":      `400  admission webhook "fine.hooks.test" denied the request: m`,
+		"wordy":     `400  admission webhook "wordy.hooks.test" denied the request: mmm`,
+		"wordier":   failed("wordier") + "failed to call webhook: mmm",
 		"uid":       failed("uid") + "received invalid webhook response: expected response.uid=",
 		"nothing":   failed("nothing") + "received invalid webhook response: webhook response was absent",
 		"version":   failed("version") + "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, Kind=AdmissionReview",
@@ -105,6 +113,9 @@ func (c *cluster) checkRefusals(h *hooks, mutating bool, want map[string]string)
 		got := ""
 		if status, _ := c.refusal(name); status != nil {
 			got = fmt.Sprintf("%d %s %s", status.Code, status.Reason, status.Message)
+			if status.Size() > 100_000 { // what a webhook writes is cut
+				c.T.Errorf("%s: a status of %d bytes", name, status.Size())
+			}
 		}
 		if want == "" && got != "" || !strings.HasPrefix(got, want) {
 			c.T.Errorf("%s:\n got: %.300s\nwant: %s", name, got, want)
