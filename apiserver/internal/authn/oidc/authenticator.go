@@ -17,6 +17,7 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/status"
 )
 
 // Options say whose tokens are accepted, and what is read from them.
@@ -97,6 +98,9 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	}
 	began := a.options.Clock.Now()
 	user, audiences, err := a.check(ctx, token, wanted)
+	if err != nil { // it has all that the issuer answered
+		err = errors.New(status.Shorten(err.Error()))
+	}
 	a.options.Metrics.observeCheck(a.options.IssuerURL, a.options.Clock.Since(began), err)
 	return user, audiences, err == nil, err
 }

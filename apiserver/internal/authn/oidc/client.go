@@ -15,8 +15,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// maxResponse bounds what is read of an issuer's documents.
-const maxResponse = 1 << 20
+// maxResponse bounds what is read of an issuer's documents, and maxHeaders of what comes
+// before each: Go reads ten megabytes of headers, and anyone can make the server ask.
+const (
+	maxResponse = 1 << 20
+	maxHeaders  = 64 << 10
+)
 
 // The issuer's keys are fetched whenever a token names an unknown one, and anyone can
 // make such tokens. These bound the requests per second, and how many may come at
@@ -37,7 +41,10 @@ func newClient(o *Options) (*http.Client, error) {
 			return nil, fmt.Errorf("oidc: authority of issuer %s: no PEM certificate in it", o.IssuerURL)
 		}
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: requestTimeout}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: requestTimeout,
+		MaxResponseHeaderBytes: maxHeaders,
+	}
 	discovery := strings.TrimSuffix(o.IssuerURL, "/") + discoveryPath
 	elsewhere := map[string]*url.URL{}
 	if o.DiscoveryURL != "" {
