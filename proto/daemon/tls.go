@@ -81,17 +81,29 @@ func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }
 // Serve returns the configuration of a server with the certificate in the given
 // files, which are read again when they change, and with what the flags say.
 func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
+	shown, err := Certificate(certFile, keyFile, clock, logger)
+	if err != nil {
+		return nil, err
+	}
+	return o.Show(shown.GetCertificate, clientCAFile, clock, logger)
+}
+
+// Certificate is pki.NewReloader, with changes that can't be taken, and a certificate that has
+// expired, in the log.
+func Certificate(certFile, keyFile string, clock clock.PassiveClock, logger *zap.Logger) (*pki.Reloader, error) {
 	shown, err := pki.NewReloader(certFile, keyFile, clock)
 	if err != nil {
 		return nil, err
 	}
-	shown.Refused = func(err error) {
-		logger.Error("the changed certificate can't be served; the old one stays", zap.Error(err))
-	}
-	if err := shown.Untimely(); err != nil {
-		logger.Warn("clients do not believe the certificate that is served", zap.Error(err))
-	}
-	return o.Show(shown.GetCertificate, clientCAFile, clock, logger)
+	shown.Tell(pki.Told{
+		Refused: func(err error) {
+			logger.Error("the changed certificate can't be used; the old one stays", zap.Error(err))
+		},
+		Untimely: func(err error) {
+			logger.Error("others do not accept the certificate that is shown to them", zap.Error(err))
+		},
+	})
+	return shown, nil
 }
 
 // Show is Serve for a certificate that is not in files. The clients' authorities

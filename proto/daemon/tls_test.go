@@ -3,6 +3,7 @@ package daemon
 import (
 	"crypto/tls"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,49 @@ func TestAChangedCertificateThatCannotBeServed(t *testing.T) {
 		said := strings.Join(lines, "\n")
 		if len(lines) != min(1, len(step.says)) || !strings.Contains(said, step.says) {
 			t.Errorf("%.40q: the log says %q, want one line with %q", step.content, said, step.says)
+		}
+	}
+}
+
+// TestACertificateThatExpiresInUse: a server says so when its clients begin to refuse it, once, however
+// many they are, and again of a new certificate that is no better.
+func TestACertificateThatExpiresInUse(t *testing.T) {
+	began, dir := time.Now(), t.TempDir()
+	cert, key := filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key")
+	renew := func(from time.Time) {
+		pair, err := pki.SelfSigned(pki.Subject{CommonName: "server", Server: true}, from, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pair.Save(cert, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renew(began)
+	core, logs := observer.New(zap.WarnLevel)
+	clock := testclock.NewFakeClock(began)
+	served, err := (&TLSOptions{}).Serve(cert, key, "", clock, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		renew bool
+		lines int
+	}{{time.Minute, false, 0}, {2 * time.Hour, false, 1}, {3 * time.Hour, true, 0}, {5 * time.Hour, false, 1}, {30 * time.Hour, true, 0}} {
+		clock.SetTime(began.Add(step.after))
+		if step.renew {
+			renew(clock.Now())
+		}
+		for range 3 {
+			clock.Step(time.Second)
+			if _, err := served.GetCertificate(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := logs.TakeAll()
+		if len(lines) != step.lines || step.lines > 0 && !strings.Contains(lines[0].ContextMap()["error"].(string), "has expired at") {
+			t.Errorf("after %v: %v, want %d lines", step.after, lines, step.lines)
 		}
 	}
 }

@@ -57,10 +57,6 @@ func ignoreMissing(err error) error {
 // Reloader provides a certificate from files and notices changed files as
 // handshakes ask for it, so it needs no loop. It is safe for concurrent use.
 type Reloader struct {
-	// Refused, if it is set before the first use, is told why changed files are not taken,
-	// once for each reason: the old certificate, which stays, will expire.
-	Refused func(error)
-
 	certFile, keyFile string
 	clock             clock.PassiveClock
 
@@ -68,7 +64,20 @@ type Reloader struct {
 	cert     *tls.Certificate
 	checked  time.Time
 	modified time.Time
-	refused  string // what Refused was told last
+	tell     Told
+	refused  string // what tell.Refused was told last
+	untimely string // what tell.Untimely was told last
+}
+
+// Told is who hears of what is wrong with a certificate, once for each reason. It is called while
+// the certificate is asked for, and must not ask for it.
+type Told struct {
+	// Refused is told why changed files are not taken: the old certificate, which stays, will
+	// expire.
+	Refused func(error)
+	// Untimely is told why others don't accept the certificate now: by this machine's clock it
+	// has expired, perhaps in use, or is not valid yet.
+	Untimely func(error)
 }
 
 // reloadEvery bounds how often a server, which anybody may connect to, looks at
@@ -83,6 +92,15 @@ func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader,
 		return nil, err
 	}
 	return r, nil
+}
+
+// Tell has told hear from now on of what is wrong, also with the certificate that was read already.
+// Both of its functions are needed.
+func (r *Reloader) Tell(told Told) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell, r.refused, r.untimely = told, "", ""
+	r.look(r.clock.Now())
 }
 
 // GetCertificate is for a server's tls.Config. New files that can't be read
@@ -105,6 +123,7 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 		return r.cert, nil
 	}
 	r.checked = now
+	defer r.look(now)
 	info, err := os.Stat(r.certFile)
 	if err == nil && r.cert != nil && info.ModTime().Equal(r.modified) {
 		return r.cert, nil
@@ -126,21 +145,30 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 }
 
 func (r *Reloader) refuse(err error) {
-	if r.Refused != nil && r.refused != err.Error() {
-		r.Refused(err)
+	if r.tell.Refused != nil && r.refused != err.Error() {
+		r.tell.Refused(err)
 	}
 	r.refused = err.Error()
 }
 
-// Untimely says why others don't accept the certificate now: by this machine's
-// clock it has expired, or is not valid yet.
-func (r *Reloader) Untimely() error {
-	cert, err := r.get(reloadEvery)
-	if err != nil {
-		return err
+// look tells of a certificate that is not valid now.
+func (r *Reloader) look(now time.Time) {
+	if r.cert == nil {
+		return
 	}
+	why := ""
+	if err := r.timeliness(now); err != nil {
+		if why = err.Error(); r.tell.Untimely != nil && r.untimely != why {
+			r.tell.Untimely(err)
+		}
+	}
+	r.untimely = why
+}
+
+// timeliness is an error if the certificate is not valid now.
+func (r *Reloader) timeliness(now time.Time) error {
 	const advice = "set this machine's clock if it is wrong, or have a new one made (kctl pki renew)"
-	switch now, leaf := r.clock.Now(), cert.Leaf; {
+	switch leaf := r.cert.Leaf; {
 	case now.Before(leaf.NotBefore):
 		return fmt.Errorf("certificate %s is not valid before %s: %s", r.certFile, leaf.NotBefore.Format(time.RFC3339), advice)
 	case now.After(leaf.NotAfter):

@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/resources/apiservice"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -62,7 +63,7 @@ type Aggregator struct {
 func New(o Options) (*Aggregator, error) {
 	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), metrics: newMetrics(o.Metrics)}
 	if o.CertFile != "" {
-		shown, err := pki.NewReloader(o.CertFile, o.KeyFile, o.Clock)
+		shown, err := daemon.Certificate(o.CertFile, o.KeyFile, o.Clock, a.logger)
 		if err != nil {
 			return nil, errors.Join(errors.New("--proxy-client-cert-file, --proxy-client-key-file"), err)
 		}

@@ -107,7 +107,7 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 	}
 	kubelets, err := kubelet.New(kubelet.Options{
 		CertFile: o.KubeletClientCertificate, KeyFile: o.KubeletClientKey, CAFile: o.KubeletCertificateAuthority, AddressTypes: types,
-		Timeout: o.KubeletTimeout,
+		Timeout: o.KubeletTimeout, Logger: s.logger.Named("kubelets"),
 	})
 	if err != nil {
 		return err

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/config"
-	"kctl/proto/pki"
+	"kctl/proto/daemon"
 )
 
 // Choose is tls.Config.GetCertificate.
@@ -18,10 +19,10 @@ type Choose = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // ByName chooses certificates by the requested name: an exact match before a
 // wildcard, names in flags before those in certificates, and the default
 // certificate if nothing matches.
-func ByName(named []config.SNICertificate, ordinary Choose, clock clock.PassiveClock) (Choose, error) {
+func ByName(named []config.SNICertificate, ordinary Choose, clock clock.PassiveClock, logger *zap.Logger) (Choose, error) {
 	explicit, found := map[string]Choose{}, map[string]Choose{}
 	for _, n := range named {
-		reloader, err := pki.NewReloader(n.CertFile, n.KeyFile, clock)
+		reloader, err := daemon.Certificate(n.CertFile, n.KeyFile, clock, logger)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-sni-cert-key: %w", err)
 		}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,7 @@ type Options struct {
 	CAFile       string
 	AddressTypes []corev1.NodeAddressType // nil for defaultAddressTypes
 	Timeout      time.Duration            // of connecting; 0 for defaultTimeout
+	Logger       *zap.Logger              // of an expired certificate; not needed without one
 }
 
 // Client connects to kubelets.
@@ -56,7 +58,7 @@ type Client struct {
 
 // New returns a Client. A client certificate that is renewed on disk is used at once.
 func New(o Options) (*Client, error) {
-	pair, err := pairOf(o.CertFile, o.KeyFile)
+	pair, err := pairOf(&o)
 	if err != nil {
 		return nil, fmt.Errorf("kubelet client: %w", err)
 	}

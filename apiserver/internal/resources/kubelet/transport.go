@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -94,9 +95,9 @@ func (t *transport) close() {
 }
 
 // pairOf is the client certificate for kubelets; nil for none.
-func pairOf(certFile, keyFile string) (*pki.Reloader, error) {
-	if certFile == "" && keyFile == "" {
+func pairOf(o *Options) (*pki.Reloader, error) {
+	if o.CertFile == "" && o.KeyFile == "" {
 		return nil, nil
 	}
-	return pki.NewReloader(certFile, keyFile, clock.RealClock{})
+	return daemon.Certificate(o.CertFile, o.KeyFile, clock.RealClock{}, o.Logger)
 }

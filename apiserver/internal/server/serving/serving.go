@@ -53,7 +53,7 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 	if err != nil {
 		return nil, "", err
 	}
-	if err := showByName(c, &o.Operation, clock); err != nil {
+	if err := showByName(c, &o.Operation, clock, logger); err != nil {
 		return nil, "", err
 	}
 	var of []*pki.Authorities
@@ -165,11 +165,11 @@ func (s *Server) drain(ctx context.Context, server *http.Server) error {
 
 // showByName shows clients that ask for one of --tls-sni-cert-key's names its
 // certificate.
-func showByName(c *tls.Config, o *config.Operation, clock clock.PassiveClock) error {
+func showByName(c *tls.Config, o *config.Operation, clock clock.PassiveClock, logger *zap.Logger) error {
 	named, err := o.SNICertificates()
 	if err != nil || len(named) == 0 {
 		return err
 	}
-	c.GetCertificate, err = sni.ByName(named, c.GetCertificate, clock)
+	c.GetCertificate, err = sni.ByName(named, c.GetCertificate, clock, logger)
 	return err
 }

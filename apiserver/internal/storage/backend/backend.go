@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/measured"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 	"kctl/proto/tracing"
 )
@@ -91,7 +92,7 @@ func (o Options) backend(store etcd.Options) *Backend {
 }
 
 func connect(o Options) (*Backend, error) {
-	security, err := etcdTLS(o.Flags)
+	security, err := etcdTLS(o.Flags, o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func connect(o Options) (*Backend, error) {
 	return b, nil
 }
 
-func etcdTLS(o *config.Options) (*tls.Config, error) {
+func etcdTLS(o *config.Options, logger *zap.Logger) (*tls.Config, error) {
 	if o.EtcdCAFile == "" && o.EtcdCertFile == "" {
 		return nil, nil
 	}
@@ -135,7 +136,7 @@ func etcdTLS(o *config.Options) (*tls.Config, error) {
 		}
 	}
 	if o.EtcdCertFile != "" {
-		reloader, err := pki.NewReloader(o.EtcdCertFile, o.EtcdKeyFile, clock.RealClock{})
+		reloader, err := daemon.Certificate(o.EtcdCertFile, o.EtcdKeyFile, clock.RealClock{}, logger.Named("etcd"))
 		if err != nil {
 			return nil, fmt.Errorf("etcd client %w", err)
 		}

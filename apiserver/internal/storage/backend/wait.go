@@ -59,7 +59,7 @@ func (b *Backend) servers() string { return strings.Join(b.flags.EtcdServers, ",
 // client says what went wrong with a connection. It returns nil if it learns
 // nothing.
 func (b *Backend) whyNoEtcd(ctx context.Context) error {
-	security, err := etcdTLS(b.flags)
+	security, err := etcdTLS(b.flags, zap.NewNop())
 	if err != nil {
 		return err
 	}
