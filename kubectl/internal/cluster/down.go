@@ -90,17 +90,18 @@ func (l Layout) removeFiles(keepData bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	left := l.leftBehindLinks(remove)
 	for _, name := range remove {
 		err = errors.Join(err, os.RemoveAll(l.path(name)))
 	}
 	if err != nil || keepData {
-		return "store, certificates and kubeconfigs kept", err
+		return "store, certificates and kubeconfigs kept" + left, err
 	}
 	// Last, and only if nothing is left: without it, there is no cluster for another down.
 	if err := os.RemoveAll(l.Settings()); err != nil {
 		return "", err
 	}
-	return l.removeDir(), nil
+	return l.removeDir() + left, nil
 }
 
 // removeDir removes the directory if nothing but the cluster was there, and says what became of it.

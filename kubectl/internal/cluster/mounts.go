@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,8 +22,8 @@ type mountPoint struct {
 	covered  bool   // another one is mounted over it
 }
 
-// mounts are the mount points below the directory, deepest first. The kernel names them
-// without links, one of which may lead to the directory.
+// mounts are the mount points below the directory, deepest first, and those of programs where links in
+// it lead to. The kernel names them without links, one of which may lead to the directory.
 func (l Layout) mounts() ([]mountPoint, error) {
 	dir, err := filepath.EvalSymlinks(l.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,6 +37,7 @@ func (l Layout) mounts() ([]mountPoint, error) {
 		return nil, err
 	}
 	defer f.Close()
+	links := l.linked()
 	type mount struct{ device, root, point string }
 	byID, covered := map[string]mount{}, map[string]bool{}
 	var below [][]string
@@ -47,7 +49,7 @@ func (l Layout) mounts() ([]mountPoint, error) {
 		}
 		m := mount{fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])}
 		byID[fields[0]] = m
-		if strings.HasPrefix(m.point, dir+"/") {
+		if throughLink(links, m.point) != "" || strings.HasPrefix(m.point, dir+"/") {
 			below = append(below, fields)
 		}
 	}
@@ -61,7 +63,11 @@ func (l Layout) mounts() ([]mountPoint, error) {
 		m, parent := byID[fields[0]], byID[fields[1]]
 		inParent, err := filepath.Rel(parent.point, m.point)
 		overSelf := err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)
-		out = append(out, mountPoint{m.point, strings.TrimPrefix(m.point, dir+"/"), overSelf, covered[fields[0]]})
+		if slices.ContainsFunc(links, func(l link) bool { return l.to == m.point }) && !overSelf {
+			continue // the disk that the link leads to
+		}
+		in := cmp.Or(throughLink(links, m.point), strings.TrimPrefix(m.point, dir+"/"))
+		out = append(out, mountPoint{m.point, in, overSelf, covered[fields[0]]})
 	}
 	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
 	return out, scanner.Err()

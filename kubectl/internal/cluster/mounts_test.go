@@ -166,3 +166,40 @@ func TestDownLeavesWhatIsMountedOverItsOwn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Where a user has made links to another disk of the programs' directories, their mounts there go, and
+// nothing else of the disk: no mount of others, and no file.
+func TestDownWhereLinksLeadToAnotherDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l, disk := clusterWithoutPrograms(t), t.TempDir()
+	file := mountTmpfs(t, disk)
+	for _, name := range []string{"containerd", "kubelet"} {
+		if err := errors.Join(os.RemoveAll(l.path(name)), os.Symlink(disk, l.path(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	theirs := mountTmpfs(t, filepath.Join(disk, "home"))
+	ours := []string{
+		mountTmpfs(t, filepath.Join(disk, "pods", "x", "volume")),
+		mountTmpfs(t, filepath.Join(disk, "io.containerd.snapshotter.v1.overlayfs", "1")),
+	}
+	var told strings.Builder
+	if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: &told}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(told.String(), "not removed: "+disk) {
+		t.Errorf("it does not say what is left: %s", &told)
+	}
+	for _, kept := range []string{file, theirs} {
+		if _, err := os.Stat(kept); err != nil {
+			t.Errorf("of others: %v", err)
+		}
+	}
+	for _, gone := range ours {
+		if _, err := os.Stat(gone); err == nil {
+			t.Errorf("%s is still mounted", filepath.Dir(gone))
+		}
+	}
+}
