@@ -312,33 +312,6 @@ func TestMissingToolsComeFirst(t *testing.T) {
 	}
 }
 
-// Where every user can write, nothing is made that root runs.
-func TestSharedDirectory(t *testing.T) {
-	l := layout(t)
-	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky} {
-		if err := os.Chmod(l.Dir, mode); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.prepare(); err == nil || !strings.Contains(err.Error(), "every user") {
-			t.Errorf("%v: %v", mode, err)
-		}
-	}
-	if entries, err := os.ReadDir(l.Dir); err != nil || len(entries) > 0 {
-		t.Errorf("made: %v, %v", entries, err)
-	}
-	if err := os.Chmod(l.Dir, 0o775); err != nil {
-		t.Fatal(err)
-	}
-	unlock, err := l.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	unlock()
-}
-
 func TestJumpTarget(t *testing.T) {
 	const rule = `-A POSTROUTING -s 10.1.0.2/32 -m comment --comment "name: \"kctl-ab\" id: \"x\"" -j CNI-123`
 	if got := jumpTarget(rule); got != "CNI-123" {

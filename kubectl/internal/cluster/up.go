@@ -167,11 +167,11 @@ func (l Layout) prepare() (unlock func(), err error) {
 			return nil, fmt.Errorf("%s is not empty and holds no cluster; choose another --dir", l.Dir)
 		}
 	}
-	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cluster directory: %w", err)
-	}
 	if err := l.checkNotShared(); err != nil {
 		return nil, err
+	}
+	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cluster directory: %w", err)
 	}
 	for _, dir := range []string{"run", "log", "pki"} {
 		if err := os.MkdirAll(l.path(dir), 0o700); err != nil {
@@ -184,20 +184,6 @@ func (l Layout) prepare() (unlock func(), err error) {
 		return nil, fmt.Errorf("cluster directory: %w", err)
 	}
 	return l.lock()
-}
-
-// checkNotShared refuses a directory where any user could put their own programs and keys in
-// the place of the cluster's, which root starts and trusts.
-func (l Layout) checkNotShared() error {
-	info, err := os.Stat(l.Dir)
-	if err != nil {
-		return fmt.Errorf("cluster directory: %w", err)
-	}
-	if info.Mode()&0o002 != 0 {
-		return fmt.Errorf("cluster directory: every user of this machine can write to %s, and so replace what root runs from there: "+
-			"take that right away (chmod o-w), or choose another --dir", l.Dir)
-	}
-	return nil
 }
 
 // onlyOurs recognises an up that was cut short before it chose its settings.
