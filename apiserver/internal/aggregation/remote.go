@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/apiservice"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
+	"kctl/proto/rest"
 )
 
 const (
@@ -89,13 +89,13 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	}
 	r.requestTransport = &http.Transport{
 		TLSClientConfig: config, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
-		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: kubelet.MaxAnswerHeaders,
+		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 		// Pings detect a dead connection even if nothing is sent.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	r.upgradeTransport = &http.Transport{
 		TLSClientConfig: config.Clone(), DialContext: r.requestTransport.DialContext, TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
-		MaxResponseHeaderBytes: kubelet.MaxAnswerHeaders,
+		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 	}
 	return r
 }

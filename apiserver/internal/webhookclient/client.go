@@ -114,7 +114,7 @@ func (c *Client) httpClient() (*http.Client, error) {
 	transport := &http.Transport{
 		TLSClientConfig: trust, DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
 		TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 25, IdleConnTimeout: 90 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 	}
 	switch service := c.config.Service; {
 	case isItself(service, c.url.Path) && c.access.Itself != nil:

@@ -21,11 +21,8 @@ import (
 
 	"kctl/proto/core"
 	"kctl/proto/release"
+	"kctl/proto/rest"
 )
-
-// maxHeaders limits the headers of an answer: many containers may answer at once,
-// and net/http allows each 10 MiB.
-const maxHeaders = 64 << 10
 
 // NewTransport returns a transport for such requests. They go to the pod without a
 // proxy, each over a connection of its own, and no certificate is verified: a
@@ -33,7 +30,7 @@ const maxHeaders = 64 << 10
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: maxHeaders,
+		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"kctl/kubelet/internal/httpget"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/rest"
 )
 
 // HTTP reads static pods from a URL.
@@ -26,13 +27,10 @@ type HTTP struct {
 	Client   *http.Client // of NewClient
 }
 
-// maxHeaders bounds the headers of an answer, which go into the log if they are odd.
-const maxHeaders = 64 << 10
-
 // NewClient returns a client for manifests, which gives up on a server after timeout.
 func NewClient(timeout time.Duration) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxResponseHeaderBytes = maxHeaders
+	transport.MaxResponseHeaderBytes = rest.MaxAnswerHeaders
 	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: withoutHeaders}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/proto/rest"
 	"kctl/proto/yamlsize"
 )
 
@@ -127,8 +128,8 @@ func TestHugeQuantities(t *testing.T) {
 // What a server answers is short, whatever it is.
 func TestManifestServersThatTalkTooMuch(t *testing.T) {
 	for name, answer := range map[string]string{
-		"status":  "HTTP/1.1 500 " + strings.Repeat("s", maxHeaders/2) + "\r\n\r\n",
-		"headers": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxHeaders) + "\r\n\r\n",
+		"status":  "HTTP/1.1 500 " + strings.Repeat("s", rest.MaxAnswerHeaders/2) + "\r\n\r\n",
+		"headers": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*rest.MaxAnswerHeaders) + "\r\n\r\n",
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			c, b, err := w.(http.Hijacker).Hijack()

@@ -13,14 +13,12 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/rest"
 )
 
-// maxResponse bounds what is read of an issuer's documents, and maxHeaders of what comes
-// before each: Go reads ten megabytes of headers, and anyone can make the server ask.
-const (
-	maxResponse = 1 << 20
-	maxHeaders  = 64 << 10
-)
+// maxResponse bounds what is read of an issuer's documents.
+const maxResponse = 1 << 20
 
 // The issuer's keys are fetched whenever a token names an unknown one, and anyone can
 // make such tokens. These bound the requests per second, and how many may come at
@@ -43,7 +41,7 @@ func newClient(o *Options) (*http.Client, error) {
 	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, IdleConnTimeout: requestTimeout,
-		MaxResponseHeaderBytes: maxHeaders,
+		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 	}
 	discovery := strings.TrimSuffix(o.IssuerURL, "/") + discoveryPath
 	elsewhere := map[string]*url.URL{}

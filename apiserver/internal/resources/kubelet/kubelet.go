@@ -29,10 +29,6 @@ const defaultPort = 10250
 // defaultTimeout bounds the time to connect to a kubelet; upstream's.
 const defaultTimeout = 5 * time.Second
 
-// MaxAnswerHeaders limits the headers of an answer from a node, a pod or another server that
-// is not trusted: net/http allows 10 MiB, which take 20 times as much memory if they are short.
-const MaxAnswerHeaders = 64 << 10
-
 // defaultAddressTypes is upstream's order of preference.
 var defaultAddressTypes = []corev1.NodeAddressType{
 	corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP,

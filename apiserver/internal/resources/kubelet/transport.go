@@ -13,6 +13,7 @@ import (
 
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
+	"kctl/proto/rest"
 )
 
 // transport connects to kubelets with the client certificate on disk. Connections
@@ -40,7 +41,7 @@ func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration)
 		MaxIdleConnsPerHost: 4,
 		IdleConnTimeout:     time.Minute,
 
-		MaxResponseHeaderBytes: MaxAnswerHeaders,
+		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that
 		// a transport with its own TLS configuration speaks unless asked.
 		ForceAttemptHTTP2: false,

@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/kubelet"
+	"kctl/proto/rest"
 	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
 )
@@ -53,7 +54,7 @@ func New(sources Sources) *Proxies {
 		MaxIdleConns:        64,
 		IdleConnTimeout:     30 * time.Second,
 
-		MaxResponseHeaderBytes: kubelet.MaxAnswerHeaders,
+		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 	}
 	return p
 }

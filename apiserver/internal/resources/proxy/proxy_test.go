@@ -23,6 +23,7 @@ import (
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
+	"kctl/proto/rest"
 )
 
 func port(t *testing.T, server *httptest.Server) int32 {
@@ -253,7 +254,7 @@ func TestHeaders(t *testing.T) {
 // TestHeadersWithoutEnd: what a pod or a node sends before its answer is bounded.
 func TestHeadersWithoutEnd(t *testing.T) {
 	front, _, _ := serve(t, false, func(w http.ResponseWriter, _ *http.Request) {
-		for i := range 2 * kubelet.MaxAnswerHeaders / 16 {
+		for i := range 2 * rest.MaxAnswerHeaders / 16 {
 			w.Header().Set(fmt.Sprintf("X-%010d", i), "")
 		}
 	})
