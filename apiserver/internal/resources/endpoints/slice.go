@@ -192,7 +192,11 @@ func validateAddress(text string, family discoveryv1.AddressType, at *field.Path
 	switch family {
 	case discoveryv1.AddressTypeFQDN:
 		return validation.IsFullyQualifiedDomainName(at.Index(i).Upstream(), text)
-	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
+	case discoveryv1.AddressTypeIPv6: // only the canonical form: two forms of one address would be two endpoints
+		if errs := validation.IsValidIP(at.Index(i).Upstream(), text); len(errs) > 0 {
+			return errs
+		}
+	case discoveryv1.AddressTypeIPv4:
 	default:
 		return nil
 	}

@@ -80,6 +80,8 @@ func TestSlices(t *testing.T) {
 		"{addressType: IPv4, ports: [{port: 1, name: a}, {port: 2, name: a}]}":                                               "ports[1].name: Duplicate value",
 		"{addressType: IPv4, ports: [{port: 1, name: a, protocol: HTTP}]}":                                                   `ports[0].protocol: Unsupported value: "HTTP"`,
 		"{addressType: IPv6, endpoints: [{addresses: [10.0.0.1]}]}":                                                          `endpoints[0].addresses: Invalid value: "10.0.0.1": must be an IPv6 address`,
+		"{addressType: IPv6, endpoints: [{addresses: ['2001:db8::1']}]}":                                                     "",
+		"{addressType: IPv6, endpoints: [{addresses: ['2001:0DB8::1']}]}":                                                    `endpoints[0].addresses[0]: Invalid value: "2001:0DB8::1": must be in canonical form ("2001:db8::1")`,
 		"{addressType: IPv4, endpoints: [{addresses: ['2001:db8::1']}]}":                                                     `endpoints[0].addresses: Invalid value: "2001:db8::1": must be an IPv4 address`,
 		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hostname: A_}]}":                                            "endpoints[0].hostname: Invalid value",
 		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], nodeName: ''}]}":                                            "endpoints[0].nodeName: Invalid value",
