@@ -6,6 +6,7 @@
 #   ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=… ETCDCTL_CERT=… ETCDCTL_KEY=…
 # (an embedded etcd: ETCDCTL_ENDPOINTS=unix:///var/lib/kctl/apiserver/etcd/etcd.sock).
 #   KEEP    how many backups stay in DIRECTORY, 7 without
+#   WAIT    how long etcd may take to answer at all, 30s without
 #   ALSO    files and folders to keep beside the snapshot, e.g. "/etc/kctl":
 #           certificates and keys, the encryption configuration, flags
 set -eu
@@ -25,6 +26,12 @@ mkdir "$unfinished"
 trap 'rm -rf "$unfinished"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 
+# A snapshot waits for an etcd that does not answer, without end, and would keep later backups waiting.
+etcdctl get health --consistency=s --command-timeout=${WAIT:-30s} >"$unfinished/log" 2>&1 || {
+	cat "$unfinished/log" >&2
+	echo "backup.sh: etcd does not answer at ${ETCDCTL_ENDPOINTS:-127.0.0.1:2379}, or not to this client" >&2
+	exit 1
+}
 etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 || { cat "$unfinished/log" >&2; exit 1; }
 rm "$unfinished/log"
 if command -v etcdutl >/dev/null 2>&1; then
