@@ -6,7 +6,6 @@
 #   ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=… ETCDCTL_CERT=… ETCDCTL_KEY=…
 # (an embedded etcd: ETCDCTL_ENDPOINTS=unix:///var/lib/kctl/apiserver/etcd/etcd.sock).
 #   KEEP    how many backups stay in DIRECTORY, 7 without
-#   WAIT    how long etcd may take to answer at all, 30s without
 #   ALSO    files and folders to keep beside the snapshot, e.g. "/etc/kctl":
 #           certificates and keys, the encryption configuration, flags
 set -eu
@@ -27,7 +26,7 @@ trap 'rm -rf "$unfinished"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 
 # A snapshot waits for an etcd that does not answer, without end, and would keep later backups waiting.
-etcdctl get health --consistency=s --command-timeout=${WAIT:-30s} >"$unfinished/log" 2>&1 || {
+ETCDCTL_COMMAND_TIMEOUT=${ETCDCTL_COMMAND_TIMEOUT:-30s} etcdctl get health --consistency=s >"$unfinished/log" 2>&1 || {
 	cat "$unfinished/log" >&2
 	echo "backup.sh: etcd does not answer at ${ETCDCTL_ENDPOINTS:-127.0.0.1:2379}, or not to this client" >&2
 	exit 1
