@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/config"
@@ -93,21 +94,24 @@ func TestAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	info := corev1.Volume{Name: "info", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
-		{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
-	}}}}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "info"}, Data: map[string]string{"state": "old"}}
+	if err := b.client.Resource(core.ConfigMaps, "default").Create(t.Context(), settings, nil); err != nil {
+		t.Fatal(err)
+	}
+	info := corev1.Volume{Name: "info", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: "info"},
+	}}}
 	withInfo := func(name string) *core.Pod {
 		pod := shellPod(name, forever)
-		pod.Labels = map[string]string{"state": "old"}
 		pod.Spec.Volumes = []corev1.Volume{info, {Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "info", MountPath: "/info"}, {Name: "scratch", MountPath: "/scratch"}}
 		return pod
 	}
 	b.create(withInfo("before"))
 	before := b.waitPhase("before", corev1.PodRunning)
-	volume := filepath.Join(b.config.RootDir, "pods", string(before.UID), "volumes", "kubernetes.io~downward-api", "info")
-	labels := func() string {
-		content, err := os.ReadFile(filepath.Join(volume, "labels"))
+	volume := filepath.Join(b.config.RootDir, "pods", string(before.UID), "volumes", "kubernetes.io~configmap", "info")
+	state := func() string {
+		content, err := os.ReadFile(filepath.Join(volume, "state"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -141,12 +145,12 @@ func TestAFullDisk(t *testing.T) {
 		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
 			strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Message, "no space left on device")
 	})
-	patch := []byte(`{"metadata":{"labels":{"state":"new"}}}`)
-	if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), "before", types.MergePatchType, patch, nil); err != nil {
+	patch := []byte(`{"data":{"state":"new"}}`)
+	if err := b.client.Resource(core.ConfigMaps, "default").Patch(t.Context(), "info", types.MergePatchType, patch, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.waitEvent("before", "FailedMount", "no space left on device")
-	if got := labels(); got != `state="old"` {
+	if got := state(); got != "old" {
 		t.Errorf("the running pod sees %q", got)
 	}
 	if phase := b.phase("later"); phase != corev1.PodPending {
@@ -160,8 +164,8 @@ func TestAFullDisk(t *testing.T) {
 	clear()
 	b.waitPhase("later", corev1.PodRunning)
 	b.waitPhase("plain", corev1.PodRunning)
-	b.eventually("the new label", func() bool { return labels() == `state="new"` })
-	if entries, err := os.ReadDir(volume); err != nil || len(entries) != 3 { // a version, the link to it, labels
+	b.eventually("the new state", func() bool { return state() == "new" })
+	if entries, err := os.ReadDir(volume); err != nil || len(entries) != 3 { // a version, the link to it, state
 		t.Errorf("something half-written is left: %v, %v", entries, err)
 	}
 	if after := b.api.pod("before"); restarts(&after.Status) != 0 || after.Status.Phase != corev1.PodRunning {

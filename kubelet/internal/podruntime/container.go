@@ -76,6 +76,7 @@ func (s *podSync) createContainer(c *containerStart) (err error) {
 	err = s.turn(c, func() (err error) {
 		if c.id, err = s.runtime.CreateContainer(context.WithoutCancel(s.ctx), s.sandboxID, c.config, s.config); err != nil {
 			s.count(ImageVolumesFailed, len(c.volumes))
+			s.findCreated(c.Name)
 			return &startError{runtimestate.ReasonCreateContainer, err}
 		}
 		return nil
@@ -154,6 +155,7 @@ func (s *podSync) restartCount(name string, last *runtimestate.ContainerStatus) 
 func (s *podSync) startCreated(c *containerStart) error {
 	ctx := context.WithoutCancel(s.ctx)
 	if err := s.writeHosts(); err != nil {
+		s.refresh(c.id) // it was created, and its name is in use
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	if c.last != nil {
@@ -161,7 +163,7 @@ func (s *podSync) startCreated(c *containerStart) error {
 	}
 	s.applied(c.spec) // before, so that it is not restarted for it again by a kubelet that follows this one's sudden end
 	if err := s.pace.do(ctx, func() error { return s.runtime.StartContainer(ctx, c.id) }); err != nil {
-		s.refresh(c.id) // it was created, and its name is in use
+		s.refresh(c.id)
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	log := filepath.Join(s.config.LogDirectory, c.config.LogPath)

@@ -331,45 +331,6 @@ func TestEphemeralContainerSeesItsTarget(t *testing.T) {
 	}
 }
 
-// A kubelet killed between CreateContainer and StartContainer leaves a
-// container that never ran; the pod must still run once.
-func TestContainerThatNeverStartedIsReplaced(t *testing.T) {
-	b := newBed(t)
-	pod := newPod("half", shell("main", forever))
-	s := &podSync{Manager: b.Manager, ctx: t.Context(), pod: pod, status: &runtimestate.PodStatus{UID: pod.UID}, ips: known([]string(nil))}
-	if err := s.configureSandbox(podactions.Actions{CreateSandbox: true}); err != nil {
-		t.Fatal(err)
-	}
-	id, err := s.createSandbox()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.beside = t.Context()
-	present, err := s.ensureImage(podactions.Start{Kind: podactions.Regular})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := s.containerConfig(&containerStart{spec: &pod.Spec.Containers[0], image: present})
-	if err != nil {
-		t.Fatal(err)
-	}
-	created, err := b.containerd.Client().CreateContainer(t.Context(), id, config, s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := b.sync(t, pod, SyncOptions{})
-	if r.Err != nil {
-		t.Fatal(r.Err)
-	}
-	main := b.status(t, pod).Container("main")
-	if main.State != runtimestate.StateRunning || main.RestartCount != 0 || main.ID.ID == created || len(b.status(t, pod).Containers) != 1 {
-		t.Errorf("%s", show(b.status(t, pod)))
-	}
-	if r.Status.ContainerByID(b.ContainerID(created)) != nil {
-		t.Error("SyncPod still tells of the container that it removed")
-	}
-}
-
 func TestEndedPodStartsNothing(t *testing.T) {
 	b := newBed(t)
 	pod := newPod("ended", shell("main", forever))

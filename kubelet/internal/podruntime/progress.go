@@ -64,6 +64,21 @@ func (s *podSync) refresh(id string) {
 	}
 }
 
+// findCreated puts a created container into the status that is not known: its name is in use,
+// and the next sync has to remove it. A creation that failed may have been done and not answered,
+// now or in an earlier sync.
+func (s *podSync) findCreated(name string) {
+	status, err := s.state.PodStatus(context.WithoutCancel(s.ctx), s.pod.UID, s.pod.Name, s.pod.Namespace)
+	if err != nil {
+		return // as with look
+	}
+	for _, c := range status.Containers {
+		if c.Name == name && c.State == runtimestate.StateCreated && s.current().ContainerByID(c.ID) == nil {
+			s.publish(with(c))
+		}
+	}
+}
+
 // look asks the runtime for one container. If that fails, it returns nil, and
 // the status stays as it is until the runtime is listed again.
 func (s *podSync) look(id string) *runtimestate.ContainerStatus {
