@@ -23,18 +23,30 @@ type link struct{ name, to string }
 func (l Layout) linked() []link {
 	var out []link
 	for name := range programDirs {
-		if info, err := os.Lstat(l.path(name)); err != nil || info.Mode()&os.ModeSymlink == 0 {
-			continue
-		}
-		if real, err := filepath.EvalSymlinks(l.path(name)); err == nil {
-			out = append(out, link{name, real})
+		if to, is := l.linkAt(name); is {
+			out = append(out, link{name, to})
 		}
 	}
 	return out
 }
 
-// throughLink is the path in the directory of a place that a link leads to; "" where programs don't mount.
-func throughLink(links []link, point string) string {
+// linkAt is where a link of that name in the directory leads to, if there is anything.
+func (l Layout) linkAt(name string) (to string, is bool) {
+	info, err := os.Lstat(l.path(name))
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		return "", false
+	}
+	to, err = filepath.EvalSymlinks(l.path(name))
+	return to, err == nil
+}
+
+// leadsTo tells whether one of the links leads to a place.
+func leadsTo(links []link, point string) bool {
+	return slices.ContainsFunc(links, func(l link) bool { return l.to == point })
+}
+
+// behindLink is the path in the directory of a place that a link leads to; "" where programs don't mount.
+func behindLink(links []link, point string) string {
 	for _, l := range links {
 		if point == l.to {
 			return l.name
@@ -47,12 +59,25 @@ func throughLink(links []link, point string) string {
 	return ""
 }
 
+// holdsOthers tells whether something is mounted in a mount that is not of programs, and would go with
+// it. What was there before came along as a copy, and the original stays.
+func holdsOthers(all []mount, links []link, in mount) bool {
+	return slices.ContainsFunc(all, func(m mount) bool {
+		if !strings.HasPrefix(m.point, in.point+"/") || behindLink(links, m.point) != "" {
+			return false
+		}
+		return !slices.ContainsFunc(all, func(other mount) bool {
+			return other.id != m.id && other.point == m.point && other.device == m.device && other.root == m.root
+		})
+	})
+}
+
 // leftBehindLinks says what stays where links lead to: they are the user's, and so may be what else is
 // there.
 func (l Layout) leftBehindLinks(names []string) string {
 	var left []string
 	for _, name := range names {
-		if to, err := os.Readlink(l.path(name)); err == nil {
+		if to, is := l.linkAt(name); is {
 			left = append(left, fmt.Sprintf("%s, where %s led to", to, name))
 		}
 	}

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,9 +16,19 @@ import (
 // mountPoint is a place where something is mounted.
 type mountPoint struct {
 	path     string
-	in       string // the path in the directory
+	in       string // the path in the directory, "" if it is not below it
+	behind   string // the path in the directory through a link, "" if none of programDirs leads there
 	overSelf bool   // it shows what would be there without it
 	covered  bool   // another one is mounted over it
+}
+
+// mount is a line of the kernel's table of mounts.
+type mount struct{ id, parent, device, root, point string }
+
+// isOver tells whether it shows what its parent would show there without it.
+func (m mount) isOver(parent mount) bool {
+	inParent, err := filepath.Rel(parent.point, m.point)
+	return err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)
 }
 
 // mounts are the mount points below the directory, deepest first, and those of programs where links in
@@ -38,36 +47,35 @@ func (l Layout) mounts() ([]mountPoint, error) {
 	}
 	defer f.Close()
 	links := l.linked()
-	type mount struct{ device, root, point string }
+	var all []mount
 	byID, covered := map[string]mount{}, map[string]bool{}
-	var below [][]string
 	scanner := bufio.NewScanner(f)
 	for scanner.Scan() {
 		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
 		if len(fields) < 5 {
 			continue
 		}
-		m := mount{fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])}
-		byID[fields[0]] = m
-		if throughLink(links, m.point) != "" || strings.HasPrefix(m.point, dir+"/") {
-			below = append(below, fields)
-		}
+		m := mount{fields[0], fields[1], fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])}
+		all, byID[m.id] = append(all, m), m
 	}
-	for _, fields := range below {
-		if m := byID[fields[0]]; byID[fields[1]].point == m.point {
-			covered[fields[1]] = true
+	for _, m := range all {
+		if byID[m.parent].point == m.point {
+			covered[m.parent] = true
 		}
 	}
 	var out []mountPoint
-	for _, fields := range below {
-		m, parent := byID[fields[0]], byID[fields[1]]
-		inParent, err := filepath.Rel(parent.point, m.point)
-		overSelf := err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)
-		if slices.ContainsFunc(links, func(l link) bool { return l.to == m.point }) && !overSelf {
-			continue // the disk that the link leads to
+	for _, m := range all {
+		in, isIn := strings.CutPrefix(m.point, dir+"/")
+		if !isIn {
+			in = ""
 		}
-		in := cmp.Or(throughLink(links, m.point), strings.TrimPrefix(m.point, dir+"/"))
-		out = append(out, mountPoint{m.point, in, overSelf, covered[fields[0]]})
+		overSelf, behind := m.isOver(byID[m.parent]), behindLink(links, m.point)
+		if leadsTo(links, m.point) && (!overSelf || holdsOthers(all, links, m)) {
+			behind = "" // the disk that the link leads to, or what others have mounted more on
+		}
+		if isIn || behind != "" {
+			out = append(out, mountPoint{m.point, in, behind, overSelf, covered[m.id]})
+		}
 	}
 	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
 	return out, scanner.Err()
@@ -78,12 +86,14 @@ var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n",
 
 // within tells whether it is at one of the names in the directory, or below one.
 func (m mountPoint) within(names ...string) bool {
-	return slices.Contains(names, m.in) || m.below(names...)
+	return slices.Contains(names, m.in) || slices.Contains(names, m.behind) || m.below(names...)
 }
 
 // below tells whether it is below one of the names in the directory.
 func (m mountPoint) below(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(m.in, name+"/") })
+	return slices.ContainsFunc(names, func(name string) bool {
+		return strings.HasPrefix(m.in, name+"/") || strings.HasPrefix(m.behind, name+"/")
+	})
 }
 
 // mountedByPrograms tells the mounts of pods, their volumes and their containers from a user's
@@ -95,13 +105,13 @@ func mountedByPrograms(m mountPoint) bool {
 }
 
 // anyMount is for a directory that holds nothing but a kubelet's.
-func anyMount(mountPoint) bool { return true }
+func anyMount(m mountPoint) bool { return m.in != "" }
 
 // checkUnmounted keeps a removal of the names in the directory from reaching into what is mounted there.
 func (l Layout) checkUnmounted(names ...string) error {
 	mounts, err := l.mounts()
 	for _, m := range slices.Backward(mounts) { // what hides others comes before them
-		if len(names) == 0 || m.within(names...) {
+		if len(names) == 0 && m.in != "" || m.within(names...) {
 			return fmt.Errorf("%s is mounted, and what is there may be somebody's own: unmount it first", m.path)
 		}
 	}

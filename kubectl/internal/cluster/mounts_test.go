@@ -203,3 +203,76 @@ func TestDownWhereLinksLeadToAnotherDisk(t *testing.T) {
 		}
 	}
 }
+
+// A link may lead to a disk that is mounted in the cluster's directory, in the place of another
+// program's: what the disk holds must not go with that program's.
+func TestDownWhereALinkLeadsToADiskInTheDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l := clusterWithoutPrograms(t)
+	disk := mountTmpfs(t, l.path("containerd"))
+	if err := errors.Join(os.RemoveAll(l.KubeletRoot()), os.Symlink("containerd", l.KubeletRoot())); err != nil {
+		t.Fatal(err)
+	}
+	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
+	if err == nil || !strings.Contains(err.Error(), l.path("containerd")+" is mounted") {
+		t.Errorf("down: %v", err)
+	}
+	if _, err := os.Stat(disk); err != nil {
+		t.Errorf("of a user: %v", err)
+	}
+}
+
+// The kubelet may have bound the disk over itself, and what a user has mounted there since is below that.
+func TestDownLeavesMountsOfOthersInAKubeletsOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	for _, isUsed := range []bool{false, true} {
+		l, disk := clusterWithoutPrograms(t), t.TempDir()
+		before := mountTmpfs(t, filepath.Join(disk, "before"))
+		err := errors.Join(os.RemoveAll(l.KubeletRoot()), os.Symlink(disk, l.KubeletRoot()), unix.Mount(disk, disk, "", unix.MS_BIND|unix.MS_REC, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+		since := before
+		if isUsed {
+			since = mountTmpfs(t, filepath.Join(disk, "since"))
+		}
+		volume := mountTmpfs(t, filepath.Join(disk, "pods", "x", "volume"))
+		if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr}); err != nil {
+			t.Error(err)
+		}
+		for _, kept := range []string{before, since} {
+			if _, err := os.Stat(kept); err != nil {
+				t.Errorf("of others: %v", err)
+			}
+		}
+		if _, err := os.Stat(volume); err == nil {
+			t.Errorf("%s is still mounted", filepath.Dir(volume))
+		}
+		if err := unix.Unmount(disk, unix.MNT_DETACH); (err == nil) != isUsed {
+			t.Errorf("with mounts of others since (%t), the kubelet's own: %v", isUsed, err)
+		}
+	}
+}
+
+// What a link in a kubelet's directory leads to is not the kubelet's.
+func TestAnyMountIsInTheDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	l, elsewhere := Layout{Dir: t.TempDir()}, t.TempDir()
+	theirs := mountTmpfs(t, filepath.Join(elsewhere, "containerd", "x"))
+	if err := os.Symlink(elsewhere, l.path("run")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.unmount(anyMount), l.checkUnmounted()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Error(err)
+	}
+}
