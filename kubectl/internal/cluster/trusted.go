@@ -1,24 +1,19 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
 )
 
 // checkNotShared refuses a directory where other users could put their own programs and keys in
-// the place of the cluster's, which root starts and trusts: one that they own or may write to, or that a
-// link of theirs leads to. Who owns the directories above it is not asked: root often works in another
-// user's checkout, above all in containers.
+// the place of the cluster's, which root starts and trusts: one that another user owns, that every user
+// may write to, or that a link of another user leads to. Which groups may write to it is not asked, nor
+// who owns the directories above it: root often works in another user's checkout, above all in containers.
 func (l Layout) checkNotShared() error {
 	for _, stat := range []func(string) (os.FileInfo, error){os.Lstat, os.Stat} {
 		info, err := stat(l.Dir)
-		if errors.Is(err, fs.ErrNotExist) { // it will be made, and then be root's
-			return nil
-		}
 		if err == nil {
 			err = checkTrusted(l.Dir, info)
 		}
@@ -32,7 +27,11 @@ func (l Layout) checkNotShared() error {
 func checkTrusted(path string, info os.FileInfo) error {
 	const remedy = "choose another --dir"
 	if owner := int(info.Sys().(*syscall.Stat_t).Uid); !mayOwn(owner) {
-		return fmt.Errorf("%s belongs to the user with the ID %d, who can replace what root runs from there: take it over (chown root), or %s", path, owner, remedy)
+		what, takeOver := path, "chown root"
+		if info.Mode()&os.ModeSymlink != 0 {
+			what, takeOver = "the link "+path, "chown -h root" // without -h, it is what the link leads to
+		}
+		return fmt.Errorf("%s belongs to the user with the ID %d, who can replace what root runs from there: take it over (%s), or %s", what, owner, takeOver, remedy)
 	}
 	if info.IsDir() && info.Mode()&0o002 != 0 {
 		return fmt.Errorf("every user of this machine can write to %s, and so replace what root runs from there: "+

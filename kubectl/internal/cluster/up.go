@@ -167,11 +167,11 @@ func (l Layout) prepare() (unlock func(), err error) {
 			return nil, fmt.Errorf("%s is not empty and holds no cluster; choose another --dir", l.Dir)
 		}
 	}
-	if err := l.checkNotShared(); err != nil {
-		return nil, err
-	}
 	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cluster directory: %w", err)
+	}
+	if err := l.checkNotShared(); err != nil { // not before: another user could make it in between
+		return nil, err
 	}
 	for _, dir := range []string{"run", "log", "pki"} {
 		if err := os.MkdirAll(l.path(dir), 0o700); err != nil {
