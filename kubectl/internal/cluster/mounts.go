@@ -41,22 +41,14 @@ func (l Layout) mounts() ([]mountPoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open("/proc/self/mountinfo")
+	all, err := mountTable()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	links := l.linked()
-	var all []mount
 	byID, covered := map[string]mount{}, map[string]bool{}
-	scanner := bufio.NewScanner(f)
-	for scanner.Scan() {
-		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
-		if len(fields) < 5 {
-			continue
-		}
-		m := mount{fields[0], fields[1], fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])}
-		all, byID[m.id] = append(all, m), m
+	for _, m := range all {
+		byID[m.id] = m
 	}
 	for _, m := range all {
 		if byID[m.parent].point == m.point {
@@ -78,7 +70,25 @@ func (l Layout) mounts() ([]mountPoint, error) {
 		}
 	}
 	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
-	return out, scanner.Err()
+	return out, nil
+}
+
+// mountTable is the kernel's.
+func mountTable() ([]mount, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var all []mount
+	scanner := bufio.NewScanner(f)
+	for scanner.Scan() {
+		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
+		if len(fields) >= 5 {
+			all = append(all, mount{fields[0], fields[1], fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])})
+		}
+	}
+	return all, scanner.Err()
 }
 
 // unescapeMount undoes proc(5)'s escapes.
