@@ -2,6 +2,7 @@ package podruntime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,12 +77,14 @@ func (s *podSync) createContainer(c *containerStart) (err error) {
 	err = s.turn(c, func() (err error) {
 		if c.id, err = s.runtime.CreateContainer(context.WithoutCancel(s.ctx), s.sandboxID, c.config, s.config); err != nil {
 			s.count(ImageVolumesFailed, len(c.volumes))
-			s.findCreated(c.Name)
 			return &startError{runtimestate.ReasonCreateContainer, err}
 		}
 		return nil
 	})
 	if err != nil {
+		if _, asked := errors.AsType[*startError](err); asked { // here, where others don't wait for their turn
+			s.findCreated(c.Name)
+		}
 		return err
 	}
 	s.count(ImageVolumesMounted, len(c.volumes))
