@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -30,6 +31,8 @@ type Schema struct {
 	preserve, embedded bool
 	// either: an integer or a string.
 	either bool
+	// formatted: the format is one of texts.
+	formatted bool
 	// holds: the value may contain an embedded object; ruled: there are CEL rules
 	// here or below.
 	holds, ruled bool
@@ -45,6 +48,8 @@ func Compile(props *apiextensionsv1.JSONSchemaProps) (*Schema, error) {
 		preserve: props.XPreserveUnknownFields != nil && *props.XPreserveUnknownFields,
 		embedded: props.XEmbeddedResource,
 		either:   props.XIntOrString,
+
+		formatted: props.Format != "" && strfmt.Default.ContainsName(props.Format),
 	}
 	if err := s.decodeValues(); err != nil {
 		return nil, err

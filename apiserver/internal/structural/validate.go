@@ -18,9 +18,11 @@ import (
 // unchanged parts of old (hasOld) do not prevent a change elsewhere. Duplicates
 // are reported last: upstream looks for them in a second pass.
 func (s *Schema) Validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
-	errs := s.validate(path, value, old, hasOld)
-	if hasOld && slices.ContainsFunc(errs, duplicate) && slices.ContainsFunc(s.validate(nil, old, nil, false), duplicate) {
-		errs = slices.DeleteFunc(errs, duplicate) // it was invalid before
+	errs, _ := s.validate(path, value, old, hasOld)
+	if hasOld && slices.ContainsFunc(errs, duplicate) {
+		if before, _ := s.validate(nil, old, nil, false); slices.ContainsFunc(before, duplicate) {
+			errs = slices.DeleteFunc(errs, duplicate) // it was invalid before
+		}
 	}
 	turn := func(e *field.Error) int {
 		if duplicate(e) {
@@ -60,28 +62,52 @@ func (s *Schema) ValidateAlone(at *field.Path, value, old any, hasOld bool) fiel
 	return errs
 }
 
-func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) field.ErrorList {
+// validate also says how much a value has in common with the schema, in upstream's measure: how many
+// of upstream's validators look at the value and its parts, and at how many of those the type is
+// right. It decides only about which errors are worth showing, see closest.
+func (s *Schema) validate(path *field.Path, value, old any, hasOld bool) (errs field.ErrorList, common int) {
 	if s == nil || hasOld && s.Same(value, old) {
-		return nil
+		return nil, 0
 	}
-	errs := s.kind(path, value)
+	errs = s.kind(path, value)
+	fits := 0
+	if len(errs) == 0 {
+		fits = 1
+	}
 	if value == nil {
-		return append(errs, s.listed(path, value)...)
+		return append(errs, s.listed(path, value)...), fits
 	}
-	errs = append(errs, s.combined(path, value)...)
+	failed, below := s.combined(path, value)
+	errs = append(errs, failed...)
+	common = 4 + below // itself, its enum, and the validator of alternatives, which counts twice
+	if s.props.Type != "" || s.props.Format != "" || s.either {
+		common += 1 + fits
+	}
+	failed, below = s.content(path, value, old, hasOld)
+	errs = append(errs, failed...)
+	return append(errs, s.listed(path, value)...), common + below
+}
+
+// content validates what only values of one type have.
+func (s *Schema) content(path *field.Path, value, old any, hasOld bool) (errs field.ErrorList, common int) {
 	switch v := value.(type) {
 	case string:
-		errs = append(errs, s.text(path, v)...)
+		if s.formatted {
+			common++
+		}
+		return s.text(path, v), common + 1
 	case int64:
-		errs = append(errs, s.number(path, v, float64(v))...)
+		return s.number(path, v, float64(v)), 2
 	case float64:
-		errs = append(errs, s.number(path, v, v)...)
+		return s.number(path, v, v), 2
 	case []any:
-		errs = append(errs, s.list(path, v, old, hasOld)...)
+		errs, common = s.list(path, v, old, hasOld)
+		return errs, common + 2
 	case map[string]any:
-		errs = append(errs, s.fields(path, v, old, hasOld)...)
+		errs, common = s.fields(path, v, old, hasOld)
+		return errs, common + 1
 	}
-	return append(errs, s.listed(path, value)...)
+	return nil, 0
 }
 
 // listed refuses values that are not in the schema's enum, also if they are of
@@ -193,7 +219,7 @@ func (s *Schema) text(path *field.Path, value string) (errs field.ErrorList) {
 	case s.pattern != nil && !s.pattern().MatchString(value):
 		errs = append(errs, field.Invalid(path, value, fmt.Sprintf("%s in body should match '%s'", at, p.Pattern)))
 	}
-	if p.Format != "" && mayBeText(p.Type) && strfmt.Default.ContainsName(p.Format) && !strfmt.Default.Validates(p.Format, value) {
+	if mayBeText(p.Type) && s.formatted && !strfmt.Default.Validates(p.Format, value) {
 		errs = append(errs, field.TypeInvalid(path, value, fmt.Sprintf("%s in body must be of type %s: %q", at, p.Format, value)))
 	}
 	return errs
@@ -238,7 +264,7 @@ func (s *Schema) number(path *field.Path, value any, v float64) (errs field.Erro
 	return errs
 }
 
-func (s *Schema) list(path *field.Path, value []any, old any, hasOld bool) (errs field.ErrorList) {
+func (s *Schema) list(path *field.Path, value []any, old any, hasOld bool) (errs field.ErrorList, common int) {
 	p := s.props
 	count := int64(len(value))
 	if p.MinItems != nil && count < *p.MinItems {
@@ -249,7 +275,7 @@ func (s *Schema) list(path *field.Path, value []any, old any, hasOld bool) (errs
 	}
 	errs = append(errs, s.duplicates(path, value)...)
 	if s.items == nil {
-		return errs
+		return errs, 0
 	}
 	before := s.counterparts(old)
 	for i, item := range value {
@@ -258,12 +284,13 @@ func (s *Schema) list(path *field.Path, value []any, old any, hasOld bool) (errs
 		if hasOld {
 			was, found = before(i, item)
 		}
-		errs = append(errs, s.items.validate(path.Index(i), item, was, found)...)
+		failed, below := s.items.validate(path.Index(i), item, was, found)
+		errs, common = append(errs, failed...), common+below
 	}
-	return errs
+	return errs, common
 }
 
-func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld bool) (errs field.ErrorList) {
+func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld bool) (errs field.ErrorList, common int) {
 	p := s.props
 	count := int64(len(value))
 	if p.MinProperties != nil && count < *p.MinProperties {
@@ -288,55 +315,15 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 		was, found := before[key]
 		// Of the version and the kind nobody sees how they were.
 		found = found && !(path == nil && (key == "apiVersion" || key == "kind"))
-		errs = append(errs, below.validate(path.Child(key), value[key], was, hasOld && found)...)
+		failed, n := below.validate(path.Child(key), value[key], was, hasOld && found)
+		errs, common = append(errs, failed...), common+n
 	}
 	for _, required := range p.Required {
 		if _, ok := value[required]; !ok {
 			errs = append(errs, field.Required(path.Child(required), ""))
 		}
 	}
-	return errs
-}
-
-// combined checks allOf, anyOf, oneOf and not.
-func (s *Schema) combined(path *field.Path, value any) (errs field.ErrorList) {
-	fail := func(format string, args ...any) {
-		errs = append(errs, field.Invalid(nil, "", fmt.Sprintf("%q ", name(path))+fmt.Sprintf(format, args...)))
-	}
-	if len(s.anyOf) > 0 {
-		if failed, _, valid := closest(s.anyOf, path, value); valid == 0 {
-			fail("must validate at least one schema (anyOf)")
-			errs = append(errs, failed...)
-		}
-	}
-	if len(s.oneOf) > 0 {
-		switch failed, _, valid := closest(s.oneOf, path, value); {
-		case valid == 0:
-			fail("must validate one and only one schema (oneOf). Found none valid")
-			errs = append(errs, failed...)
-		case valid > 1:
-			fail("must validate one and only one schema (oneOf). Found %d valid alternatives", valid)
-		}
-	}
-	valid := 0
-	for _, one := range s.allOf {
-		failed := one.validate(path, value, nil, false)
-		errs = append(errs, failed...)
-		if len(failed) == 0 {
-			valid++
-		}
-	}
-	switch {
-	case valid == len(s.allOf):
-	case valid == 0:
-		fail("must validate all the schemas (allOf). None validated")
-	default:
-		fail("must validate all the schemas (allOf)")
-	}
-	if s.not != nil && len(s.not.validate(path, value, nil, false)) == 0 {
-		fail("must not validate the schema (not)")
-	}
-	return errs
+	return errs, common
 }
 
 func containsValue(values []any, value any) bool {

@@ -2,6 +2,7 @@ package structural
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -56,5 +57,24 @@ func TestAnErrorIsReportedOnce(t *testing.T) {
 	errs := s.Validate(nil, object(t, `{"a":"x"}`), nil, false)
 	if len(errs) != 2 {
 		t.Errorf("want one error of the value and one of its allOf, got %d: %v", len(errs), errs)
+	}
+}
+
+// What a value has in common with alternatives is counted as they are validated: a second walk for
+// each level would double the work with each, and this would not end.
+func TestNestedAlternativesAreValidatedOnce(t *testing.T) {
+	const levels = 64
+	for _, kind := range []string{"anyOf", "oneOf", "allOf"} {
+		schema := `{"type":"string",` + strings.Repeat(`"`+kind+`":[{`, levels) + `"pattern":"^y"` + strings.Repeat(`}]`, levels) + `}`
+		s, err := Compile(propsOf(t, schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errs := s.Validate(nil, "y", nil, false); len(errs) != 0 {
+			t.Errorf("%s: %v", kind, errs)
+		}
+		if errs := s.Validate(nil, "x", nil, false); len(errs) != 2 {
+			t.Errorf("%s: want the error and that nothing matches, got %v", kind, errs)
+		}
 	}
 }
