@@ -25,8 +25,9 @@ mkdir "$unfinished"
 trap 'rm -rf "$unfinished"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 
-# A snapshot waits for an etcd that does not answer, without end, and would keep later backups waiting.
-ETCDCTL_COMMAND_TIMEOUT=${ETCDCTL_COMMAND_TIMEOUT:-30s} etcdctl get health --consistency=s >"$unfinished/log" 2>&1 || {
+# A snapshot waits for an etcd that does not answer, without end, and would keep later backups waiting. A get
+# takes its limit from the flag only, and the flag beside the variable is an error.
+env -u ETCDCTL_COMMAND_TIMEOUT etcdctl get health --consistency=s --command-timeout="${ETCDCTL_COMMAND_TIMEOUT:-30s}" >"$unfinished/log" 2>&1 || {
 	cat "$unfinished/log" >&2
 	echo "backup.sh: etcd does not answer at ${ETCDCTL_ENDPOINTS:-127.0.0.1:2379}, or not to this client" >&2
 	exit 1
