@@ -25,7 +25,7 @@ type observations struct {
 	pending []observation
 	spare   []observation // counted, to be filled again
 
-	counting sync.Mutex
+	counting sync.Mutex // held while a batch goes to the histograms
 }
 
 func (o *observations) add(one observation) {
@@ -33,8 +33,9 @@ func (o *observations) add(one observation) {
 	o.pending = append(o.pending, one)
 	enough := len(o.pending) >= batchSize
 	o.mu.Unlock()
-	if enough {
-		o.count()
+	if enough && o.counting.TryLock() { // requests don't wait for another that counts
+		defer o.counting.Unlock()
+		o.countPending()
 	}
 }
 
@@ -43,6 +44,11 @@ func (o *observations) add(one observation) {
 func (o *observations) count() {
 	o.counting.Lock()
 	defer o.counting.Unlock()
+	o.countPending()
+}
+
+// countPending needs the lock of counting.
+func (o *observations) countPending() {
 	o.mu.Lock()
 	batch := o.pending
 	o.pending, o.spare = o.spare[:0], nil
