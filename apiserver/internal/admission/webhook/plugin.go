@@ -103,7 +103,7 @@ func (p *plugin) handleError(ctx context.Context, i *invocation, err error) erro
 		p.failedOpen(ctx, i, err)
 		return nil
 	}
-	p.Logger.Warn("a webhook could not be asked, the request is refused", zap.String("webhook", i.name), zap.Error(call.cause))
+	p.Logger.Warn("a webhook could not be asked, the request is refused", zap.String("webhook", i.name), zap.String("error", call.why()))
 	return apierrors.NewInternalError(call)
 }
 

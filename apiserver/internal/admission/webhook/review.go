@@ -32,9 +32,12 @@ type callError struct {
 }
 
 func (e *callError) Error() string {
-	return fmt.Sprintf("failed calling webhook %q: %s", e.hook, status.Shorten(e.cause.Error()))
+	return fmt.Sprintf("failed calling webhook %q: %s", e.hook, e.why())
 }
 func (e *callError) Unwrap() error { return e.cause }
+
+// why is the cause without the webhook. It may repeat what the webhook answered.
+func (e *callError) why() string { return status.Shorten(e.cause.Error()) }
 
 // review sends a webhook the request and returns its answer, which is well-formed.
 // Errors are callError.

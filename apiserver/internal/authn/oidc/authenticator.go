@@ -98,8 +98,8 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	}
 	began := a.options.Clock.Now()
 	user, audiences, err := a.check(ctx, token, wanted)
-	if err != nil { // it has all that the issuer answered
-		err = errors.New(status.Shorten(err.Error()))
+	if err != nil {
+		err = shortened(err)
 	}
 	a.options.Metrics.observeCheck(a.options.IssuerURL, a.options.Clock.Since(began), err)
 	return user, audiences, err == nil, err
@@ -165,10 +165,13 @@ func issuerOf(token string) string {
 // Discover fetches the issuer's discovery document, unless it is known.
 func (a *Authenticator) Discover(ctx context.Context) error {
 	if _, err := a.discoverVerifier(ctx); err != nil {
-		return fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, err)
+		return fmt.Errorf("oidc: issuer %s: %w", a.options.IssuerURL, shortened(err))
 	}
 	return nil
 }
+
+// shortened cuts an error, which has all that the issuer answered in it.
+func shortened(err error) error { return errors.New(status.Shorten(err.Error())) }
 
 var errRecentlyFailed = errors.New("it could not be asked a moment ago")
 

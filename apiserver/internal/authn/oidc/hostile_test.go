@@ -45,6 +45,9 @@ func TestAnIssuerThatAnswersTooMuch(t *testing.T) {
 			if len(err.Error()) > 20_000 {
 				t.Errorf("the error has %d bytes", len(err.Error()))
 			}
+			if err := a.Discover(t.Context()); err == nil || len(err.Error()) > 20_000 {
+				t.Errorf("of the discovery: %.200v", err)
+			}
 		})
 	}
 }
