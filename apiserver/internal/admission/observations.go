@@ -13,8 +13,12 @@ type observation struct {
 	took      time.Duration
 }
 
-// batchSize is how many observations are counted together; a create makes two dozen.
-const batchSize = 1024
+const (
+	// batchSize is how many observations are counted together; a create makes two dozen.
+	batchSize = 1024
+	// mostPending bounds how many wait while others are counted.
+	mostPending = 16 * batchSize
+)
 
 // observations collects observations until there are enough to count them together. A
 // histogram is half a dozen places in memory, and those of all plugins are gone from the
@@ -31,9 +35,13 @@ type observations struct {
 func (o *observations) add(one observation) {
 	o.mu.Lock()
 	o.pending = append(o.pending, one)
-	enough := len(o.pending) >= batchSize
+	pending := len(o.pending)
 	o.mu.Unlock()
-	if enough && o.counting.TryLock() { // requests don't wait for another that counts
+	switch {
+	case pending < batchSize:
+	case pending >= mostPending:
+		o.count()
+	case o.counting.TryLock(): // nobody waits for another that counts
 		defer o.counting.Unlock()
 		o.countPending()
 	}
