@@ -51,7 +51,11 @@ func (s *podSync) runContainer(c *containerStart) error {
 	if err := s.createContainer(c); err != nil {
 		return err
 	}
-	return s.startCreated(c)
+	if err := s.startCreated(c); err != nil {
+		s.refresh(c.id) // it was created, and its name is in use
+		return err
+	}
+	return nil
 }
 
 func (s *podSync) waitImages(c *containerStart) (err error) {
@@ -158,7 +162,6 @@ func (s *podSync) restartCount(name string, last *runtimestate.ContainerStatus) 
 func (s *podSync) startCreated(c *containerStart) error {
 	ctx := context.WithoutCancel(s.ctx)
 	if err := s.writeHosts(); err != nil {
-		s.refresh(c.id) // it was created, and its name is in use
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	if c.last != nil {
@@ -166,7 +169,6 @@ func (s *podSync) startCreated(c *containerStart) error {
 	}
 	s.applied(c.spec) // before, so that it is not restarted for it again by a kubelet that follows this one's sudden end
 	if err := s.pace.do(ctx, func() error { return s.runtime.StartContainer(ctx, c.id) }); err != nil {
-		s.refresh(c.id)
 		return &startError{runtimestate.ReasonRunContainer, err}
 	}
 	log := filepath.Join(s.config.LogDirectory, c.config.LogPath)
@@ -181,7 +183,6 @@ func (s *podSync) startCreated(c *containerStart) error {
 	s.learnUser(ctx, now)
 	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeNormal, "Started", "Container started")
 	if err := s.postStart(c, now.ID); err != nil {
-		s.refresh(c.id)
 		return err
 	}
 	s.publish(with(now))
