@@ -37,39 +37,39 @@ var byField = []string{
 	"AtomicWriteVolumeUserFields", "ContainerStopSignals", "EmptyDirVolumeMode", "PodLogsQuerySplitStreams", "TaintTolerationComparisonOperators",
 }
 
-// unasked are the gates of features that do nothing here, because the settings don't ask for them:
-// turning one off makes no difference then. The others are those that a setting asks for, with its name.
-func (c *Config) unasked() (gates []string, asked map[string]string) {
-	asked = map[string]string{}
-	for _, gate := range []struct {
-		name, setting string
-		asked         bool
-	}{
-		{"CustomCPUCFSQuotaPeriod", "cpuCFSQuotaPeriod", c.CPUCFSQuotaPeriod != New().CPUCFSQuotaPeriod},
-		{"GracefulNodeShutdownBasedOnPodPriority", "shutdownGracePeriodByPodPriority", len(c.Shutdown.GracePeriodByPodPriority) > 0},
-		{"KubeletCrashLoopBackOffMax", "crashLoopBackOff.maxContainerRestartPeriod", c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
-		{"RotateKubeletServerCertificate", "serverTLSBootstrap", c.ServerTLSBootstrap},
-	} {
-		if gate.asked {
-			asked[gate.name] = gate.setting
-		} else {
-			gates = append(gates, gate.name)
-		}
+// setting is a setting that asks for the feature of a gate.
+type setting struct {
+	name string
+	used bool
+}
+
+// bySetting are the gates of features that do nothing here unless a setting asks for them: without
+// it, turning one off makes no difference.
+func (c *Config) bySetting() map[string]setting {
+	return map[string]setting{
+		"CustomCPUCFSQuotaPeriod":                {"cpuCFSQuotaPeriod", c.CPUCFSQuotaPeriod != New().CPUCFSQuotaPeriod},
+		"GracefulNodeShutdownBasedOnPodPriority": {"shutdownGracePeriodByPodPriority", len(c.Shutdown.GracePeriodByPodPriority) > 0},
+		"KubeletCrashLoopBackOffMax":             {"crashLoopBackOff.maxContainerRestartPeriod", c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
+		"RotateKubeletServerCertificate":         {"serverTLSBootstrap", c.ServerTLSBootstrap},
 	}
-	return gates, asked
 }
 
 // checkGates refuses feature gates that would have to change what this kubelet does.
 func (c *Config) checkGates() error {
 	gates, errs := maps.Clone(c.FeatureGates), []error(nil)
-	unasked, asked := c.unasked()
+	bySetting := c.bySetting()
 	maps.DeleteFunc(gates, func(name, value string) bool {
 		on, err := strconv.ParseBool(value)
-		if setting, is := asked[name]; is && err == nil && !on {
-			errs = append(errs, fmt.Errorf("--feature-gates=%s=%s: %s needs it", name, value, setting))
-			return true
+		asks, is := bySetting[name]
+		switch {
+		case err != nil:
+			return false
+		case !is || on:
+			return slices.Contains(byField, name)
+		case asks.used:
+			errs = append(errs, fmt.Errorf("--feature-gates=%s=%s: %s needs it", name, value, asks.name))
 		}
-		return err == nil && (slices.Contains(byField, name) || !on && slices.Contains(unasked, name))
+		return true
 	})
 	return errors.Join(append(errs, release.CheckGates(gates, Gates))...)
 }
