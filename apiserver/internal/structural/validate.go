@@ -175,7 +175,7 @@ func (s *Schema) kind(path *field.Path, value any) field.ErrorList {
 // takes reports whether a schema without a type lets values of a kind pass: a format of texts
 // is a type for all but null and lists, as upstream has it.
 func (s *Schema) takes(kind string) bool {
-	return kind == "string" || kind == "array" || kind == "null" || !knownFormat("", s.props.Format)
+	return kind == "string" || kind == "array" || kind == "null" || !s.formatted
 }
 
 // formatOf is upstream's word for the format of a JSON value, "" if it has none.
