@@ -95,14 +95,7 @@ func Certificate(certFile, keyFile string, clock clock.PassiveClock, logger *zap
 	if err != nil {
 		return nil, err
 	}
-	shown.Tell(pki.Told{
-		Refused: func(err error) {
-			logger.Error("the changed certificate can't be used; the old one stays", zap.Error(err))
-		},
-		Untimely: func(err error) {
-			logger.Error("others do not accept the certificate that is shown to them", zap.Error(err))
-		},
-	})
+	shown.Tell(Told(logger))
 	return shown, nil
 }
 
@@ -127,8 +120,11 @@ func ClientAuthorities(what, file string, clock clock.PassiveClock, logger *zap.
 	if err != nil {
 		return nil, err
 	}
-	authorities.Refused = func(err error) {
-		logger.Error("the changed certificate authorities are not taken; the old ones stay", zap.Error(err))
-	}
+	authorities.Tell(Told(logger))
 	return authorities, nil
+}
+
+// Told logs what is wrong with certificates that are in use (see pki.Told).
+func Told(logger *zap.Logger) func(error) {
+	return func(err error) { logger.Error("a certificate, an authority or a kubeconfig in use needs attention", zap.Error(err)) }
 }

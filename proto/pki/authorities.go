@@ -16,10 +16,6 @@ import (
 // file that can't be read leaves the old content in use. They are safe for
 // concurrent use.
 type Authorities struct {
-	// Refused, if it is set before the first use, is told why a changed file is not taken, once for
-	// each reason: who is to be trusted from now on is not.
-	Refused func(error)
-
 	what, file string
 	clock      clock.PassiveClock
 
@@ -27,7 +23,7 @@ type Authorities struct {
 	pool    *x509.CertPool
 	pem     []byte
 	checked time.Time
-	refused string // what Refused was told last
+	told    Told
 }
 
 // NewAuthorities reads file once, so that a bad one is noticed at start. what
@@ -64,20 +60,17 @@ func (a *Authorities) current() (*x509.CertPool, []byte) {
 	defer a.mu.Unlock()
 	if now := a.clock.Now(); now.Sub(a.checked) >= reloadEvery {
 		a.checked = now
-		a.refuse(a.load())
+		a.told.Read(a.load())
 	}
 	return a.pool, a.pem
 }
 
-func (a *Authorities) refuse(err error) {
-	if err == nil {
-		a.refused = ""
-		return
-	}
-	if a.Refused != nil && a.refused != err.Error() {
-		a.Refused(err)
-	}
-	a.refused = err.Error()
+// Tell has to hear from now on of a changed file that is not taken (see Told): who is to be
+// trusted from now on is not.
+func (a *Authorities) Tell(to func(error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.told.again(to)
 }
 
 // Pool is what certificates are checked against.

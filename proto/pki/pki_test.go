@@ -173,7 +173,7 @@ func TestUntimelyCertificates(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told []string
-		r.Tell(Told{func(err error) { t.Error(err) }, func(err error) { told = append(told, err.Error()) }})
+		r.Tell(func(err error) { told = append(told, err.Error()) })
 		if said := strings.Join(told, "\n"); len(told) != min(1, len(says)) || !strings.Contains(said, says) {
 			t.Errorf("at %s: %q, want one line with %q", clock, said, says)
 		}
@@ -201,7 +201,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused []string
-	authorities.Refused = func(err error) { refused = append(refused, err.Error()) }
+	authorities.Tell(func(err error) { refused = append(refused, err.Error()) })
 	config := ServerTLS(reloader.GetCertificate)
 	TakeClients(config, tls.VerifyClientCertIfGiven, authorities)
 	for _, tc := range []struct {
@@ -248,7 +248,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 			}
 		})
 	}
-	if want := "authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 || refused[0] != want {
+	if want := "changed files are not taken, and what they said before stays in use: authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 || refused[0] != want {
 		t.Errorf("told %q, want once %q", refused, want)
 	}
 }

@@ -64,20 +64,7 @@ type Reloader struct {
 	cert     *tls.Certificate
 	checked  time.Time
 	modified time.Time
-	tell     Told
-	refused  string // what tell.Refused was told last
-	untimely string // what tell.Untimely was told last
-}
-
-// Told is who hears of what is wrong with a certificate, once for each reason. It is called while
-// the certificate is asked for, and must not ask for it.
-type Told struct {
-	// Refused is told why changed files are not taken: the old certificate, which stays, will
-	// expire.
-	Refused func(error)
-	// Untimely is told why others don't accept the certificate now: by this machine's clock it
-	// has expired, perhaps in use, or is not valid yet.
-	Untimely func(error)
+	told     Told
 }
 
 // reloadEvery bounds how often a server, which anybody may connect to, looks at
@@ -94,12 +81,12 @@ func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader,
 	return r, nil
 }
 
-// Tell has told hear from now on of what is wrong, also with the certificate that was read already.
-// Both of its functions are needed.
-func (r *Reloader) Tell(told Told) {
+// Tell has to hear from now on of what is wrong (see Told), also with the certificate that was
+// read already.
+func (r *Reloader) Tell(to func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tell, r.refused, r.untimely = told, "", ""
+	r.told.again(to)
 	r.look(r.clock.Now())
 }
 
@@ -137,44 +124,19 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 		if r.cert == nil {
 			return nil, err
 		}
-		r.refuse(err)
+		r.told.Read(err)
 		return r.cert, nil
 	}
-	r.cert, r.modified, r.refused = &cert, info.ModTime(), ""
+	r.told.Read(nil)
+	r.cert, r.modified = &cert, info.ModTime()
 	return r.cert, nil
-}
-
-func (r *Reloader) refuse(err error) {
-	if r.tell.Refused != nil && r.refused != err.Error() {
-		r.tell.Refused(err)
-	}
-	r.refused = err.Error()
 }
 
 // look tells of a certificate that is not valid now.
 func (r *Reloader) look(now time.Time) {
-	if r.cert == nil {
-		return
+	if r.cert != nil {
+		r.told.Shown("certificate "+r.certFile, r.cert.Leaf, now)
 	}
-	why := ""
-	if err := r.timeliness(now); err != nil {
-		if why = err.Error(); r.tell.Untimely != nil && r.untimely != why {
-			r.tell.Untimely(err)
-		}
-	}
-	r.untimely = why
-}
-
-// timeliness is an error if the certificate is not valid now.
-func (r *Reloader) timeliness(now time.Time) error {
-	const advice = "set this machine's clock if it is wrong, or have a new one made (kctl pki renew)"
-	switch leaf := r.cert.Leaf; {
-	case now.Before(leaf.NotBefore):
-		return fmt.Errorf("certificate %s is not valid before %s: %s", r.certFile, leaf.NotBefore.Format(time.RFC3339), advice)
-	case now.After(leaf.NotAfter):
-		return fmt.Errorf("certificate %s has expired at %s: %s", r.certFile, leaf.NotAfter.Format(time.RFC3339), advice)
-	}
-	return nil
 }
 
 // ServerTLS is the TLS configuration of a server whose certificate is the one that shown

@@ -59,6 +59,9 @@ type Config struct {
 	Propagate func(context.Context, http.Header)
 	// Meter, if set, is called for every request.
 	Meter Meter
+	// Told, if set, hears of what is wrong with the files above in use (see pki.Told). It must not
+	// use the Client.
+	Told func(error)
 }
 
 const (
@@ -110,6 +113,10 @@ func pool(tlsConfig *tls.Config, dial dialer) *http.Transport {
 // TLS is the client's TLS configuration, for connections made without the
 // Client (upgrades).
 func (cfg *Config) TLS() (*tls.Config, error) {
+	return cfg.tls(newKubeconfigFile(cfg), clock.RealClock{})
+}
+
+func (cfg *Config) tls(file *kubeconfigFile, clock clock.PassiveClock) (*tls.Config, error) {
 	c := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         cfg.ServerName,
@@ -124,7 +131,7 @@ func (cfg *Config) TLS() (*tls.Config, error) {
 			return nil, err
 		}
 	}
-	return c, cfg.presentCertificate(c)
+	return c, cfg.presentCertificate(c, file, clock)
 }
 
 // trust has c accept servers of the authorities only.
@@ -139,12 +146,13 @@ func trust(c *tls.Config, authorities []byte) error {
 
 // presentCertificate makes connections present the client's certificate, if it has
 // one, as it is in the files when a connection is made.
-func (cfg *Config) presentCertificate(c *tls.Config) error {
+func (cfg *Config) presentCertificate(c *tls.Config, file *kubeconfigFile, clock clock.PassiveClock) error {
 	if len(cfg.CertData) == 0 && len(cfg.KeyData) == 0 && cfg.CertFile != "" && cfg.KeyFile != "" {
-		reloader, err := pki.NewReloader(cfg.CertFile, cfg.KeyFile, clock.RealClock{})
+		reloader, err := pki.NewReloader(cfg.CertFile, cfg.KeyFile, clock)
 		if err != nil {
 			return fmt.Errorf("client %w", err)
 		}
+		reloader.Tell(cfg.Told)
 		c.GetClientCertificate = reloader.GetClientCertificate
 		return nil
 	}
@@ -162,7 +170,7 @@ func (cfg *Config) presentCertificate(c *tls.Config) error {
 			return fmt.Errorf("client certificate: %w", err)
 		}
 		if cfg.kubeconfig.path != "" {
-			inside := &kubeconfigCertificate{file: newKubeconfigFile(cfg), read: cfg, cert: &cert}
+			inside := &kubeconfigCertificate{file: file, clock: clock, read: cfg, cert: &cert, told: pki.Told{To: cfg.Told}}
 			c.GetClientCertificate = inside.get
 		}
 		c.Certificates = []tls.Certificate{cert}

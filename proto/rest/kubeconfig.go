@@ -8,7 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
+
+	"kctl/proto/pki"
 )
 
 // kubeconfig is the file format (Kubernetes docs, "Organizing Cluster Access
@@ -137,10 +140,11 @@ type kubeconfigFile struct {
 	mu       sync.Mutex
 	modified time.Time // of the file, when it was read last
 	newest   *Config   // the newest content that could be read
+	told     pki.Told
 }
 
 func newKubeconfigFile(cfg *Config) *kubeconfigFile {
-	return &kubeconfigFile{origin: cfg.kubeconfig, newest: cfg}
+	return &kubeconfigFile{origin: cfg.kubeconfig, newest: cfg, told: pki.Told{To: cfg.Told}}
 }
 
 // current is the newest content. A file that can't be read leaves the old in use, and so
@@ -149,40 +153,64 @@ func newKubeconfigFile(cfg *Config) *kubeconfigFile {
 func (f *kubeconfigFile) current() *Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	info, err := os.Stat(f.path)
-	if err != nil || info.ModTime().Equal(f.modified) {
-		return f.newest
-	}
-	if cfg, err := loadContext(f.path, f.context); err == nil {
-		f.modified = info.ModTime()
-		if cfg.kubeconfig == f.origin {
-			f.newest = cfg
-		}
-	}
+	f.told.Read(f.load())
 	return f.newest
+}
+
+func (f *kubeconfigFile) load() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if info.ModTime().Equal(f.modified) {
+		return nil
+	}
+	cfg, err := loadContext(f.path, f.context)
+	if err != nil {
+		return err
+	}
+	f.modified = info.ModTime()
+	if cfg.kubeconfig != f.origin {
+		return fmt.Errorf("kubeconfig %s names another server, %s", f.path, cfg.Host)
+	}
+	f.newest = cfg
+	return nil
 }
 
 // kubeconfigCertificate is a client certificate inside a kubeconfig: connections
 // made after the file was rewritten present the new one.
 type kubeconfigCertificate struct {
-	file *kubeconfigFile
+	file  *kubeconfigFile
+	clock clock.PassiveClock
 
 	mu   sync.Mutex
 	read *Config // what cert is from
 	cert *tls.Certificate
+	told pki.Told
 }
 
 func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now := i.file.current()
-	if now == i.read {
-		return i.cert, nil
+	if now := i.file.current(); now != i.read {
+		i.take(now)
 	}
-	if cert, err := tls.X509KeyPair(now.CertData, now.KeyData); err == nil {
-		i.read, i.cert = now, &cert
-	}
+	i.told.Shown(i.name(), i.cert.Leaf, i.clock.Now())
 	return i.cert, nil
+}
+
+func (i *kubeconfigCertificate) take(newest *Config) {
+	cert, err := tls.X509KeyPair(newest.CertData, newest.KeyData)
+	if err == nil {
+		i.read, i.cert = newest, &cert
+	} else {
+		err = fmt.Errorf("%s: %w", i.name(), err)
+	}
+	i.told.Read(err)
+}
+
+func (i *kubeconfigCertificate) name() string {
+	return "client certificate in kubeconfig " + i.file.path
 }
 
 func (k *kubeconfig) config(dir string) (*Config, error) {

@@ -28,29 +28,31 @@ type pools struct {
 	trusted        []byte      // what the pools trust, or what was no authority
 	tls            *tls.Config // of the pools
 	lasting, short *http.Transport
+	told           pki.Told
 }
 
 // authoritiesEvery is how often a file is looked at: requests are more frequent.
 const authoritiesEvery = time.Second
 
 func newPools(cfg *Config, dial dialer, clock clock.PassiveClock) (*pools, error) {
-	p := &pools{config: *cfg, dial: dial, clock: clock}
+	p := &pools{config: *cfg, dial: dial, clock: clock, told: pki.Told{To: cfg.Told}}
+	file := newKubeconfigFile(cfg)
 	switch {
 	case cfg.Insecure:
 	case len(cfg.CAData) > 0 && cfg.kubeconfig.path != "":
-		file := newKubeconfigFile(cfg)
 		p.authorities = func() []byte { return file.current().CAData }
 	case len(cfg.CAData) == 0 && cfg.CAFile != "":
 		authorities, err := pki.NewAuthorities("certificate authority", cfg.CAFile, clock)
 		if err != nil {
 			return nil, err
 		}
+		authorities.Tell(cfg.Told)
 		p.authorities = authorities.PEM
 		p.config.CAData = authorities.PEM()
 	}
 	p.trusted = p.config.CAData // which may not be what the file says by now
 	var err error
-	if p.tls, err = p.config.TLS(); err != nil {
+	if p.tls, err = p.config.tls(file, clock); err != nil {
 		return nil, err
 	}
 	p.lasting, p.short = cfg.transports(p.tls, dial)
@@ -80,7 +82,8 @@ func (p *pools) follow(authorities []byte) {
 	}
 	p.trusted = authorities
 	changed := p.tls.Clone()
-	if err := trust(changed, authorities); err != nil {
+	err := trust(changed, authorities)
+	if p.told.Read(err); err != nil {
 		return
 	}
 	p.tls = changed

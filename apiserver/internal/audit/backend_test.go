@@ -258,7 +258,7 @@ func TestWebhook(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hook, err := NewWebhook(kubeconfig, time.Millisecond, clock.RealClock{})
+	hook, err := NewWebhook(kubeconfig, time.Millisecond, clock.RealClock{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

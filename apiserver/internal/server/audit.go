@@ -5,6 +5,7 @@ import (
 
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/filters"
+	"kctl/proto/daemon"
 )
 
 // newAuditor makes the auditor that the flags ask for; nil if they ask for none.
@@ -27,7 +28,7 @@ func (s *Server) newAuditor() (*audit.Auditor, error) {
 		sinks = append(sinks, audit.NewSink(log, o.LogSink, lost, s.clock, s.logger))
 	}
 	if o.WebhookConfigFile != "" {
-		webhook, err := audit.NewWebhook(o.WebhookConfigFile, o.WebhookInitialBackoff, s.clock)
+		webhook, err := audit.NewWebhook(o.WebhookConfigFile, o.WebhookInitialBackoff, s.clock, daemon.Told(s.logger))
 		if err != nil {
 			return nil, err
 		}

@@ -36,13 +36,15 @@ type Credentials struct {
 
 // LoadCredentials reads a kubeconfig whose users are named after webhooks: HOST:PORT or,
 // for port 443, HOST, where "*." stands for any first parts of the name, and "*" for every
-// webhook. A service's host is NAME.NAMESPACE.svc.
-func LoadCredentials(kubeconfig string) (*Credentials, error) {
+// webhook. A service's host is NAME.NAMESPACE.svc. told hears of what is wrong with
+// certificates later on.
+func LoadCredentials(kubeconfig string, told func(error)) (*Credentials, error) {
 	users, current, err := rest.LoadUsers(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	for name, user := range users {
+		user.Told = told
 		if _, err := user.TLS(); err != nil {
 			return nil, fmt.Errorf("%s: user %q: %w", kubeconfig, name, err)
 		}

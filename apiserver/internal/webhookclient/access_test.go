@@ -49,7 +49,7 @@ func TestCredentials(t *testing.T) {
 		{users + named, "elsewhere.org", "443", "plain"},
 		{users + anybody + named, "elsewhere.org", "443", "*"},
 	} {
-		credentials, err := LoadCredentials(kubeconfig(t, test.config))
+		credentials, err := LoadCredentials(kubeconfig(t, test.config), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,11 @@ func TestCredentialsThatCannotBeUsed(t *testing.T) {
 		"users: [{name: u, user: {client-certificate-data: eA==, client-key-data: eA==}}]": "client certificate",
 		"users: [{name: u\n": "kubeconfig",
 	} {
-		if _, err := LoadCredentials(kubeconfig(t, config)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadCredentials(kubeconfig(t, config), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", config, err, want)
 		}
 	}
-	if _, err := LoadCredentials("/none"); err == nil {
+	if _, err := LoadCredentials("/none", nil); err == nil {
 		t.Error("a file that is missing is accepted")
 	}
 }
@@ -104,7 +104,7 @@ func TestClientCertificates(t *testing.T) {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for user, want := range map[string]string{server.Listener.Addr().String(): "api", "*.example.com": "nothing"} {
 		credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: %q, user: {client-certificate-data: %s, client-key-data: %s}}]\n", user,
-			base64.StdEncoding.EncodeToString(pair.Cert), base64.StdEncoding.EncodeToString(pair.Key))))
+			base64.StdEncoding.EncodeToString(pair.Cert), base64.StdEncoding.EncodeToString(pair.Key))), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func load(t *testing.T, clock clock.Clock, handler http.HandlerFunc) *Service {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Load(file, clock)
+	s, err := Load(file, clock, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestLoadRefusesPlainHTTP(t *testing.T) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(file, clock.RealClock{}); err == nil || !strings.Contains(err.Error(), "only https") {
+	if _, err := Load(file, clock.RealClock{}, nil); err == nil || !strings.Contains(err.Error(), "only https") {
 		t.Errorf("loaded: %v", err)
 	}
 }

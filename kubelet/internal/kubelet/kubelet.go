@@ -195,7 +195,7 @@ func (k *Kubelet) connect(ctx context.Context) error {
 		}
 		requests := daemon.NewRequests()
 		k.registry.MustRegister(requests)
-		cfg.UserAgent, cfg.Meter = "kubelet/"+daemon.Version().GitVersion, requests
+		cfg.UserAgent, cfg.Meter, cfg.Told = "kubelet/"+daemon.Version().GitVersion, requests, daemon.Told(k.logger)
 		if k.tracer != nil {
 			cfg.Propagate = tracing.Inject
 		}

@@ -172,7 +172,7 @@ type parts struct {
 // connect returns a client, measured by meter, of the API server at master, or
 // else of the one that a kubeconfig names. Without either, as for writing down a
 // configuration, it is a client that nobody uses.
-func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) {
+func connect(kubeconfig, master string, meter rest.Meter, logger *zap.Logger) (*rest.Client, error) {
 	restConfig := &rest.Config{Host: "https://localhost"}
 	if kubeconfig != "" {
 		var err error
@@ -183,7 +183,7 @@ func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) 
 	if master != "" {
 		restConfig.Host = master
 	}
-	restConfig.UserAgent, restConfig.Meter = "kctl-scheduler/"+release.Number, meter
+	restConfig.UserAgent, restConfig.Meter, restConfig.Told = "kctl-scheduler/"+release.Number, meter, daemon.Told(logger)
 	restConfig.ConnectionPerRequest = true // as many Bindings are under way
 	client, err := rest.New(restConfig)
 	if err != nil {
@@ -194,7 +194,7 @@ func connect(kubeconfig, master string, meter rest.Meter) (*rest.Client, error) 
 
 func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
 	clock, requests := clock.RealClock{}, daemon.NewRequests()
-	client, err := connect(options.Kubeconfig, options.Master, requests)
+	client, err := connect(options.Kubeconfig, options.Master, requests, logger)
 	if err != nil {
 		return nil, err
 	}

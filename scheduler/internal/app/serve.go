@@ -65,12 +65,12 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 	r = reviews{tokens: s.client, access: s.client}
 	if options.AuthenticationKubeconfig != "" {
-		if r.tokens, err = connect(options.AuthenticationKubeconfig, "", s.requests); err != nil {
+		if r.tokens, err = connect(options.AuthenticationKubeconfig, "", s.requests, s.logger); err != nil {
 			return r, fmt.Errorf("--authentication-kubeconfig: %w", err)
 		}
 	}
 	if options.AuthorizationKubeconfig != "" {
-		if r.access, err = connect(options.AuthorizationKubeconfig, "", s.requests); err != nil {
+		if r.access, err = connect(options.AuthorizationKubeconfig, "", s.requests, s.logger); err != nil {
 			return r, fmt.Errorf("--authorization-kubeconfig: %w", err)
 		}
 	}

@@ -143,7 +143,7 @@ func TestConfiguration(t *testing.T) {
 		if content != "" {
 			files[Name] = []byte(content)
 		}
-		p, err := New(files, clock.RealClock{})
+		p, err := New(files, clock.RealClock{}, nil)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", content, err)
 		}

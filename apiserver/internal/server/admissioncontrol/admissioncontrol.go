@@ -33,6 +33,7 @@ import (
 	"kctl/apiserver/internal/server/equivalent"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // Options are what a Control is built from.
@@ -87,7 +88,7 @@ func New(o Options) (*Control, error) {
 	quotas := lookup.NewScoped[*corev1.ResourceQuota](o.Resources.ResourceQuotas, o.Clock, o.Logger)
 	settings := plugins.Settings{
 		Enable: o.Flags.EnableAdmissionPlugins, Disable: o.Flags.DisableAdmissionPlugins,
-		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock,
+		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock, Told: daemon.Told(o.Logger),
 		Tolerations: defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
 	}
 	users, err := newUserRules(o, settings)

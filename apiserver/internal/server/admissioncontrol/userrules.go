@@ -71,7 +71,7 @@ func accessOf(plugin string, o Options, s plugins.Settings) (webhookclient.Acces
 		return access, nil
 	}
 	var err error
-	access.Credentials, err = webhook.Credentials(s.Files, plugin)
+	access.Credentials, err = webhook.Credentials(s.Files, plugin, s.Told)
 	return access, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/webhookclient"
+	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
 
@@ -140,7 +141,7 @@ func (a *Authentication) tokenKinds(accounts authn.Tokens, issuers authn.TokenAu
 		kinds = append(kinds, issuers)
 	}
 	if w := o.TokenWebhook; w.ConfigFile != "" {
-		service, err := webhookclient.Load(w.ConfigFile, clock)
+		service, err := webhookclient.Load(w.ConfigFile, clock, daemon.Told(a.o.Logger))
 		if err != nil {
 			return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
 		}

@@ -21,6 +21,7 @@ import (
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // Options are what the authorizers are built from.
@@ -116,7 +117,7 @@ func (o Options) authorizerOf(mode string) (authz.Authorizer, error) {
 
 // askingAuthorizer makes a webhook authorizer from its file.
 func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Authorizer, error) {
-	service, err := webhookclient.Load(file, o.Clock)
+	service, err := webhookclient.Load(file, o.Clock, daemon.Told(o.Logger))
 	if err != nil {
 		return nil, err
 	}
