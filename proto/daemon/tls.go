@@ -126,5 +126,7 @@ func ClientAuthorities(what, file string, clock clock.PassiveClock, logger *zap.
 
 // Told logs what is wrong with certificates that are in use (see pki.Told).
 func Told(logger *zap.Logger) func(error) {
-	return func(err error) { logger.Error("a certificate, an authority or a kubeconfig in use needs attention", zap.Error(err)) }
+	return func(err error) {
+		logger.Error("a certificate, an authority or a kubeconfig in use needs attention", zap.Error(err))
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kctl/proto/mountinfo"
 )
 
 // programDirs are the directories in which programs mount, and what they call the places where they
@@ -61,13 +63,13 @@ func behindLink(links []link, point string) string {
 
 // holdsOthers tells whether something is mounted in a mount that is not of programs, and would go with
 // it. What was there before came along as a copy, and the original stays.
-func holdsOthers(all []mount, links []link, in mount) bool {
-	return slices.ContainsFunc(all, func(m mount) bool {
-		if !strings.HasPrefix(m.point, in.point+"/") || behindLink(links, m.point) != "" {
+func holdsOthers(all mountinfo.Table, links []link, in mountinfo.Mount) bool {
+	return slices.ContainsFunc(all, func(m mountinfo.Mount) bool {
+		if !strings.HasPrefix(m.Point, in.Point+"/") || behindLink(links, m.Point) != "" {
 			return false
 		}
-		return !slices.ContainsFunc(all, func(other mount) bool {
-			return other.id != m.id && other.point == m.point && other.device == m.device && other.root == m.root
+		return !slices.ContainsFunc(all, func(other mountinfo.Mount) bool {
+			return other.ID != m.ID && other.Point == m.Point && other.Device == m.Device && other.Root == m.Root
 		})
 	})
 }

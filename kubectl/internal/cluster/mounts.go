@@ -1,16 +1,16 @@
 package cluster
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/proto/mountinfo"
 )
 
 // mountPoint is a place where something is mounted.
@@ -22,13 +22,10 @@ type mountPoint struct {
 	covered  bool   // another one is mounted over it
 }
 
-// mount is a line of the kernel's table of mounts.
-type mount struct{ id, parent, device, root, point string }
-
-// isOver tells whether it shows what its parent would show there without it.
-func (m mount) isOver(parent mount) bool {
-	inParent, err := filepath.Rel(parent.point, m.point)
-	return err == nil && m.device == parent.device && m.root == filepath.Join(parent.root, inParent)
+// isOver tells whether the mount shows what its parent would show there without it.
+func isOver(m, parent mountinfo.Mount) bool {
+	inParent, err := filepath.Rel(parent.Point, m.Point)
+	return err == nil && m.Device == parent.Device && m.Root == filepath.Join(parent.Root, inParent)
 }
 
 // mounts are the mount points below the directory, deepest first, and those of programs where links in
@@ -41,58 +38,37 @@ func (l Layout) mounts() ([]mountPoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := mountTable()
+	all, err := mountinfo.Read()
 	if err != nil {
 		return nil, err
 	}
 	links := l.linked()
-	byID, covered := map[string]mount{}, map[string]bool{}
+	byID, covered := map[string]mountinfo.Mount{}, map[string]bool{}
 	for _, m := range all {
-		byID[m.id] = m
+		byID[m.ID] = m
 	}
 	for _, m := range all {
-		if byID[m.parent].point == m.point {
-			covered[m.parent] = true
+		if byID[m.Parent].Point == m.Point {
+			covered[m.Parent] = true
 		}
 	}
 	var out []mountPoint
 	for _, m := range all {
-		in, isIn := strings.CutPrefix(m.point, dir+"/")
+		in, isIn := strings.CutPrefix(m.Point, dir+"/")
 		if !isIn {
 			in = ""
 		}
-		overSelf, behind := m.isOver(byID[m.parent]), behindLink(links, m.point)
-		if leadsTo(links, m.point) && (!overSelf || holdsOthers(all, links, m)) {
+		overSelf, behind := isOver(m, byID[m.Parent]), behindLink(links, m.Point)
+		if leadsTo(links, m.Point) && (!overSelf || holdsOthers(all, links, m)) {
 			behind = "" // the disk that the link leads to, or what others have mounted more on
 		}
 		if isIn || behind != "" {
-			out = append(out, mountPoint{m.point, in, behind, overSelf, covered[m.id]})
+			out = append(out, mountPoint{m.Point, in, behind, overSelf, covered[m.ID]})
 		}
 	}
 	slices.SortFunc(out, func(a, b mountPoint) int { return strings.Compare(b.path, a.path) })
 	return out, nil
 }
-
-// mountTable is the kernel's.
-func mountTable() ([]mount, error) {
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var all []mount
-	scanner := bufio.NewScanner(f)
-	for scanner.Scan() {
-		fields := strings.Split(scanner.Text(), " ") // paths can have Unicode's other spaces
-		if len(fields) >= 5 {
-			all = append(all, mount{fields[0], fields[1], fields[2], unescapeMount.Replace(fields[3]), unescapeMount.Replace(fields[4])})
-		}
-	}
-	return all, scanner.Err()
-}
-
-// unescapeMount undoes proc(5)'s escapes.
-var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
 // within tells whether it is at one of the names in the directory, or below one.
 func (m mountPoint) within(names ...string) bool {

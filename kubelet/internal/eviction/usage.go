@@ -14,8 +14,8 @@ import (
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
 	"kctl/kubelet/internal/filesystem"
-	"kctl/kubelet/internal/mountinfo"
 	"kctl/proto/core"
+	"kctl/proto/mountinfo"
 )
 
 // Usage is what a pod uses of the node.

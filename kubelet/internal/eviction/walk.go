@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kctl/kubelet/internal/mountinfo"
+	"kctl/proto/mountinfo"
 )
 
 // walk adds up what is below dir, and dir itself if asked to, as du does: blocks,

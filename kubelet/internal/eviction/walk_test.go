@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"kctl/kubelet/internal/filesystem/filesystemtest"
-	"kctl/kubelet/internal/mountinfo"
+	"kctl/proto/mountinfo"
 )
 
 func must(t *testing.T, err error) {

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kctl/kubelet/internal/mountinfo"
+	"kctl/proto/mountinfo"
 )
 
 // Device returns the device that holds a directory, or what is mounted there if

@@ -16,7 +16,7 @@ import (
 	"github.com/opencontainers/cgroups"
 	"golang.org/x/sys/unix"
 
-	"kctl/kubelet/internal/mountinfo"
+	"kctl/proto/mountinfo"
 )
 
 // end removes everything, in the order of dependencies, and fails the test if

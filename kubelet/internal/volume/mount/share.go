@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"kctl/kubelet/internal/mountinfo"
+	"kctl/proto/mountinfo"
 )
 
 // MakeShared has mounts that are made in dir appear in all mounts of dir, and theirs in it. Where

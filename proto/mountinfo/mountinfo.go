@@ -2,8 +2,7 @@
 // (proc_pid_mountinfo(5)): what is mounted where, and whether mounts in it are
 // propagated elsewhere.
 //
-// It is the kubelet's only reader of that table. It mounts nothing; package
-// volume/mount does.
+// It is the programs' only reader of that table, and mounts nothing.
 package mountinfo
 
 import (
@@ -20,8 +19,11 @@ type Table []Mount
 
 // Mount is one line of the table.
 type Mount struct {
-	Point  string
+	ID     string
+	Parent string // the ID of the mount that the point is in
 	Device string // "major:minor", as in /sys/dev/block
+	Root   string // the path within the file system that is seen at the point
+	Point  string
 	Source string // a device, or what the file system has instead: "tmpfs", "none", …
 	Shared bool   // mounts in it are propagated elsewhere
 }
@@ -50,7 +52,8 @@ func parse(text string) Table {
 			continue
 		}
 		t = append(t, Mount{
-			Point: unescape(fields[4]), Device: fields[2], Source: unescape(fields[6+dash+2]),
+			ID: fields[0], Parent: fields[1], Device: fields[2], Root: unescape(fields[3]), Point: unescape(fields[4]),
+			Source: unescape(fields[6+dash+2]),
 			Shared: slices.ContainsFunc(fields[6:6+dash], func(o string) bool { return strings.HasPrefix(o, "shared:") }),
 		})
 	}
