@@ -23,17 +23,21 @@ fi
 
 [ -f "$backup/SHA256SUMS" ] || { echo "restore.sh: $backup is no backup: it has no SHA256SUMS" >&2; exit 1; }
 (cd "$backup" && sha256sum --check --strict --quiet SHA256SUMS) || { echo "restore.sh: $backup is damaged; take another" >&2; exit 1; }
-if [ -e "$data" ] && [ -n "$(ls -A "$data")" ]; then
+umask 077
+# On the disk where it goes, so that a move is all that is left to do.
+making=$(dirname "$data")/.restore-$(basename "$data")
+[ ! -d "$data" ] || making=$data/.restore # perhaps a mount, which can't be replaced
+if [ -e "$data" ] && [ -n "$(ls -A --ignore=.restore "$data")" ]; then
 	echo "restore.sh: $data is not empty; move it away first, and keep it until the cluster is well" >&2
 	exit 1
 fi
-
-umask 077
-# On the disk where it goes, so that a move is all that is left to do.
-made=$(dirname "$data")/.restore-$$
-[ ! -d "$data" ] || made=$data/.restore-$$ # perhaps a mount, which can't be replaced
-trap 'rm -rf "$made"' EXIT
+mkdir -p "$making"
+exec 9<"$making"
+flock -n 9 || { echo "restore.sh: another restore into $data is under way" >&2; exit 1; }
+rm -rf "$making"/* # of one that was killed
+trap 'rm -rf "$making"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
+made=$making/etcd
 if command -v etcdutl >/dev/null 2>&1; then
 	etcdutl snapshot restore "$backup/snapshot.db" --data-dir="$made" --bump-revision=1000000000 --mark-compacted "$@"
 else

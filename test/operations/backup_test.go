@@ -190,7 +190,7 @@ func TestRestoreRefuses(t *testing.T) {
 	for _, data := range []string{target + "/etcd", mounted} {
 		refuses("PATH="+target+":$PATH deploy/backup/restore.sh "+backup+" "+data, "")
 	}
-	if at := s.MustShell("cat " + made); filepath.Dir(at) != mounted {
+	if at := s.MustShell("cat " + made); !strings.HasPrefix(at, mounted+"/") {
 		t.Errorf("restored in %s before it is moved to %s", at, mounted)
 	}
 	remove(t, filepath.Join(target, "etcdutl"))
@@ -199,11 +199,40 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("an interrupted restore leaves behind: %v", left)
 		}
 	}
+	s.MustShell("mkdir -p " + mounted + "/.restore " + target + "/.restore-etcd")
+	for _, at := range []string{mounted + "/.restore", target + "/.restore-etcd"} {
+		into := strings.NewReplacer("/.restore-etcd", "/etcd", "/.restore", "").Replace(at)
+		refuses("flock "+at+" deploy/backup/restore.sh "+backup+" "+into, "is under way")
+	}
 	s.MustShell("printf x | dd of=" + backup + "/snapshot.db bs=1 seek=100 conv=notrunc 2>&1")
 	refuses("deploy/backup/restore.sh "+backup+" "+target+"/etcd", "is damaged")
 	refuses("KEEP=none deploy/backup/backup.sh "+target, "is no number")
 	refuses("timeout 60 deploy/backup/backup.sh "+target, "does not answer")
 	if left, _ := filepath.Glob(target + "/[^.]*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What a restore that was killed has left is gone with the next one, wherever it goes.
+func TestRestoreAfterAKilledOne(t *testing.T) {
+	s := harness.StartServer(t)
+	backup := s.MustShell("deploy/backup/backup.sh "+t.TempDir(), "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock"))
+	killing := t.TempDir()
+	script := "#!/bin/sh\nfor flag; do case $flag in --data-dir=*) mkdir ${flag#*=}; echo part >${flag#*=}/part ;; esac; done\nkill -KILL $PPID\n"
+	if err := os.WriteFile(filepath.Join(killing, "etcdutl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"a new directory": filepath.Join(t.TempDir(), "etcd"), "one that is there": t.TempDir()} {
+		if out, err := s.Shell("PATH=" + killing + ":$PATH deploy/backup/restore.sh " + backup + " " + data); err == nil {
+			t.Fatalf("%s: the restore that should be killed: %s", name, out)
+		}
+		s.MustShell("deploy/backup/restore.sh " + backup + " " + data)
+		left := s.MustShell("ls -A " + data + " $(dirname " + data + ") | grep -e part -e restore || true")
+		if left != "" {
+			t.Errorf("%s: left behind: %s", name, left)
+		}
+		if _, err := os.Stat(filepath.Join(data, "member")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
