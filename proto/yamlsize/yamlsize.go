@@ -1,4 +1,5 @@
-// Package yamlsize knows how long a YAML text is with its aliases expanded.
+// Package yamlsize knows which YAML texts are too dear to decode: how long one is with its
+// aliases expanded, and whether it begins with more directives than anybody needs.
 //
 // An alias takes two bytes, whatever it stands for, and decoders expand it: a megabyte
 // becomes gigabytes of JSON. Decoders bound how many values they make from aliases, but not
@@ -15,9 +16,18 @@ import (
 // ErrAliases is the error about a text that is too long, in upstream's words for the worst.
 var ErrAliases = errors.New("error converting YAML to JSON: yaml: document contains excessive aliasing")
 
-// Check refuses a text that is longer than limit with its aliases expanded, and what is no
-// YAML. Of several documents it looks at the first, as decoders do.
+// ErrDirectives is the error about a text with too many tag directives.
+var ErrDirectives = errors.New("error converting YAML to JSON: yaml: document contains excessive tag directives")
+
+// maxDirectives is far more than texts have, usually none.
+const maxDirectives = 1000
+
+// Check refuses a text that is longer than limit with its aliases expanded, one with too many
+// directives, and what is no YAML. Of several documents it looks at the first, as decoders do.
 func Check(text []byte, limit int64) error {
+	if directives(text) > maxDirectives {
+		return ErrDirectives
+	}
 	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 {
 		return nil // an alias needs an anchor
 	}
@@ -29,6 +39,26 @@ func Check(text []byte, limit int64) error {
 		return ErrAliases
 	}
 	return nil
+}
+
+// directives counts the lines of a text that declare tags. The decoder compares each one with
+// all before it: a megabyte of them takes it seconds, three a minute.
+func directives(text []byte) (count int) {
+	directive := []byte("%TAG")
+	for before := byte('\n'); ; {
+		at := bytes.Index(text, directive)
+		if at < 0 {
+			return count
+		}
+		if at > 0 {
+			before = text[at-1]
+		}
+		switch before {
+		case '\n', '\r', 0x85, 0xa8, 0xa9, 0xbf: // last bytes of YAML's line breaks, and of a byte order mark
+			count++
+		}
+		text, before = text[at+len(directive):], 'G'
+	}
 }
 
 // measurer measures values as they are without aliases.

@@ -2,9 +2,18 @@ package yamlsize
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
+
+func tags(number int) string {
+	var text strings.Builder
+	for i := range number {
+		fmt.Fprintf(&text, "%%TAG !t%d! tag:example.com,2000:\n", i)
+	}
+	return text.String()
+}
 
 func TestCheck(t *testing.T) {
 	long := strings.Repeat("x", 1000)
@@ -18,6 +27,10 @@ func TestCheck(t *testing.T) {
 		{"of something long", "a: &a " + long + "\nb: [*a, *a, *a, *a]", ErrAliases},
 		{"of aliases", "a: &a [" + strings.Repeat("x, ", 9) + "]\nb: &b [" + strings.Repeat("*a, ", 30) + "]\nc: [" + strings.Repeat("*b, ", 30) + "]", ErrAliases},
 		{"in a second document", "a: &a x\n---\nb: &b " + long + "\nc: [*b, *b, *b, *b]", nil},
+		{"many directives", tags(1001) + "---\na: 1", ErrDirectives},
+		{"many after other line breaks", strings.ReplaceAll(tags(1001), "\n", "\u2028") + "---\na: 1", ErrDirectives},
+		{"some directives", tags(9) + "---\na: !t1!x 1", nil},
+		{"words that are no directives", "a: " + strings.Repeat("%TAG ", 2000), nil},
 		{"of themselves", "a: &a [*a]", nil}, // decoders refuse it
 	} {
 		if err := Check([]byte(c.text), 3000); !errors.Is(err, c.want) {

@@ -17,14 +17,30 @@ type Clause struct {
 	Params map[string]string // as=Table and the like, without the weight
 }
 
+// maxClauses is far more than clients send.
+const maxClauses = 1000
+
 // Clauses returns the media ranges of r in order of preference, as upstream's
-// library parses and sorts them.
+// library parses and sorts them. What follows the first thousand doesn't count: each
+// takes half a kilobyte, and a header has room for 200,000, which strangers may send, too.
 func Clauses(r *http.Request) []Clause {
 	var out []Clause
-	for _, c := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
+	for _, c := range goautoneg.ParseAccept(first(maxClauses, r.Header.Get("Accept"))) {
 		out = append(out, Clause{c.Type + "/" + c.SubType, c.Params})
 	}
 	return out
+}
+
+// first cuts a header after its first clauses.
+func first(clauses int, header string) string {
+	if strings.Count(header, ",") < clauses {
+		return header
+	}
+	end := 0
+	for range clauses {
+		end += strings.IndexByte(header[end:], ',') + 1
+	}
+	return header[:end-1]
 }
 
 // Range reports whether c is a range such as "application/*".

@@ -30,3 +30,12 @@ func TestClauses(t *testing.T) {
 		}
 	}
 }
+
+func TestClausesAreBounded(t *testing.T) {
+	for clauses, want := range map[int]int{1: 1, maxClauses - 1: maxClauses - 1, maxClauses: maxClauses, maxClauses + 1: maxClauses, 3 * maxClauses: maxClauses} {
+		header := strings.TrimSuffix(strings.Repeat("a/b;c=d,", clauses), ",")
+		if got := Clauses(&http.Request{Header: http.Header{"Accept": {header}}}); len(got) != want {
+			t.Errorf("of %d clauses %d count", clauses, len(got))
+		}
+	}
+}

@@ -139,7 +139,7 @@ func labelSelectorText(a *authorizationv1.LabelSelectorAttributes) (string, erro
 		}
 		return a.RawSelector, nil
 	}
-	selector := labels.NewSelector()
+	var all labels.Requirements
 	var errs []error
 	for i := range a.Requirements {
 		one, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: a.Requirements[i : i+1]})
@@ -148,9 +148,10 @@ func labelSelectorText(a *authorizationv1.LabelSelectorAttributes) (string, erro
 			continue
 		}
 		requirements, _ := one.Requirements()
-		selector = selector.Add(requirements...)
+		all = append(all, requirements...)
 	}
-	return selector.String(), errors.Join(errs...)
+	// Added at once: each Add copies and sorts what is there.
+	return labels.NewSelector().Add(all...).String(), errors.Join(errs...)
 }
 
 // Rules lists what a user may do in a namespace.

@@ -2,6 +2,9 @@ package reviews
 
 import (
 	"errors"
+	"math"
+	"runtime"
+	"strconv"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -42,5 +45,32 @@ func TestLabelSelectors(t *testing.T) {
 		if at.LabelSelector != c.want || ignored != c.ignored {
 			t.Errorf("%v: %q, %q", c.asked, at.LabelSelector, ignored)
 		}
+	}
+}
+
+// The cost of a selector grows with its length, and not with the square of it: everybody may
+// ask for a review, and one of 20,000 requirements kept a processor busy for 17 seconds.
+func TestThousandsOfRequirements(t *testing.T) {
+	const requirements, attempts = 2000, 3
+	allocated := func(requirements int) uint64 {
+		asked := &authorizationv1.LabelSelectorAttributes{}
+		for i := range requirements {
+			asked.Requirements = append(asked.Requirements, metav1.LabelSelectorRequirement{Key: "k" + strconv.Itoa(i), Operator: metav1.LabelSelectorOpExists})
+		}
+		least := uint64(math.MaxUint64)
+		for range attempts {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if _, err := labelSelectorText(asked); err != nil {
+				t.Fatal(err)
+			}
+			runtime.ReadMemStats(&after)
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+		}
+		return least
+	}
+	some, twice := allocated(requirements), allocated(2*requirements)
+	if twice > 3*some {
+		t.Errorf("twice as many requirements made it allocate %.1f times as much", float64(twice)/float64(some))
 	}
 }

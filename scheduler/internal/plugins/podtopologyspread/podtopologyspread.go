@@ -99,6 +99,7 @@ func (p *Plugin) constraints(pod *core.Pod, action corev1.UnsatisfiableConstrain
 // restrict narrows a selector to pods that share podLabels' values of keys. The API
 // server has usually done so already; doing it again changes nothing.
 func restrict(selector labels.Selector, podLabels map[string]string, keys []string) (labels.Selector, error) {
+	var all labels.Requirements
 	for _, key := range keys {
 		value, has := podLabels[key]
 		if !has {
@@ -108,9 +109,12 @@ func restrict(selector labels.Selector, podLabels map[string]string, keys []stri
 		if err != nil {
 			return nil, err
 		}
-		selector = selector.Add(*requirement)
+		all = append(all, *requirement)
 	}
-	return selector, nil
+	if len(all) == 0 {
+		return selector, nil
+	}
+	return selector.Add(all...), nil // at once: each Add copies and sorts what is there
 }
 
 // defaults are the profile's constraints of one kind, for a pod that belongs

@@ -263,32 +263,48 @@ func TestManyConstraints(t *testing.T) {
 	}
 }
 
-// A pod with thousands of constraints must not keep the scheduler from the others: what
-// they cost grows no faster than their number. Other goroutines can only add to what an
-// attempt seems to allocate, so the least of several is taken.
+// A pod with thousands of constraints, or of keys in one, must not keep the scheduler from
+// the others: what they cost grows no faster than their number. Other goroutines can only
+// add to what an attempt seems to allocate, so the least of several is taken.
 func TestThousandsOfConstraints(t *testing.T) {
-	const constraints, attempts = 1000, 3
+	const many, attempts = 1000, 3
 	state := &framework.CycleState{Nodes: []*framework.NodeInfo{node("a", "a", 0), node("b", "b", 0)}, Tallies: &framework.Tallies{}}
-	allocated := func(constraints int) uint64 {
-		pod := fixture.Pod("p", app("web"))
-		for i := range constraints {
-			spread(fmt.Sprintf("%s/%d", strings.Repeat("k", 100), i), corev1.DoNotSchedule)(pod)
-		}
-		info, least := framework.NewPodInfo(pod), uint64(math.MaxUint64)
-		for range attempts {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			if _, status := New(Options{}).PreFilter(t.Context(), state, info); !status.IsSuccess() {
-				t.Fatal(status.Reasons())
+	for name, podWith := range map[string]func(int) *core.Pod{
+		"constraints": func(number int) *core.Pod {
+			pod := fixture.Pod("p", app("web"))
+			for i := range number {
+				spread(fmt.Sprintf("%s/%d", strings.Repeat("k", 100), i), corev1.DoNotSchedule)(pod)
 			}
-			runtime.ReadMemStats(&after)
-			least = min(least, after.TotalAlloc-before.TotalAlloc)
+			return pod
+		},
+		"keys": func(number int) *core.Pod {
+			pod := fixture.Pod("p", app("web"))
+			keys := make([]string, number)
+			for i := range keys {
+				keys[i] = fmt.Sprint("k", i)
+				pod.Labels[keys[i]] = ""
+			}
+			spread("zone", corev1.DoNotSchedule, func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = keys })(pod)
+			return pod
+		},
+	} {
+		allocated := func(number int) uint64 {
+			info, least := framework.NewPodInfo(podWith(number)), uint64(math.MaxUint64)
+			for range attempts {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				if _, status := New(Options{}).PreFilter(t.Context(), state, info); !status.IsSuccess() {
+					t.Fatal(status.Reasons())
+				}
+				runtime.ReadMemStats(&after)
+				least = min(least, after.TotalAlloc-before.TotalAlloc)
+			}
+			return least
 		}
-		return least
-	}
-	some, twice := allocated(constraints), allocated(2*constraints)
-	t.Logf("an attempt allocates %d KiB for %d constraints, %d KiB for twice as many", some>>10, constraints, twice>>10)
-	if twice > 3*some {
-		t.Errorf("twice as many constraints made an attempt allocate %.1f times as much", float64(twice)/float64(some))
+		some, twice := allocated(many), allocated(2*many)
+		t.Logf("an attempt allocates %d KiB for %d %s, %d KiB for twice as many", some>>10, many, name, twice>>10)
+		if twice > 3*some {
+			t.Errorf("twice as many %s made an attempt allocate %.1f times as much", name, float64(twice)/float64(some))
+		}
 	}
 }
