@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -299,6 +301,22 @@ func WriteFileMode(path string, data []byte, mode fs.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+// RemoveUnfinished removes what a killed WriteFile has left of a file, which may be secret.
+// Nobody else may be writing it.
+func RemoveUnfinished(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		suffix, is := strings.CutPrefix(entry.Name(), "."+filepath.Base(path)+".")
+		if _, number := strconv.ParseUint(suffix, 10, 64); is && number == nil && entry.Type().IsRegular() {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), entry.Name())))
+		}
+	}
+	return err
 }
 
 // TLS is the Pair as crypto/tls takes it.

@@ -228,6 +228,9 @@ func (o *Options) writeFiles(found *Cluster, token *Token, before bool) (err err
 		}
 	}()
 	for _, f := range files {
+		if err := pki.RemoveUnfinished(f.path); err != nil { // of a join that was killed
+			return err
+		}
 		there, readErr := os.ReadFile(f.path)
 		if readErr == nil && (bytes.Equal(there, f.data) || f.keep && len(there) > 0) {
 			continue

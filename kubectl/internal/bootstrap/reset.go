@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"kctl/kubectl/internal/cluster"
+	"kctl/proto/pki"
 )
 
 // Reset removes what Join and the kubelet made on this machine: pods, the
@@ -45,6 +46,9 @@ func Reset(ctx context.Context, n Node) error {
 	}
 	for _, file := range files {
 		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := pki.RemoveUnfinished(file); err != nil {
 			return err
 		}
 	}

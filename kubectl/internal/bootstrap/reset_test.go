@@ -103,3 +103,41 @@ func TestResetOfADirectoryBehindALink(t *testing.T) {
 		}
 	}
 }
+
+// A process that is killed while it writes a file leaves a part of it, with a token or a key.
+// The next join removes it, and so does a reset, which keeps what only looks alike.
+func TestWhatAKilledJoinLeaves(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	dir := filepath.Join(t.TempDir(), "kctl")
+	o := &Options{Node: Node{Dir: dir, RootDir: filepath.Join(dir, "none"), Runtime: "unix:///x", Port: 10250}, NodeName: "n"}
+	parts := []string{filepath.Join(dir, "pki/.ca.crt.123"), filepath.Join(dir, ".bootstrap-kubelet.kubeconfig.3"), filepath.Join(dir, ".kubelet.yaml.4294967295")}
+	leave := func() {
+		for _, part := range parts {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(part), 0o700), os.WriteFile(part, []byte("secret"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, command := range map[string]func() error{
+		"join": func() error {
+			return o.writeFiles(&Cluster{Server: "https://x:1", CA: []byte("ca")}, NewToken(), false)
+		},
+		"reset": func() error { return Reset(t.Context(), o.Node) },
+	} {
+		leave()
+		mine := filepath.Join(dir, ".kubelet.yaml.mine")
+		if err := errors.Join(os.WriteFile(mine, nil, 0o600), command()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, part := range parts {
+			if _, err := os.Stat(part); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("after %s: %s: %v", name, part, err)
+			}
+		}
+		if _, err := os.Stat(mine); err != nil {
+			t.Errorf("after %s: %v", name, err)
+		}
+	}
+}
