@@ -83,6 +83,12 @@ func fill(t *testing.T, write func(i int) error) {
 	}
 }
 
+// saysNoRoom is true if the pod's one container waits for room on the disk.
+func saysNoRoom(pod *core.Pod) bool {
+	return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
+		strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Message, "no space left on device")
+}
+
 // On a full disk, new pods wait and say why, running ones keep complete files,
 // and everything goes on by itself when there is room.
 func TestAFullDisk(t *testing.T) {
@@ -130,21 +136,24 @@ func TestAFullDisk(t *testing.T) {
 		return os.WriteFile(filepath.Join(stuff, fmt.Sprint(i%100)), make([]byte, (i/100+1)*4096), 0o600)
 	})
 
-	b.create(withInfo("later"))
-	b.waitEvent("later", "FailedMount", "no space left on device")
+	// Whatever comes first changes what pods are granted. The record can't be written, is taken away, and leaves
+	// room that the next pod's volume would find.
+	b.create(shellPod("first", forever))
 	b.eventually("the record that can't be changed to be taken away", func() bool {
 		_, err := os.Stat(granted)
 		return errors.Is(err, fs.ErrNotExist)
 	})
+	b.api.wait("first to run in that room, or to say why not", func() bool {
+		pod := b.api.pod("first")
+		return pod.Status.Phase == corev1.PodRunning || saysNoRoom(pod)
+	})
 	fill(t, func(i int) error { // the room that it had
 		return os.WriteFile(filepath.Join(stuff, fmt.Sprint("more-", i)), make([]byte, 4096), 0o600)
 	})
+	b.create(withInfo("later"))
+	b.waitEvent("later", "FailedMount", "no space left on device")
 	b.create(shellPod("plain", forever)) // there is no room for its hosts file
-	b.api.wait("plain to say why it does not run", func() bool {
-		pod := b.api.pod("plain")
-		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
-			strings.Contains(pod.Status.ContainerStatuses[0].State.Waiting.Message, "no space left on device")
-	})
+	b.api.wait("plain to say why it does not run", func() bool { return saysNoRoom(b.api.pod("plain")) })
 	patch := []byte(`{"data":{"state":"new"}}`)
 	if err := b.client.Resource(core.ConfigMaps, "default").Patch(t.Context(), "info", types.MergePatchType, patch, nil); err != nil {
 		t.Fatal(err)
@@ -162,6 +171,7 @@ func TestAFullDisk(t *testing.T) {
 		}
 	}
 	clear()
+	b.waitPhase("first", corev1.PodRunning)
 	b.waitPhase("later", corev1.PodRunning)
 	b.waitPhase("plain", corev1.PodRunning)
 	b.eventually("the new state", func() bool { return state() == "new" })
