@@ -14,7 +14,6 @@ ip route add default dev eth0
 modprobe br_netfilter
 sysctl -qw net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1
 
-dpkg -i ./*.deb >/dev/null
 containerd config default | sed -e 's/SystemdCgroup = false/SystemdCgroup = true/' -e 's#/opt/cni/bin#/usr/lib/cni#' \
 	-e 's#sandbox_image = .*#sandbox_image = "kctl.local/pause:latest"#' >/etc/containerd/config.toml
 mkdir -p /etc/cni/net.d
@@ -26,13 +25,12 @@ echo 'KUBELET_FLAGS=--image-gc-high-threshold=100 --eviction-hard=memory.availab
 systemctl restart containerd
 for image in *.tar; do ctr -n k8s.io images import "$image" >/dev/null; done
 
-systemctl disable --now etcd 2>/dev/null || true
 kctl pki init --advertise-address=192.0.2.11 >/dev/null
 systemctl enable --now kctl-etcd kctl-apiserver kctl-scheduler
 kctl token create --print-join-command >join
 sh ./join
 until kctl get node "$(hostname)" >/dev/null 2>&1; do sleep 1; done
-kctl wait "node/$(hostname)" --for=condition=Ready --timeout=300s
+kctl wait "node/$(hostname)" --for=condition=Ready --timeout=900s
 
 . ./classes.sh
 
@@ -42,7 +40,7 @@ group() {
 	find /sys/fs/cgroup -type d -name "kubepods*-pod$uid.slice"
 }
 for pod in guaranteed burstable besteffort; do
-	kctl wait "pod/$pod" --for=condition=Ready --timeout=300s
+	kctl wait "pod/$pod" --for=condition=Ready --timeout=900s
 	place=$(group "$pod")
 	fact "$pod" place "${place#/sys/fs/cgroup}" | sed 's/-pod[0-9a-f_]*\.slice/-podUID.slice/'
 	for file in cpu.weight cpu.max memory.max; do fact "$pod" "$file" "$(cat "$place/$file")"; done
@@ -52,7 +50,7 @@ done
 
 kctl patch pod burstable --subresource=resize -p \
 	'{"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "96Mi"}}}]}}'
-kctl wait pod/burstable '--for=jsonpath={.status.containerStatuses[0].resources.requests.cpu}=500m' --timeout=300s
+kctl wait pod/burstable '--for=jsonpath={.status.containerStatuses[0].resources.requests.cpu}=500m' --timeout=900s
 place=$(group burstable)
 until [ "$(cat "$place/memory.max")" = 100663296 ]; do sleep 1; done
 fact resized memory.max "$(cat "$place/memory.max")"
@@ -63,6 +61,6 @@ kctl get --raw "/api/v1/nodes/$(hostname)/proxy/stats/summary" >summary
 fact measured "$(grep -c '"workingSetBytes": *[1-9]' summary)"
 cat summary >&2
 
-kctl delete pods --all --timeout=300s
+kctl delete pods --all --timeout=900s
 until [ -z "$(find /sys/fs/cgroup -name 'kubepods*-pod*')" ]; do sleep 1; done
 fact nothing left
