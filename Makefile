@@ -82,10 +82,10 @@ test: test-deps build etcd
 # What takes longer than a test run should.
 test-long: test-deps build images runtime
 	@deploy/local/deps.sh long
-	cd kubelet && KCTL_LONG=1 go test -race -timeout 20m -run 'Churn|ThreeHundred|AFullDisk|AFaultyRuntime' ./internal/kubelet
+	cd kubelet && KCTL_LONG=1 go test -race -count=1 -timeout 60m -run 'Churn|ThreeHundred|ManyContainers|AFullDisk|AFaultyRuntime' ./internal/kubelet
 	cd kubelet && PATH=$(CURDIR)/$(BIN)/runtime:$$PATH go test -race -p 1 -count=1 -timeout 30m ./internal/cri ./internal/podruntime ./internal/probe ./internal/server ./internal/volume ./internal/kubelet
 	cd test && PATH=$(CURDIR)/$(BIN)/runtime:$$PATH KCTL_BIN=$(CURDIR)/$(BIN) go test -race -count=1 -timeout 20m ./conformance
-	cd test && KCTL_BIN=$(CURDIR)/$(BIN) KCTL_LONG=1 go test -race -p 1 -timeout 60m ./...
+	cd test && KCTL_BIN=$(CURDIR)/$(BIN) KCTL_LONG=1 go test -race -p 1 -count=1 -timeout 90m ./...
 
 # Every module by itself, as if it were its own repository.
 check:
