@@ -180,6 +180,33 @@ func TestUntimelyCertificates(t *testing.T) {
 	}
 }
 
+// Files that were well again, even if they are the old ones, may go wrong anew.
+func TestWhatIsWrongAgainIsToldAgain(t *testing.T) {
+	cert, key, err := ServingFiles("", "", t.TempDir(), Subject{CommonName: "server"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReloader(cert, key, testclock.NewFakeClock(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	r.Tell(func(err error) { told = append(told, err.Error()) })
+	for range 2 {
+		for _, names := range [][2]string{{cert, cert + ".away"}, {cert + ".away", cert}} {
+			if err := os.Rename(names[0], names[1]); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.GetClientCertificate(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(told) != 2 {
+		t.Errorf("of a file that was away twice: told %q", told)
+	}
+}
+
 func TestServerTLSVerifiesClients(t *testing.T) {
 	dir := t.TempDir()
 	ca, other := authority(t), authority(t)

@@ -113,6 +113,7 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 	defer r.look(now)
 	info, err := os.Stat(r.certFile)
 	if err == nil && r.cert != nil && info.ModTime().Equal(r.modified) {
+		r.told.Read(nil)
 		return r.cert, nil
 	}
 	cert, loadErr := tls.LoadX509KeyPair(r.certFile, r.keyFile)

@@ -156,26 +156,35 @@ func (cfg *Config) presentCertificate(c *tls.Config, file *kubeconfigFile, clock
 		c.GetClientCertificate = reloader.GetClientCertificate
 		return nil
 	}
+	cert, err := cfg.pair()
+	if cert != nil {
+		if cfg.kubeconfig.path != "" {
+			inside := &kubeconfigCertificate{file: file, clock: clock, read: cfg, cert: cert, told: pki.Told{To: cfg.Told}}
+			c.GetClientCertificate = inside.get
+		}
+		c.Certificates = []tls.Certificate{*cert}
+	}
+	return err
+}
+
+// pair is the client's certificate as it is now; nil if it has none.
+func (cfg *Config) pair() (*tls.Certificate, error) {
 	certPEM, err := dataOrFile(cfg.CertData, cfg.CertFile)
 	if err != nil {
-		return fmt.Errorf("read client certificate: %w", err)
+		return nil, fmt.Errorf("read client certificate: %w", err)
 	}
 	keyPEM, err := dataOrFile(cfg.KeyData, cfg.KeyFile)
 	if err != nil {
-		return fmt.Errorf("read client key: %w", err)
+		return nil, fmt.Errorf("read client key: %w", err)
 	}
-	if len(certPEM) > 0 {
-		cert, err := tls.X509KeyPair(certPEM, keyPEM)
-		if err != nil {
-			return fmt.Errorf("client certificate: %w", err)
-		}
-		if cfg.kubeconfig.path != "" {
-			inside := &kubeconfigCertificate{file: file, clock: clock, read: cfg, cert: &cert, told: pki.Told{To: cfg.Told}}
-			c.GetClientCertificate = inside.get
-		}
-		c.Certificates = []tls.Certificate{cert}
+	if len(certPEM) == 0 {
+		return nil, nil
 	}
-	return nil
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	return &cert, nil
 }
 
 func dataOrFile(data []byte, file string) ([]byte, error) {

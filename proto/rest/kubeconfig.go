@@ -171,10 +171,20 @@ func (f *kubeconfigFile) load() error {
 	}
 	f.modified = info.ModTime()
 	if cfg.kubeconfig != f.origin {
-		return fmt.Errorf("kubeconfig %s names another server, %s", f.path, cfg.Host)
+		return fmt.Errorf("kubeconfig %s names another server%s", f.path, cfg.server())
 	}
 	f.newest = cfg
 	return nil
+}
+
+// server names the server, without what may be a password before it.
+func (cfg *Config) server() string {
+	u, err := cfg.baseURL()
+	if err != nil {
+		return ""
+	}
+	u.User = nil
+	return ", " + u.String()
 }
 
 // kubeconfigCertificate is a client certificate inside a kubeconfig: connections
@@ -195,22 +205,21 @@ func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certifica
 	if now := i.file.current(); now != i.read {
 		i.take(now)
 	}
-	i.told.Shown(i.name(), i.cert.Leaf, i.clock.Now())
+	i.told.Shown("client certificate in kubeconfig "+i.file.path, i.cert.Leaf, i.clock.Now())
 	return i.cert, nil
 }
 
 func (i *kubeconfigCertificate) take(newest *Config) {
-	cert, err := tls.X509KeyPair(newest.CertData, newest.KeyData)
-	if err == nil {
-		i.read, i.cert = newest, &cert
-	} else {
-		err = fmt.Errorf("%s: %w", i.name(), err)
+	cert, err := newest.pair()
+	switch {
+	case err != nil:
+		err = fmt.Errorf("kubeconfig %s: %w", i.file.path, err)
+	case cert == nil:
+		err = fmt.Errorf("kubeconfig %s: no client certificate in it", i.file.path)
+	default:
+		i.read, i.cert = newest, cert
 	}
 	i.told.Read(err)
-}
-
-func (i *kubeconfigCertificate) name() string {
-	return "client certificate in kubeconfig " + i.file.path
 }
 
 func (k *kubeconfig) config(dir string) (*Config, error) {

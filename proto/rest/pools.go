@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -77,12 +78,15 @@ func (p *pools) current() (lasting, short *http.Transport) {
 // client's certificate is left alone: new connections read it themselves, and it may be in
 // the middle of being replaced, too.
 func (p *pools) follow(authorities []byte) {
-	if len(authorities) == 0 || bytes.Equal(authorities, p.trusted) {
+	if bytes.Equal(authorities, p.trusted) {
 		return
 	}
 	p.trusted = authorities
 	changed := p.tls.Clone()
 	err := trust(changed, authorities)
+	if err != nil {
+		err = fmt.Errorf("kubeconfig %s: %w", p.config.kubeconfig.path, err)
+	}
 	if p.told.Read(err); err != nil {
 		return
 	}

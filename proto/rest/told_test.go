@@ -62,8 +62,8 @@ func TestWhatIsWrongWithAKubeconfigIsTold(t *testing.T) {
 		{"rubbish", "rubbish", 0, "changed files are not taken"},
 		{"well again", good, 0, ""},
 		{"rubbish again", "rubbish", 0, "changed files are not taken"},
-		{"no certificate", content(server.URL, "none"), 0, "client certificate in kubeconfig " + path},
-		{"another server", content("https://localhost:1", string(pair.Cert)), 0, "names another server, https://localhost:1"},
+		{"no certificate", content(server.URL, "none"), 0, "kubeconfig " + path + ": client certificate: "},
+		{"another server", content("https://me:secret@localhost:1", string(pair.Cert)), 0, "names another server, https://localhost:1"},
 		{"expired", good, 2 * time.Hour, "client certificate in kubeconfig " + path + " has expired"},
 	} {
 		modified = modified.Add(time.Second)
@@ -121,5 +121,92 @@ func TestWhatIsWrongWithFilesOfCredentialsIsTold(t *testing.T) {
 	said := strings.Join(told, "\n")
 	if len(told) != 2 || !strings.Contains(said, authorities+": no PEM certificate in it") || !strings.Contains(said, "certificate "+certificate+" has expired") {
 		t.Errorf("of rubbish for authorities and an expired certificate: told %q", told)
+	}
+}
+
+// A certificate in a kubeconfig whose key is in a file of its own is followed like others.
+func TestAKeyBesideAKubeconfigIsFollowed(t *testing.T) {
+	start, dir := time.Now(), t.TempDir()
+	shown := ""
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		shown = r.TLS.PeerCertificates[0].Subject.CommonName
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	defer server.Close()
+	path, key := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "key")
+	var client *Client
+	var told []string
+	for i, name := range []string{"first", "second"} {
+		pair, err := pki.SelfSigned(pki.Subject{CommonName: name, Client: true}, start, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modified := start.Add(time.Duration(i) * time.Second)
+		writeAt(t, key, string(pair.Key), modified)
+		writeAt(t, path, fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key: key}}]\n",
+			server.URL, base64.StdEncoding.EncodeToString(pair.Cert)), modified)
+		if client == nil {
+			config, err := LoadKubeconfig(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.Told = func(err error) { told = append(told, err.Error()) }
+			if client, err = New(config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client.HTTP().CloseIdleConnections()
+		if err := client.Do(t.Context(), http.MethodGet, "/", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if shown != name || len(told) != 0 {
+			t.Errorf("showed %s instead of %s, and told %q", shown, name, told)
+		}
+	}
+	client.HTTP().CloseIdleConnections()
+}
+
+// Authorities in a kubeconfig that are none, or that are no longer there, stay as they were.
+func TestAuthoritiesThatAKubeconfigLosesAreTold(t *testing.T) {
+	start := time.Now()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	content := func(field string) string {
+		return fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {%s server: '%s'}}]\ncontexts: [{name: x, context: {cluster: x}}]\n", field, server.URL)
+	}
+	data := func(authorities []byte) string {
+		return "certificate-authority-data: " + base64.StdEncoding.EncodeToString(authorities) + ","
+	}
+	good := content(data(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	writeAt(t, path, good, start)
+	config, err := LoadKubeconfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	config.Told = func(err error) { told = append(told, err.Error()) }
+	clock := testclock.NewFakeClock(start)
+	client, err := newClient(config, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.HTTP().CloseIdleConnections()
+	want := 0
+	for i, now := range []string{content(data([]byte("none"))), good, content("")} {
+		writeAt(t, path, now, start.Add(time.Duration(i+1)*time.Second))
+		for range 2 {
+			clock.Step(time.Second)
+			if err := client.Do(t.Context(), http.MethodGet, "/", nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if now != good {
+			want++
+		}
+		if len(told) != want || want > 0 && !strings.Contains(told[want-1], "kubeconfig "+path+": certificate authority: ") {
+			t.Errorf("of %q: told %q", now, told)
+		}
 	}
 }
