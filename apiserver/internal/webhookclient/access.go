@@ -2,6 +2,7 @@ package webhookclient
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"strings"
@@ -31,6 +32,7 @@ func isItself(s *admissionregistrationv1.ServiceReference, path string) bool {
 // Admission Control", "Authenticate API servers"). A nil Credentials has none.
 type Credentials struct {
 	users   map[string]*rest.Config
+	tls     map[*rest.Config]*tls.Config // one for all webhooks, so that what is wrong with it is told once
 	current string
 }
 
@@ -43,13 +45,22 @@ func LoadCredentials(kubeconfig string, told func(error)) (*Credentials, error) 
 	if err != nil {
 		return nil, err
 	}
+	c := &Credentials{users: users, tls: make(map[*rest.Config]*tls.Config, len(users)), current: current}
 	for name, user := range users {
 		user.Told = told
-		if _, err := user.TLS(); err != nil {
+		if c.tls[user], err = user.TLS(); err != nil {
 			return nil, fmt.Errorf("%s: user %q: %w", kubeconfig, name, err)
 		}
 	}
-	return &Credentials{users: users, current: current}, nil
+	return c, nil
+}
+
+// tlsOf is the TLS configuration, for its caller to change, that shows what of has returned.
+func (c *Credentials) tlsOf(user *rest.Config) (*tls.Config, error) {
+	if c != nil && c.tls[user] != nil {
+		return c.tls[user].Clone(), nil
+	}
+	return user.TLS()
 }
 
 // of returns what is shown to a webhook: the longest name that fits decides, and a name

@@ -116,3 +116,39 @@ func TestClientCertificates(t *testing.T) {
 		}
 	}
 }
+
+// TestAnExpiredCertificateIsToldOnce, however many webhooks it is shown to.
+func TestAnExpiredCertificateIsToldOnce(t *testing.T) {
+	pair, err := pki.SelfSigned(pki.Subject{CommonName: "api", Client: true}, time.Now().AddDate(0, 0, -1), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := pair.Save(filepath.Join(dir, "api.crt"), filepath.Join(dir, "api.key")); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "{}")
+	}))
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	var told []string
+	credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: '*', user: {client-certificate: %s/api.crt, client-key: %s/api.key}}]\n", dir, dir)),
+		func(err error) { told = append(told, err.Error()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		client := NewClient(&admissionregistrationv1.WebhookClientConfig{URL: &server.URL, CABundle: authority}, Access{Credentials: credentials},
+			ClientOptions{Timeout: time.Minute, MaxAnswer: 1 << 10})
+		t.Cleanup(client.Close)
+		if _, err := client.Post(t.Context(), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "has expired") {
+		t.Errorf("told %q, want once that it has expired", told)
+	}
+}

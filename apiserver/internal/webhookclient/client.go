@@ -99,7 +99,7 @@ func (c *Client) httpClient() (*http.Client, error) {
 		return c.cached, nil
 	}
 	who := c.access.Credentials.of(c.url.Hostname(), cmp.Or(c.url.Port(), strconv.Itoa(httpsPort)))
-	trust, err := who.TLS()
+	trust, err := c.access.Credentials.tlsOf(who)
 	if err != nil {
 		return nil, err
 	}
