@@ -17,30 +17,34 @@ type Clause struct {
 	Params map[string]string // as=Table and the like, without the weight
 }
 
-// maxClauses is far more than clients send.
-const maxClauses = 1000
+// maxParts is how many clauses and parameters count: far more than clients send.
+const maxParts = 1000
 
 // Clauses returns the media ranges of r in order of preference, as upstream's
 // library parses and sorts them. What follows the first thousand doesn't count: each
 // takes half a kilobyte, and a header has room for 200,000, which strangers may send, too.
 func Clauses(r *http.Request) []Clause {
 	var out []Clause
-	for _, c := range goautoneg.ParseAccept(first(maxClauses, r.Header.Get("Accept"))) {
+	for _, c := range goautoneg.ParseAccept(first(maxParts, r.Header.Get("Accept"))) {
 		out = append(out, Clause{c.Type + "/" + c.SubType, c.Params})
 	}
 	return out
 }
 
-// first cuts a header after its first clauses.
-func first(clauses int, header string) string {
-	if strings.Count(header, ",") < clauses {
+// first cuts a header after the last clause that ends within its first parts: one without
+// some of its parameters would mean something else.
+func first(parts int, header string) string {
+	if strings.Count(header, ",")+strings.Count(header, ";") < parts {
 		return header
 	}
-	end := 0
-	for range clauses {
-		end += strings.IndexByte(header[end:], ',') + 1
+	clauses, end := "", 0
+	for range parts {
+		end += strings.IndexAny(header[end:], ",;") + 1
+		if header[end-1] == ',' {
+			clauses = header[:end-1]
+		}
 	}
-	return header[:end-1]
+	return clauses
 }
 
 // Range reports whether c is a range such as "application/*".

@@ -32,10 +32,18 @@ func TestClauses(t *testing.T) {
 }
 
 func TestClausesAreBounded(t *testing.T) {
-	for clauses, want := range map[int]int{1: 1, maxClauses - 1: maxClauses - 1, maxClauses: maxClauses, maxClauses + 1: maxClauses, 3 * maxClauses: maxClauses} {
-		header := strings.TrimSuffix(strings.Repeat("a/b;c=d,", clauses), ",")
-		if got := Clauses(&http.Request{Header: http.Header{"Accept": {header}}}); len(got) != want {
-			t.Errorf("of %d clauses %d count", clauses, len(got))
+	parameters := func(number int) string { return strings.Repeat(";c=d", number) }
+	for _, c := range []struct {
+		clause       string
+		number, want int
+	}{
+		{"a/b", 1, 1}, {"a/b", maxParts - 1, maxParts - 1}, {"a/b", maxParts, maxParts}, {"a/b", maxParts + 1, maxParts}, {"a/b", 3 * maxParts, maxParts},
+		{"a/b;c=d", 3 * maxParts, maxParts / 2},
+		{"a/b" + parameters(maxParts-1), 1, 1}, {"a/b" + parameters(maxParts-1), 2, 1}, {"a/b" + parameters(maxParts), 1, 0},
+	} {
+		header := strings.TrimSuffix(strings.Repeat(c.clause+",", c.number), ",")
+		if got := Clauses(&http.Request{Header: http.Header{"Accept": {header}}}); len(got) != c.want {
+			t.Errorf("of %d clauses that begin with %.10s, and have %d bytes, %d count, want %d", c.number, c.clause, len(c.clause), len(got), c.want)
 		}
 	}
 }
