@@ -30,7 +30,7 @@ func NewChain(configs []configv1.Extender, logger *zap.Logger) (*Chain, error) {
 	var last []*Extender
 	binder := false
 	for i, config := range configs {
-		e, err := newExtender(config)
+		e, err := newExtender(config, logger)
 		if err != nil {
 			return nil, fmt.Errorf("extenders[%d].%w", i, err)
 		}

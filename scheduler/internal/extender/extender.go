@@ -12,12 +12,14 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/rest"
 )
 
@@ -47,7 +49,7 @@ type Extender struct {
 }
 
 // newExtender checks a configuration and returns its extender. It does not connect.
-func newExtender(config configv1.Extender) (*Extender, error) {
+func newExtender(config configv1.Extender, logger *zap.Logger) (*Extender, error) {
 	if err := validate(&config); err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func newExtender(config configv1.Extender) (*Extender, error) {
 	if t := config.TLSConfig; t != nil {
 		security := rest.Config{
 			Host: config.URLPrefix, Insecure: t.Insecure, ServerName: t.ServerName, CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile,
-			CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData,
+			CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData, Told: daemon.Told(logger),
 		}
 		var err error
 		if transport.TLSClientConfig, err = security.TLS(); err != nil {
