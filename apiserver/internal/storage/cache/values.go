@@ -26,14 +26,15 @@ func NewSelection(prefix string, byLabels labels.Selector, byFields fields.Selec
 	if !selects || !slices.ContainsFunc(requirements, hasMany) {
 		return s
 	}
-	s.Labels = labels.NewSelector()
+	var few labels.Requirements
 	for _, r := range requirements {
 		if hasMany(r) {
 			s.many = append(s.many, newManyValues(r))
 		} else {
-			s.Labels = s.Labels.Add(r)
+			few = append(few, r)
 		}
 	}
+	s.Labels = labels.NewSelector().Add(few...) // at once: each Add copies and sorts what is there
 	return s
 }
 

@@ -2,7 +2,9 @@ package cache
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -59,6 +61,33 @@ func TestManyValuesSelectTheSame(t *testing.T) {
 	}
 	if NewSelection("", large, nil).everything() {
 		t.Error("a selection by many values alone selects everything")
+	}
+}
+
+// The cost of a selection grows with its length, and not with the square of it: a URL has room for hundreds
+// of thousands of requirements, and 20,000 beside one with many values kept a processor busy for 26 seconds.
+func TestThousandsOfRequirements(t *testing.T) {
+	const requirements, attempts = 2000, 3
+	allocated := func(requirements int) uint64 {
+		parsed, err := labels.Parse(strings.Repeat("a,", requirements) + "b in (" + strings.Join(strings.Split("abcdefghijklmnopqrstu", ""), ",") + ")")
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := uint64(math.MaxUint64)
+		for range attempts { // other goroutines can only add
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if s := NewSelection("", parsed, nil); len(s.many) != 1 {
+				t.Fatal("no requirement has many values")
+			}
+			runtime.ReadMemStats(&after)
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+		}
+		return least
+	}
+	some, twice := allocated(requirements), allocated(2*requirements)
+	if twice > 3*some {
+		t.Errorf("twice as many requirements made it allocate %.1f times as much", float64(twice)/float64(some))
 	}
 }
 
