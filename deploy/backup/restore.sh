@@ -24,19 +24,21 @@ fi
 [ -f "$backup/SHA256SUMS" ] || { echo "restore.sh: $backup is no backup: it has no SHA256SUMS" >&2; exit 1; }
 (cd "$backup" && sha256sum --check --strict --quiet SHA256SUMS) || { echo "restore.sh: $backup is damaged; take another" >&2; exit 1; }
 umask 077
-# On the disk where it goes, so that a move is all that is left to do.
-making=$(dirname "$data")/.restore-$(basename "$data")
-[ ! -d "$data" ] || making=$data/.restore # perhaps a mount, which can't be replaced
-if [ -e "$data" ] && [ -n "$(ls -A --ignore=.restore "$data")" ]; then
-	echo "restore.sh: $data is not empty; move it away first, and keep it until the cluster is well" >&2
-	exit 1
-fi
-mkdir -p "$making"
-exec 9<"$making"
+created=
+[ -d "$data" ] || created=yes
+mkdir -p "$data"
+exec 9<"$data"
 flock -n 9 || { echo "restore.sh: another restore into $data is under way" >&2; exit 1; }
-rm -rf "$making"/* # of one that was killed
-trap 'rm -rf "$making"' EXIT
+there=$(ls -A --ignore=.restore "$data")
+[ -z "$there" ] || { echo "restore.sh: $data is not empty; move it away first, and keep it until the cluster is well" >&2; exit 1; }
+
+# In the directory, which may be a mount, so that a move is all that is left to do. What a killed restore has left
+# goes; nothing below is taken as it is, for it may be a link that etcd's user has made.
+making=$data/.restore
+trap 'rm -rf "$making"; [ -z "$created" ] || rmdir "$data" 2>/dev/null || true' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
+rm -rf "$making"
+mkdir "$making"
 made=$making/etcd
 if command -v etcdutl >/dev/null 2>&1; then
 	etcdutl snapshot restore "$backup/snapshot.db" --data-dir="$made" --bump-revision=1000000000 --mark-compacted "$@"
@@ -44,9 +46,5 @@ else
 	echo "restore.sh: there is no etcdutl (etcd 3.5 and newer), and etcdctl can't raise the revision: restart every client of the API, schedulers and kubelets among them" >&2
 	etcdctl snapshot restore "$backup/snapshot.db" --data-dir="$made" "$@"
 fi
-if [ -d "$data" ]; then
-	mv "$made"/* "$data"/
-else
-	mv "$made" "$data"
-fi
+mv "$made/member" "$data"/
 echo "restored into $data; $next"
