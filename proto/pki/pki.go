@@ -303,8 +303,8 @@ func WriteFileMode(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// RemoveUnfinished removes what a killed WriteFile has left of a file, which may be secret.
-// Nobody else may be writing it.
+// RemoveUnfinished removes what a killed WriteFile has left of a file, which may be secret:
+// files with os.CreateTemp's 32 random bits. Nobody else may be writing it.
 func RemoveUnfinished(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -312,7 +312,7 @@ func RemoveUnfinished(path string) error {
 	}
 	for _, entry := range entries {
 		suffix, is := strings.CutPrefix(entry.Name(), "."+filepath.Base(path)+".")
-		if _, number := strconv.ParseUint(suffix, 10, 64); is && number == nil && entry.Type().IsRegular() {
+		if _, number := strconv.ParseUint(suffix, 10, 32); is && number == nil && entry.Type().IsRegular() {
 			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), entry.Name())))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -127,8 +128,13 @@ func TestWhatAKilledJoinLeaves(t *testing.T) {
 		"reset": func() error { return Reset(t.Context(), o.Node) },
 	} {
 		leave()
-		mine := filepath.Join(dir, ".kubelet.yaml.mine")
-		if err := errors.Join(os.WriteFile(mine, nil, 0o600), command()); err != nil {
+		mine := []string{filepath.Join(dir, ".kubelet.yaml.mine"), filepath.Join(dir, ".kubelet.yaml.20261130120000")}
+		for _, file := range mine {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := command(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, part := range parts {
@@ -136,8 +142,30 @@ func TestWhatAKilledJoinLeaves(t *testing.T) {
 				t.Errorf("after %s: %s: %v", name, part, err)
 			}
 		}
-		if _, err := os.Stat(mine); err != nil {
-			t.Errorf("after %s: %v", name, err)
+		for _, file := range mine {
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("after %s: %v", name, err)
+			}
+		}
+	}
+}
+
+// Joins at the same time, as by two tools that retry, don't take each other's unfinished files away.
+func TestJoinsAtOnce(t *testing.T) {
+	dir, token := filepath.Join(t.TempDir(), "kctl"), NewToken()
+	var joins sync.WaitGroup
+	for range 16 {
+		o := &Options{Node: Node{Dir: dir, Runtime: "unix:///x", Port: 10250}, NodeName: "n"}
+		joins.Go(func() {
+			if err := o.writeFiles(&Cluster{Server: "https://x:1", CA: []byte("ca")}, token, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	joins.Wait()
+	for _, file := range []string{"pki/ca.crt", "kubelet.yaml", "bootstrap-kubelet.kubeconfig"} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			t.Error(err)
 		}
 	}
 }
