@@ -2,13 +2,13 @@ package reviews
 
 import (
 	"errors"
-	"math"
-	"runtime"
 	"strconv"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/costtest"
 )
 
 // A review's label selector is asked about as that of a request would be. One that can't be
@@ -51,26 +51,15 @@ func TestLabelSelectors(t *testing.T) {
 // The cost of a selector grows with its length, and not with the square of it: everybody may
 // ask for a review, and one of 20,000 requirements kept a processor busy for 17 seconds.
 func TestThousandsOfRequirements(t *testing.T) {
-	const requirements, attempts = 2000, 3
-	allocated := func(requirements int) uint64 {
+	costtest.NotSquare(t, 2000, func(requirements int) func() {
 		asked := &authorizationv1.LabelSelectorAttributes{}
 		for i := range requirements {
 			asked.Requirements = append(asked.Requirements, metav1.LabelSelectorRequirement{Key: "k" + strconv.Itoa(i), Operator: metav1.LabelSelectorOpExists})
 		}
-		least := uint64(math.MaxUint64)
-		for range attempts {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
+		return func() {
 			if _, err := labelSelectorText(asked); err != nil {
 				t.Fatal(err)
 			}
-			runtime.ReadMemStats(&after)
-			least = min(least, after.TotalAlloc-before.TotalAlloc)
 		}
-		return least
-	}
-	some, twice := allocated(requirements), allocated(2*requirements)
-	if twice > 3*some {
-		t.Errorf("twice as many requirements made it allocate %.1f times as much", float64(twice)/float64(some))
-	}
+	})
 }

@@ -2,8 +2,6 @@ package podtopologyspread
 
 import (
 	"fmt"
-	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"kctl/proto/core"
+	"kctl/proto/costtest"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/plugins/plugintest"
@@ -264,10 +263,8 @@ func TestManyConstraints(t *testing.T) {
 }
 
 // A pod with thousands of constraints, or of keys in one, must not keep the scheduler from
-// the others: what they cost grows no faster than their number. Other goroutines can only
-// add to what an attempt seems to allocate, so the least of several is taken.
+// the others: what they cost grows no faster than their number.
 func TestThousandsOfConstraints(t *testing.T) {
-	const many, attempts = 1000, 3
 	state := &framework.CycleState{Nodes: []*framework.NodeInfo{node("a", "a", 0), node("b", "b", 0)}, Tallies: &framework.Tallies{}}
 	for name, podWith := range map[string]func(int) *core.Pod{
 		"constraints": func(number int) *core.Pod {
@@ -288,23 +285,15 @@ func TestThousandsOfConstraints(t *testing.T) {
 			return pod
 		},
 	} {
-		allocated := func(number int) uint64 {
-			info, least := framework.NewPodInfo(podWith(number)), uint64(math.MaxUint64)
-			for range attempts {
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				if _, status := New(Options{}).PreFilter(t.Context(), state, info); !status.IsSuccess() {
-					t.Fatal(status.Reasons())
+		t.Run(name, func(t *testing.T) {
+			costtest.NotSquare(t, 1000, func(number int) func() {
+				info := framework.NewPodInfo(podWith(number))
+				return func() {
+					if _, status := New(Options{}).PreFilter(t.Context(), state, info); !status.IsSuccess() {
+						t.Fatal(status.Reasons())
+					}
 				}
-				runtime.ReadMemStats(&after)
-				least = min(least, after.TotalAlloc-before.TotalAlloc)
-			}
-			return least
-		}
-		some, twice := allocated(many), allocated(2*many)
-		t.Logf("an attempt allocates %d KiB for %d %s, %d KiB for twice as many", some>>10, many, name, twice>>10)
-		if twice > 3*some {
-			t.Errorf("twice as many %s made an attempt allocate %.1f times as much", name, float64(twice)/float64(some))
-		}
+			})
+		})
 	}
 }
