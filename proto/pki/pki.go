@@ -303,20 +303,27 @@ func WriteFileMode(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// RemoveUnfinished removes what a killed WriteFile has left of a file, which may be secret:
-// files with os.CreateTemp's 32 random bits. Nobody else may be writing it.
+// RemoveUnfinished removes what a killed WriteFile has left of a file, which may be secret.
+// Nobody else may be writing it.
 func RemoveUnfinished(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, entry := range entries {
-		suffix, is := strings.CutPrefix(entry.Name(), "."+filepath.Base(path)+".")
-		if _, number := strconv.ParseUint(suffix, 10, 32); is && number == nil && entry.Type().IsRegular() {
+		if IsUnfinished(entry.Name(), filepath.Base(path)) && entry.Type().IsRegular() {
 			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), entry.Name())))
 		}
 	}
 	return err
+}
+
+// IsUnfinished recognises the name of what a killed WriteFile has left beside a file of another
+// name: it ends in os.CreateTemp's 32 random bits.
+func IsUnfinished(name, of string) bool {
+	random, is := strings.CutPrefix(name, "."+of+".")
+	_, err := strconv.ParseUint(random, 10, 32)
+	return is && err == nil
 }
 
 // TLS is the Pair as crypto/tls takes it.

@@ -86,7 +86,7 @@ func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader,
 func (r *Reloader) Tell(to func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told.again(to)
+	r.told = Told{To: to}
 	r.look(r.clock.Now())
 }
 

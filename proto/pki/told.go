@@ -30,9 +30,6 @@ func (t *Told) Shown(what string, certificate *x509.Certificate, at time.Time) {
 	t.once(&t.untimely, timeliness(what, certificate, at))
 }
 
-// again has everything that is wrong told once more.
-func (t *Told) again(to func(error)) { *t = Told{To: to} }
-
 func (t *Told) once(last *string, err error) {
 	if err == nil {
 		*last = ""

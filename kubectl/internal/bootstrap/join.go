@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -220,7 +219,9 @@ func (o *Options) writeFiles(found *Cluster, token *Token, before bool) (err err
 		}
 		files = append(files, file{o.bootstrapKubeconfig(), kubeconfig, 0o600, false})
 	}
-	unlock, err := o.lock()
+	// Another join would take a file that is being written for one that was left, or rely on one
+	// that is removed again.
+	unlock, err := certificates.Lock(o.Dir)
 	if err != nil {
 		return err
 	}
@@ -252,23 +253,6 @@ func (o *Options) writeFiles(found *Cluster, token *Token, before bool) (err err
 		}
 	}
 	return nil
-}
-
-// lock keeps another join from taking a file that is being written for one that was left, and
-// from relying on one that is removed again.
-func (n Node) lock() (unlock func(), err error) {
-	if err := os.MkdirAll(n.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(n.Dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", n.Dir, err)
-	}
-	return func() { f.Close() }, nil
 }
 
 // kubeletConfiguration is a KubeletConfiguration, v1beta1, with what this

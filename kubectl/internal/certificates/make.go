@@ -33,7 +33,7 @@ const (
 // expired or lacks a name. Good files are kept. If it finds anything that makes
 // no sense, it changes nothing at all, and the error says what to do.
 func (d *Directory) Make(now time.Time) ([]Change, error) {
-	unlock, err := d.lock()
+	unlock, err := Lock(d.Path(""))
 	if err != nil {
 		return nil, err
 	}
@@ -256,18 +256,19 @@ func (d *Directory) makeSigningKey() (Change, error) {
 	return change, pki.WriteFileMode(publicFile, public, 0o644)
 }
 
-// lock keeps two processes from making the same files at once. It leaves nothing behind.
-func (d *Directory) lock() (unlock func(), err error) {
-	if err := os.MkdirAll(d.Path(""), 0o755); err != nil {
+// Lock keeps two processes from making the same files in a directory at once. It makes the
+// directory, and leaves nothing else behind.
+func Lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(d.Path(""))
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", d.Path(""), err)
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return func() { f.Close() }, nil
 }

@@ -19,7 +19,7 @@ func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 	if err := d.checkNames(names); err != nil {
 		return nil, err
 	}
-	unlock, err := d.lock()
+	unlock, err := Lock(d.Path(""))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"kctl/proto/pki"
 )
 
 // DownOptions are the flags of `kctl down`.
@@ -132,7 +134,7 @@ func (l Layout) drafts() ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if slices.ContainsFunc(written, func(name string) bool { return isDraft(e.Name(), name) }) {
+		if slices.ContainsFunc(written, func(name string) bool { return pki.IsUnfinished(e.Name(), name) }) {
 			out = append(out, e.Name())
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"kctl/kubectl/internal/certificates"
 	"kctl/kubectl/internal/images"
+	"kctl/proto/pki"
 )
 
 // UpOptions are what a user can choose; the flags of `kctl up`.
@@ -189,14 +190,8 @@ func (l Layout) prepare() (unlock func(), err error) {
 // onlyOurs recognises an up that was cut short before it chose its settings.
 func onlyOurs(entries []os.DirEntry) bool {
 	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) && !isDraft(e.Name(), settingsFile)
+		return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) && !pki.IsUnfinished(e.Name(), settingsFile)
 	})
-}
-
-// isDraft recognises what pki.WriteFile leaves beside a file if it is killed.
-func isDraft(name, of string) bool {
-	random, found := strings.CutPrefix(name, "."+of+".")
-	return found && random != "" && strings.Trim(random, "0123456789") == ""
 }
 
 func (l Layout) lock() (unlock func(), err error) {
