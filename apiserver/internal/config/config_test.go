@@ -154,6 +154,24 @@ func TestFlagsOfKubeadm(t *testing.T) {
 	if err := o.Validate(loops); err != nil {
 		t.Error(err)
 	}
+	if o.BindAddress != "0.0.0.0" {
+		t.Errorf("listens on %s, where nobody reaches 192.0.2.1", o.BindAddress)
+	}
+}
+
+func TestBindAddress(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                "127.0.0.1",
+		"--advertise-address=2001:db8::1": "::",
+		"--advertise-address=192.0.2.1 --bind-address=192.0.2.1": "192.0.2.1",
+		"--advertise-address=192.0.2.1 --bind-address=127.0.0.1": "127.0.0.1", // something else passes requests on
+		"--advertise-address=somewhere":                          "127.0.0.1",
+		"--bind-address=::":                                      "::",
+	} {
+		if got := parse(t, strings.Fields(flags)...).BindAddress; got != want {
+			t.Errorf("%s: listens on %s, not %s", flags, got, want)
+		}
+	}
 }
 
 func TestControllers(t *testing.T) {

@@ -99,7 +99,6 @@ type Options struct {
 // Defaults are the options without any flag.
 func Defaults() *Options {
 	return &Options{
-		BindAddress:                  "127.0.0.1",
 		SecurePort:                   6443,
 		DataDir:                      "/var/lib/kctl/apiserver",
 		EtcdPrefix:                   "/registry",
@@ -172,7 +171,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 }
 
 func (o *Options) addServing(fs *pflag.FlagSet) {
-	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on")
+	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on (default: all addresses where --advertise-address is given, as in kubeadm's manifest, otherwise 127.0.0.1)")
 	fs.StringVar(&o.AdvertiseAddress, "advertise-address", o.AdvertiseAddress, "IP address by which pods and other machines reach this server, for the endpoints of the service kubernetes (default: --bind-address, or, where that is 0.0.0.0 or ::, the one that packets leave this machine from; none where it is loopback)")
 	fs.StringVar(&o.ExternalHostname, "external-hostname", o.ExternalHostname, "name by which others reach this server, in URLs that it tells (default: its address)")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "port to serve HTTPS on; 0 takes any free one and writes it to <data-dir>/apiserver.port")

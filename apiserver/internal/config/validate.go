@@ -19,6 +19,9 @@ var addressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDN
 // Complete fills in options that follow from others.
 func (o *Options) Complete() {
 	o.Controllers = currentNames(o.Controllers)
+	if o.BindAddress == "" {
+		o.BindAddress = o.defaultBindAddress()
+	}
 	o.EtcdPrefix = path.Join("/", o.EtcdPrefix) // registry and /registry/ are /registry, as upstream
 	if o.CertDir == "" {
 		o.CertDir = filepath.Join(o.DataDir, "pki")
@@ -29,6 +32,18 @@ func (o *Options) Complete() {
 	if len(o.APIAudiences) == 0 {
 		o.APIAudiences = slices.Clone(o.ServiceAccountIssuers)
 	}
+}
+
+// defaultBindAddress is an address at which others reach what is advertised, if anything is; else
+// nobody does.
+func (o *Options) defaultBindAddress() string {
+	switch own, err := netip.ParseAddr(o.AdvertiseAddress); {
+	case err != nil:
+		return "127.0.0.1"
+	case own.Is4():
+		return "0.0.0.0"
+	}
+	return "::"
 }
 
 // Validate returns everything that is wrong with the options, each error

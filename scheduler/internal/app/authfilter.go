@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,18 +18,16 @@ import (
 	"kctl/proto/rest"
 )
 
-// authFilter keeps everything but health checks and the version from strangers.
-// Without a client CA, callers on this machine are let in; with one, callers
-// must present a certificate of it. What is neither health nor metrics shows all
-// pods and nodes: for that, a caller with a certificate needs the API server's
-// authorization, and a caller with a token needs it for everything. daemon.Debug
-// always needs it.
+// authFilter keeps everything but health checks and the version from strangers, on
+// this machine, too: pods in its network are there as well. Metrics are for callers
+// with a certificate of the client CA. What is neither health nor metrics shows all
+// pods and nodes: for that, they need the API server's authorization. A caller with
+// a token needs it for everything.
 type authFilter struct {
-	next          http.Handler
-	reviews       reviewer
-	public        []string // config.Options.AlwaysAllowPaths
-	byCertificate bool
-	clock         clock.PassiveClock
+	next    http.Handler
+	reviews reviewer
+	public  []string // config.Options.AlwaysAllowPaths
+	clock   clock.PassiveClock
 }
 
 // reviewer asks the API server who owns a token and what users may do.
@@ -72,11 +69,8 @@ func (f *authFilter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !f.may(w, r, user) {
 			return
 		}
-	case f.byCertificate || intrusive(r.URL.Path):
-		http.Error(w, "a client certificate of the cluster's CA, or a token, is needed", http.StatusUnauthorized)
-		return
-	case !fromThisMachine(r):
-		http.Error(w, "this is for callers on this machine, unless --client-ca-file is given", http.StatusForbidden)
+	default:
+		http.Error(w, "a client certificate of the --client-ca-file, or a token, is needed", http.StatusUnauthorized)
 		return
 	}
 	f.next.ServeHTTP(w, r)
@@ -88,12 +82,6 @@ func (f *authFilter) isPublic(path string) bool {
 		prefix, all := strings.CutSuffix(public, "*")
 		return path == public || all && strings.HasPrefix(path, prefix)
 	})
-}
-
-// intrusive reports whether a path inspects or changes the program itself.
-func intrusive(path string) bool {
-	rest, debug := strings.CutPrefix(path, daemon.DebugPath)
-	return debug && rest != "explain"
 }
 
 // may answers the request itself if the user may not use the path.
@@ -115,12 +103,6 @@ func certificateUser(certificate *x509.Certificate) authenticationv1.UserInfo {
 		Username: certificate.Subject.CommonName,
 		Groups:   append([]string{"system:authenticated"}, certificate.Subject.Organization...),
 	}
-}
-
-func fromThisMachine(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // reviews asks by TokenReviews and SubjectAccessReviews.

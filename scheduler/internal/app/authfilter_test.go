@@ -43,52 +43,47 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 	const here, away, explained, profiles, level = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain", "/debug/pprof/heap", "/debug/flags/v"
 	now := testclock.NewFakePassiveClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	for name, test := range map[string]struct {
-		method        string // GET if empty
-		path, from    string
-		byCertificate bool
-		group         string // of the certificate; none without
-		expired       bool   // whether the certificate is
-		nameless      bool
-		token         string
-		want          int
+		method     string // GET if empty
+		path, from string
+		group      string // of the certificate; none without
+		expired    bool   // whether the certificate is
+		nameless   bool
+		token      string
+		want       int
 	}{
-		"health, from anywhere":               {path: "/healthz", from: away, byCertificate: true, want: http.StatusOK},
-		"one check, from anywhere":            {path: "/readyz/ping", from: away, byCertificate: true, want: http.StatusOK},
+		"health, from anywhere":               {path: "/healthz", from: away, want: http.StatusOK},
+		"one check, from anywhere":            {path: "/readyz/ping", from: away, want: http.StatusOK},
 		"version, from anywhere":              {path: "/version", from: away, want: http.StatusOK},
-		"metrics, from here":                  {path: "/metrics", from: here, want: http.StatusOK},
-		"metrics, from here by IPv6":          {path: "/metrics", from: "[::1]:4", want: http.StatusOK},
-		"metrics, from elsewhere":             {path: "/metrics", from: away, want: http.StatusForbidden},
-		"metrics, from nowhere":               {path: "/metrics", want: http.StatusForbidden},
-		"metrics, no certificate, from here":  {path: "/metrics", from: here, byCertificate: true, want: http.StatusUnauthorized},
-		"metrics, certificate from elsewhere": {path: "/metrics", from: away, byCertificate: true, group: "any", want: http.StatusOK},
-		"metrics, expired certificate":        {path: "/metrics", from: away, byCertificate: true, group: "any", expired: true, want: http.StatusUnauthorized},
-		"metrics, certificate of nobody":      {path: "/metrics", from: away, byCertificate: true, group: "any", nameless: true, want: http.StatusUnauthorized},
-		"checks counted, any certificate":     {path: "/metrics/slis", from: away, byCertificate: true, group: "any", want: http.StatusOK},
-		"pods' amounts, any certificate":      {path: "/metrics/resources", from: away, byCertificate: true, group: "any", want: http.StatusForbidden},
-		"pods' amounts, readers":              {path: "/metrics/resources", from: away, byCertificate: true, group: "readers", want: http.StatusOK},
-		"configuration, any certificate":      {path: "/configz", from: away, byCertificate: true, group: "any", want: http.StatusForbidden},
+		"metrics, from here":                  {path: "/metrics", from: here, want: http.StatusUnauthorized},
+		"metrics, from elsewhere":             {path: "/metrics", from: away, want: http.StatusUnauthorized},
+		"metrics, certificate from elsewhere": {path: "/metrics", from: away, group: "any", want: http.StatusOK},
+		"metrics, expired certificate":        {path: "/metrics", from: away, group: "any", expired: true, want: http.StatusUnauthorized},
+		"metrics, certificate of nobody":      {path: "/metrics", from: away, group: "any", nameless: true, want: http.StatusUnauthorized},
+		"checks counted, any certificate":     {path: "/metrics/slis", from: away, group: "any", want: http.StatusOK},
+		"pods' amounts, any certificate":      {path: "/metrics/resources", from: away, group: "any", want: http.StatusForbidden},
+		"pods' amounts, readers":              {path: "/metrics/resources", from: away, group: "readers", want: http.StatusOK},
+		"configuration, any certificate":      {path: "/configz", from: away, group: "any", want: http.StatusForbidden},
 		"flags, token of somebody":            {path: "/flagz", from: away, token: "alice", want: http.StatusForbidden},
-		"status, from elsewhere":              {path: "/statusz", from: away, want: http.StatusForbidden},
-		"metrics, token":                      {path: "/metrics", from: away, byCertificate: true, token: "admin", want: http.StatusOK},
+		"status, from elsewhere":              {path: "/statusz", from: away, want: http.StatusUnauthorized},
+		"metrics, token":                      {path: "/metrics", from: away, token: "admin", want: http.StatusOK},
 		"metrics, token of somebody":          {path: "/metrics", from: away, token: "alice", want: http.StatusForbidden},
-		"explain, from here":                  {path: explained, from: here, want: http.StatusOK},
-		"explain, from elsewhere":             {path: explained, from: away, want: http.StatusForbidden},
-		"explain, no certificate, from here":  {path: explained, from: here, byCertificate: true, want: http.StatusUnauthorized},
-		"explain, certificate of an admin":    {path: explained, from: away, byCertificate: true, group: "admins", want: http.StatusOK},
-		"explain, certificate of a node":      {path: explained, from: here, byCertificate: true, group: "system:nodes", want: http.StatusForbidden},
+		"explain, from here":                  {path: explained, from: here, want: http.StatusUnauthorized},
+		"explain, from elsewhere":             {path: explained, from: away, want: http.StatusUnauthorized},
+		"explain, certificate of an admin":    {path: explained, from: away, group: "admins", want: http.StatusOK},
+		"explain, certificate of a node":      {path: explained, from: here, group: "system:nodes", want: http.StatusForbidden},
 		"explain, token of an admin":          {path: explained, from: away, token: "admin", want: http.StatusOK},
 		"explain, token of somebody":          {path: explained, from: here, token: "alice", want: http.StatusForbidden},
 		"explain, unknown token":              {path: explained, from: here, token: "x", want: http.StatusUnauthorized},
 		"explain, nobody to ask":              {path: explained, from: here, token: "broken", want: http.StatusServiceUnavailable},
 		"profiles, from here":                 {path: profiles, from: here, want: http.StatusUnauthorized},
 		"profiles, token of an admin":         {path: profiles, from: here, token: "admin", want: http.StatusOK},
-		"profiles, certificate of a reader":   {path: profiles, from: away, byCertificate: true, group: "readers", want: http.StatusOK},
+		"profiles, certificate of a reader":   {path: profiles, from: away, group: "readers", want: http.StatusOK},
 		"log level, from here":                {method: "PUT", path: level, from: here, want: http.StatusUnauthorized},
-		"log level, certificate of a reader":  {method: "PUT", path: level, from: here, byCertificate: true, group: "readers", want: http.StatusForbidden},
-		"log level, certificate of an admin":  {method: "PUT", path: level, from: away, byCertificate: true, group: "admins", want: http.StatusOK},
+		"log level, certificate of a reader":  {method: "PUT", path: level, from: here, group: "readers", want: http.StatusForbidden},
+		"log level, certificate of an admin":  {method: "PUT", path: level, from: away, group: "admins", want: http.StatusOK},
 		"what is open, from elsewhere":        {path: "/open/x", from: away, want: http.StatusOK},
-		"what begins alike, from elsewhere":   {path: "/opened", from: away, want: http.StatusForbidden},
-		"what is not there, from elsewhere":   {path: "/other", from: away, want: http.StatusForbidden},
+		"what begins alike, from elsewhere":   {path: "/opened", from: away, want: http.StatusUnauthorized},
+		"what is not there, from elsewhere":   {path: "/other", from: away, want: http.StatusUnauthorized},
 	} {
 		r := httptest.NewRequest(cmp.Or(test.method, http.MethodGet), "https://scheduler"+test.path, nil)
 		r.RemoteAddr = test.from
@@ -108,7 +103,7 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		(&authFilter{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), byCertificate: test.byCertificate, clock: now}).ServeHTTP(w, r)
+		(&authFilter{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), clock: now}).ServeHTTP(w, r)
 		if w.Code != test.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
 		}

@@ -53,7 +53,7 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 	if err != nil {
 		return err
 	}
-	handler := &authFilter{next: mux, reviews: asks, public: options.AlwaysAllowPaths, byCertificate: options.ClientCA != "", clock: s.clock}
+	handler := &authFilter{next: mux, reviews: asks, public: options.AlwaysAllowPaths, clock: s.clock}
 	listener := daemon.Listener{Address: options.Address(), Handler: handler, TLS: tlsConfig, Logger: s.logger, OnListen: func(address net.Addr) {
 		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
 	}}

@@ -78,7 +78,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "HTTPS port for health checks and metrics; 0 for none")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of the serving certificate")
-	fs.StringVar(&o.ClientCA, "client-ca-file", o.ClientCA, "CA whose client certificates may read /metrics; without it, only callers on this machine may")
+	fs.StringVar(&o.ClientCA, "client-ca-file", o.ClientCA, "CA whose client certificates may read /metrics; without it, that takes a token")
 	fs.StringVar(&o.AuthenticationKubeconfig, "authentication-kubeconfig", o.AuthenticationKubeconfig, "kubeconfig of the identity that may create tokenreviews (default: that of --kubeconfig)")
 	fs.StringVar(&o.AuthorizationKubeconfig, "authorization-kubeconfig", o.AuthorizationKubeconfig, "kubeconfig of the identity that may create subjectaccessreviews (default: that of --kubeconfig)")
 	fs.StringSliceVar(&o.AlwaysAllowPaths, "authorization-always-allow-paths", o.AlwaysAllowPaths, "paths that anybody may read; PREFIX* for all that begin so")
