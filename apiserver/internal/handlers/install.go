@@ -46,8 +46,10 @@ type Options struct {
 	Meter     *Meter // nil where nobody measures
 	// Conversions bounds those of lists.
 	Conversions registry.Conversions
-	Clock       clock.WithTicker
-	Logger      *zap.Logger
+	// Encodings holds what clients get that want no JSON.
+	Encodings *Encodings
+	Clock     clock.WithTicker
+	Logger    *zap.Logger
 }
 
 // Install serves the resources at upstream's paths.
@@ -69,6 +71,9 @@ func newHandlers(o Options) *handlers {
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
 	if o.Admission == nil {
 		o.Admission = admission.NewChain()
+	}
+	if o.Encodings == nil {
+		o.Encodings = NewEncodings()
 	}
 	return &handlers{o}
 }

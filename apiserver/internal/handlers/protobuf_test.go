@@ -2,11 +2,14 @@ package handlers
 
 import (
 	"bytes"
+	"encoding/binary"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +48,75 @@ func TestOwnershipThatIsNoJSON(t *testing.T) {
 	read := &corev1.ConfigMap{}
 	if err := decodeProtobuf(body.Bytes(), read, kind); err != nil || len(read.ManagedFields) > 0 {
 		t.Errorf("%v is left: %v", read.ManagedFields, err)
+	}
+}
+
+// TestProtobufListsAreUpstreams compares lists that are put together with those of the library.
+func TestProtobufListsAreUpstreams(t *testing.T) {
+	compared := 0
+	for kind := range scheme.Scheme.AllKnownTypes() {
+		plural, err := scheme.Scheme.New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		object, _ := scheme.Scheme.New(kind)
+		one, ok := object.(message)
+		if err != nil || !ok || !meta.IsListType(plural) {
+			continue
+		}
+		named, err := meta.Accessor(object)
+		if err != nil {
+			continue
+		}
+		about := metav1.ListMeta{ResourceVersion: "7", Continue: "next"}
+		for _, names := range [][]string{nil, {"a", ""}, {"long" + strings.Repeat("g", 500), "b", "c"}} {
+			var objects [][]byte
+			var items []runtime.Object
+			for _, name := range names {
+				named.SetName(name)
+				text, err := one.Marshal()
+				if err != nil {
+					t.Fatal(kind, err)
+				}
+				objects, items = append(objects, text), append(items, object.DeepCopyObject())
+			}
+			if err := meta.SetList(plural, items); err != nil {
+				t.Fatal(kind, err)
+			}
+			accessor, err := meta.ListAccessor(plural)
+			if err != nil {
+				t.Fatal(kind, err)
+			}
+			accessor.SetResourceVersion(about.ResourceVersion)
+			accessor.SetContinue(about.Continue)
+			plural.GetObjectKind().SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			want, err := runtime.Encode(scheme.Protobuf, plural)
+			if err != nil {
+				t.Fatal(kind, err)
+			}
+			apiVersion, listKind := plural.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+			got, err := protobufParts(metav1.TypeMeta{Kind: listKind, APIVersion: apiVersion}, about, objects)
+			if err != nil || !bytes.Equal(bytes.Join(got, nil), want) {
+				t.Errorf("%s of %q: %v\n%q\n%q", kind, names, err, bytes.Join(got, nil), want)
+			}
+			compared++
+		}
+	}
+	if compared < 150 {
+		t.Errorf("compared only %d lists", compared)
+	}
+}
+
+// TestProtobufEventsAreUpstreams compares events that are put together with those of the library.
+func TestProtobufEventsAreUpstreams(t *testing.T) {
+	for _, size := range []int{0, 1, 100, 127, 128, 20_000} {
+		object := bytes.Repeat([]byte("x"), size)
+		event := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
+		body, err := event.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+		if got := framed("MODIFIED", object[:size/2], object[size/2:]); !bytes.Equal(got, want) || cap(got) != len(got) {
+			t.Errorf("%d bytes: %q (room for %d)\n%q", size, got, cap(got), want)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -101,8 +100,13 @@ func partialOf(f form, e registry.Encoded) (*metav1.PartialObjectMetadata, error
 	if err := json.Unmarshal(e.JSON, partial); err != nil {
 		return nil, fmt.Errorf("decode metadata: %w", err)
 	}
-	partial.TypeMeta = metav1.TypeMeta{Kind: asMetadata, APIVersion: metav1.GroupName + "/" + f.group}
+	partial.TypeMeta = typeOf(f, asMetadata)
 	return partial, nil
+}
+
+// typeOf is one of the kinds as which objects of any kind can be sent.
+func typeOf(f form, kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{Kind: kind, APIVersion: metav1.GroupName + "/" + f.group}
 }
 
 // respondObject answers with an object that is not of the resource's kind.
@@ -141,34 +145,47 @@ func (c *call) respondList(list registry.List) error {
 		c.write(200, runtime.ContentTypeJSON, parts...)
 		return nil
 	}
-	body, err := c.convertList(f, list)
+	parts, err := c.convertList(f, list)
 	if err != nil {
 		return err
 	}
-	c.write(200, f.media, body)
+	c.write(200, f.media, parts...)
 	return nil
 }
 
 // convertList is a list in another form than that in which it is stored.
-func (c *call) convertList(f form, list registry.List) ([]byte, error) {
+func (c *call) convertList(f form, list registry.List) ([][]byte, error) {
 	leave, err := c.Conversions.Enter(c.ctx, list.Items)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if c.jsonOnly && f.as == "" {
-		parts, err := c.listParts(list)
+	switch {
+	case f.media == runtime.ContentTypeProtobuf:
+		return c.protobufList(f, list)
+	case f.as == asTable:
+		table, err := c.table(f, list.Items)
 		if err != nil {
 			return nil, err
 		}
-		return reformat(f, bytes.Join(parts, nil))
+		table.ListMeta = listMeta(list)
+		return whole(marshal(f, table))
+	case f.as == asMetadata:
+		partial, err := partialList(f, list)
+		if err != nil {
+			return nil, err
+		}
+		return whole(marshal(f, partial))
 	}
-	obj, err := c.listObject(f, list)
+	parts, err := c.listParts(list)
 	if err != nil {
 		return nil, err
 	}
-	return marshal(f, obj)
+	return whole(reformat(f, bytes.Join(parts, nil)))
 }
+
+// whole is a body of one part.
+func whole(body []byte, err error) ([][]byte, error) { return [][]byte{body}, err }
 
 var (
 	listComma      = []byte(",")
@@ -250,49 +267,9 @@ func listMeta(list registry.List) metav1.ListMeta {
 	return metav1.ListMeta{ResourceVersion: list.ResourceVersion, Continue: list.Continue, RemainingItemCount: list.Remaining}
 }
 
-// listObject is a decoded list in the form that the client wants.
-func (c *call) listObject(f form, list registry.List) (runtime.Object, error) {
-	switch f.as {
-	case asTable:
-		table, err := c.table(f, list.Items)
-		if err != nil {
-			return nil, err
-		}
-		table.ListMeta = listMeta(list)
-		return table, nil
-	case asMetadata:
-		return partialList(f, list)
-	}
-	kind := c.resource.GVK()
-	kind.Kind += "List"
-	out, err := scheme.Scheme.New(kind)
-	if err != nil {
-		return nil, fmt.Errorf("make a list: %w", err)
-	}
-	items := make([]runtime.Object, len(list.Items))
-	for i, item := range list.Items {
-		if items[i], err = c.store.Decode(item); err != nil {
-			return nil, err
-		}
-		items[i].GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	}
-	if err := meta.SetList(out, items); err != nil {
-		return nil, fmt.Errorf("fill the list: %w", err)
-	}
-	accessor, err := meta.ListAccessor(out)
-	if err != nil {
-		return nil, fmt.Errorf("metadata of the list: %w", err)
-	}
-	accessor.SetResourceVersion(list.ResourceVersion)
-	accessor.SetContinue(list.Continue)
-	accessor.SetRemainingItemCount(list.Remaining)
-	out.GetObjectKind().SetGroupVersionKind(kind)
-	return out, nil
-}
-
-func partialList(f form, list registry.List) (runtime.Object, error) {
+func partialList(f form, list registry.List) (*metav1.PartialObjectMetadataList, error) {
 	out := &metav1.PartialObjectMetadataList{
-		TypeMeta: metav1.TypeMeta{Kind: asMetadata + "List", APIVersion: metav1.GroupName + "/" + f.group},
+		TypeMeta: typeOf(f, asMetadata+"List"),
 		ListMeta: listMeta(list),
 		Items:    make([]metav1.PartialObjectMetadata, len(list.Items)),
 	}

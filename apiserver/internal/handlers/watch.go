@@ -208,12 +208,16 @@ func (s *stream) frame(event registry.WatchEvent) ([]byte, error) {
 		}
 		return jsonFrame(event.Type, event.Object.JSON), nil
 	}
+	protobuf := s.form.media == runtime.ContentTypeProtobuf
+	if protobuf && event.Type != cache.Error && event.Type != cache.Bookmark {
+		return s.protobufEvent(s.form, event)
+	}
 	object, err := s.object(event)
 	if err != nil {
 		return nil, err
 	}
-	if s.form.media == runtime.ContentTypeProtobuf {
-		return protobufFrame(event.Type, object)
+	if protobuf {
+		return framed(event.Type, object), nil
 	}
 	return jsonFrame(event.Type, object), nil
 }
@@ -262,18 +266,4 @@ func jsonFrame(kind string, object []byte) []byte {
 		framed = framed[:n-1]
 	}
 	return append(framed, "}\n"...)
-}
-
-// lengthBytes precede each event in protobuf, big-endian.
-const lengthBytes = 4
-
-// protobufFrame is a WatchEvent preceded by its length.
-func protobufFrame(kind string, object []byte) ([]byte, error) {
-	event := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: object}}
-	body, err := event.Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("encode watch event: %w", err)
-	}
-	n := uint32(len(body))
-	return append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}, body...), nil
 }

@@ -33,7 +33,7 @@ func (s *Server) assemble(certificate string) error {
 	s.metrics.MustRegister(s.heldBack(), resources.CacheMetrics{Builtin: s.resources, Custom: s.definitions.CacheStats}, s.resources.Services)
 	s.metrics.MustRegister(rules.Metrics()...)
 	s.metrics.MustRegister(daemon.Features(nil)...)
-	s.meter = handlers.NewMeter(s.metrics)
+	s.meter, s.encodings = handlers.NewMeter(s.metrics), handlers.NewEncodings()
 	if s.aggregator, err = s.newAggregator(); err != nil {
 		return err
 	}

@@ -231,7 +231,7 @@ func (s *Server) handling() handlers.Options {
 	return handlers.Options{
 		Admission: s.admission.Chain, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
 		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Meter: s.meter,
-		Conversions: s.resources.Options().Conversions, Clock: s.clock, Logger: s.logger,
+		Conversions: s.resources.Options().Conversions, Encodings: s.encodings, Clock: s.clock, Logger: s.logger,
 	}
 }
 

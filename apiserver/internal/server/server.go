@@ -74,6 +74,7 @@ type Server struct {
 	auditor    *audit.Auditor   // nil for none
 	ring       *trace.Ring
 	meter      *handlers.Meter
+	encodings  *handlers.Encodings // of what built-in and custom resources' clients get
 	admission  *admissioncontrol.Control
 	pods       *informer.Informer[informer.Pod] // used by the Node authorizer and the loops of the first term
 
