@@ -12,9 +12,11 @@ import (
 
 // etcd before 3.4.25 and 3.5.8 may report that a watch has reached a revision
 // before it has sent the events up to there (etcd issue 15220). Trusting that
-// would make reads stale and lose events after a broken watch, so on such
-// servers the whole key space is watched: every revision brings an event then,
-// and progress need not be requested.
+// would make reads stale and lose events after a broken watch. Up to 3.4.30 and
+// 3.5.12, a new watch reports nothing before its first event (issue 17507), and
+// reads would wait. On such servers the whole key space is watched: every revision
+// brings an event then, and progress need not be requested. The versions are those
+// from which kube-apiserver trusts progress.
 
 // progressSupport knows whether all members of the cluster report progress
 // correctly.
@@ -48,7 +50,7 @@ func (p *progressSupport) trusted(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// progressRight reports whether an etcd of this version reports progress only
+// progressRight reports whether an etcd of this version reports progress, and only
 // after the events. An unreadable version counts as old.
 func progressRight(version string) bool {
 	var n [3]int
@@ -62,9 +64,9 @@ func progressRight(version string) bool {
 	case n[0] != 3:
 		return n[0] > 3
 	case n[1] == 4:
-		return n[2] >= 25
+		return n[2] >= 31
 	case n[1] == 5:
-		return n[2] >= 8
+		return n[2] >= 13
 	}
 	return n[1] > 5
 }

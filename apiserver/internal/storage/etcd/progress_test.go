@@ -12,7 +12,7 @@ import (
 
 func TestWhoTellsProgressRightly(t *testing.T) {
 	for version, want := range map[string]bool{
-		"3.3.27": false, "3.4.23": false, "3.4.25": true, "3.5.7": false, "3.5.8": true, "3.5.21": true,
+		"3.3.27": false, "3.4.23": false, "3.4.25": false, "3.4.30": false, "3.4.31": true, "3.5.8": false, "3.5.12": false, "3.5.13": true, "3.5.21": true,
 		"3.6.0": true, "3.7.3": true, "3.6.0-rc.1": true, "4.0.0": true, "": false, "new": false,
 	} {
 		if got := progressRight(version); got != want {
