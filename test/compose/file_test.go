@@ -83,7 +83,7 @@ var flagName = regexp.MustCompile(`^--([a-z0-9-]+)=`)
 // flagsAreKnown asks the program itself.
 func flagsAreKnown(t *testing.T, name string, s service) {
 	t.Helper()
-	program := strings.TrimSuffix(strings.TrimPrefix(s.Image, "kctl.local/"), ":latest")
+	program := strings.TrimSuffix(strings.TrimPrefix(s.Image, "kctl.local/"), ":${KCTL_VERSION:-latest}")
 	if program == "etcd" {
 		return // configured by its environment; TestAnyOneMayBeLost shows whether that works
 	}

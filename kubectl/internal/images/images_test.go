@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"kctl/proto/release"
 )
 
 // binaries writes a file for each image's binary.
@@ -138,11 +140,17 @@ func TestWriteAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, spec := range specs {
-		image, err := tarball.ImageFromPath(filepath.Join(dir, spec.Name+".tar"), nil)
-		if err != nil {
-			t.Fatal(err)
+		for _, version := range []string{"latest", release.Number} {
+			tag, err := name.NewTag(Host + "/" + spec.Name + ":" + version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			image, err := tarball.ImageFromPath(filepath.Join(dir, spec.Name+".tar"), &tag)
+			if err != nil {
+				t.Fatal(version, err)
+			}
+			check(t, image, spec)
 		}
-		check(t, image, spec)
 	}
 	if err := WriteAll(Specs, t.TempDir(), dir); err == nil {
 		t.Error("images were written without binaries")
