@@ -45,18 +45,18 @@ func (s *Server) assemble(certificate string) error {
 	}
 	s.pods = s.newPods()
 	s.pods.OnChange(s.traceChange)
-	rules := rbac.NewAuthorizer()
-	s.rules = rbac.NewFollower(rules, rbac.Sources{
+	roles := rbac.NewAuthorizer()
+	s.rules = rbac.NewFollower(roles, rbac.Sources{
 		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
 		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
 	}, s.clock, s.logger)
-	if s.authorizer, err = s.newAuthorizer(rules); err != nil {
+	if s.authorizer, err = s.newAuthorizer(roles); err != nil {
 		return err
 	}
 	if s.auditor, err = s.newAuditor(); err != nil {
 		return err
 	}
-	if s.admission, err = s.newAdmissionControl(rules); err != nil {
+	if s.admission, err = s.newAdmissionControl(roles); err != nil {
 		return err
 	}
 	s.files = append(s.files, s.admission.Files...)
@@ -81,19 +81,19 @@ func (s *Server) newAuthentication() (*authentication.Authentication, error) {
 	return a, err
 }
 
-func (s *Server) newAuthorizer(rules *rbac.Authorizer) (authz.Union, error) {
+func (s *Server) newAuthorizer(roles *rbac.Authorizer) (authz.Union, error) {
 	union, files, err := authorization.New(authorization.Options{
-		Flags: s.options, Rules: rules, Pods: s.pods, PodsChanged: s.resources.Pods.LastChangeRevision, Stored: s.storedNow, Ready: s.ready,
+		Flags: s.options, Rules: roles, Pods: s.pods, PodsChanged: s.resources.Pods.LastChangeRevision, Stored: s.storedNow, Ready: s.ready,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	})
 	s.files = append(s.files, files...)
 	return union, err
 }
 
-func (s *Server) newAdmissionControl(rules *rbac.Authorizer) (*admissioncontrol.Control, error) {
+func (s *Server) newAdmissionControl(roles *rbac.Authorizer) (*admissioncontrol.Control, error) {
 	return admissioncontrol.New(admissioncontrol.Options{
 		Flags: s.options, Resources: s.resources, Stores: s.stores, Forms: equivalent.New(s.served, s.definitions), Webhooks: s.webhooks(),
-		Authorizer: s.authorizer, Rules: rules, Audited: s.auditor != nil,
+		Authorizer: s.authorizer, Rules: roles, Audited: s.auditor != nil,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	})
 }
