@@ -27,21 +27,27 @@ const (
 
 // protobufObject is a stored object as a protobuf message without the kind around it.
 func (c *call) protobufObject(f form, e registry.Encoded) ([]byte, error) {
-	return c.Encodings.of(e, c.resource.GVK(), f, func() ([]byte, error) {
-		obj, err := c.inForm(f, e)
-		if err != nil {
-			return nil, err
-		}
-		encodable, ok := obj.(message)
-		if !ok {
-			return nil, fmt.Errorf("%T has no protobuf form", obj)
-		}
-		text, err := encodable.Marshal()
-		if err != nil {
-			return nil, fmt.Errorf("encode as protobuf: %w", err)
-		}
-		return text, nil
-	})
+	encode := func() ([]byte, error) { return c.encodeProtobuf(f, e) }
+	if _, ok := c.store.(*registry.View); ok { // whose JSON is made for each reader
+		return encode()
+	}
+	return c.Encodings.of(e, c.resource.GVK(), f, encode)
+}
+
+func (c *call) encodeProtobuf(f form, e registry.Encoded) ([]byte, error) {
+	obj, err := c.inForm(f, e)
+	if err != nil {
+		return nil, err
+	}
+	encodable, ok := obj.(message)
+	if !ok {
+		return nil, fmt.Errorf("%T has no protobuf form", obj)
+	}
+	text, err := encodable.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode as protobuf: %w", err)
+	}
+	return text, nil
 }
 
 // inForm is a stored object as the type that the client wants.
