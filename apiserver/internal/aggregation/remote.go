@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/resources/apiservice"
+	"kctl/apiserver/internal/rotation"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -41,7 +42,7 @@ type remote struct {
 
 	// requestTransport is for requests, upgradeTransport for those that switch protocols, which
 	// HTTP/2 can't.
-	requestTransport, upgradeTransport *http.Transport
+	requestTransport, upgradeTransport *rotation.Transport
 	// configError is why the server can't be called at all.
 	configError    error
 	available      atomic.Bool
@@ -87,16 +88,16 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 	if a.clientCertificate != nil {
 		config.GetClientCertificate = a.clientCertificate.GetClientCertificate
 	}
-	r.requestTransport = &http.Transport{
+	r.requestTransport = rotation.New(&http.Transport{
 		TLSClientConfig: config, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 		// Pings detect a dead connection even if nothing is sent.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-	}
-	r.upgradeTransport = &http.Transport{
-		TLSClientConfig: config.Clone(), DialContext: r.requestTransport.DialContext, TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
+	}, nil)
+	r.upgradeTransport = rotation.New(&http.Transport{
+		TLSClientConfig: config.Clone(), DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
 		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
-	}
+	}, nil)
 	return r
 }
 

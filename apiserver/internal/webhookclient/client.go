@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/rotation"
 	"kctl/apiserver/internal/status"
 	"kctl/proto/rest"
 	"kctl/proto/tracing"
@@ -129,7 +130,7 @@ func (c *Client) httpClient() (*http.Client, error) {
 		}
 	}
 	c.cached = &http.Client{
-		Transport: who.Authorize(transport),
+		Transport: who.Authorize(rotation.New(transport, nil)),
 		// The configuration decides where requests go, not an answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,9 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/rotation"
 	"kctl/proto/core"
-	"kctl/proto/pki"
+	"kctl/proto/daemon"
 	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
 )
@@ -42,19 +43,21 @@ type Options struct {
 	CAFile       string
 	AddressTypes []corev1.NodeAddressType // nil for defaultAddressTypes
 	Timeout      time.Duration            // of connecting; 0 for defaultTimeout
-	Logger       *zap.Logger              // of an expired certificate; not needed without one
+	Logger       *zap.Logger              // of files that need attention; not needed without any
 }
 
 // Client connects to kubelets.
 type Client struct {
-	verifying, nonVerifying *transport // the same without verifying certificates
-	guarded                 []*transport
+	verifying, nonVerifying *rotation.Transport // the same without verifying certificates
+	guarded                 []*rotation.Transport
 	types                   []corev1.NodeAddressType
 }
 
-// New returns a Client. A client certificate that is renewed on disk is used at once.
-func New(o Options) (*Client, error) {
-	pair, err := pairOf(&o)
+// New returns a Client. Certificates and authorities that are replaced on disk are used at once.
+func New(o Options) (*Client, error) { return newClient(o, clock.RealClock{}) }
+
+func newClient(o Options, clock clock.PassiveClock) (*Client, error) {
+	pair, err := pairOf(&o, clock)
 	if err != nil {
 		return nil, fmt.Errorf("kubelet client: %w", err)
 	}
@@ -62,13 +65,13 @@ func New(o Options) (*Client, error) {
 	if len(c.types) == 0 {
 		c.types = defaultAddressTypes
 	}
-	c.nonVerifying = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, pair, o.Timeout)
+	c.nonVerifying = newTransport(nil, pair, o.Timeout)
 	if c.verifying = c.nonVerifying; o.CAFile != "" {
-		roots, err := pki.Pool("kubelet certificate authority", o.CAFile)
+		authorities, err := daemon.ClientAuthorities("kubelet certificate authority", o.CAFile, clock, o.Logger)
 		if err != nil {
 			return nil, err
 		}
-		c.verifying = newTransport(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, pair, o.Timeout)
+		c.verifying = newTransport(authorities, pair, o.Timeout)
 	}
 	return c, nil
 }
@@ -77,15 +80,15 @@ func New(o Options) (*Client, error) {
 // checks the address that is really connected to: a name may resolve differently than
 // before. It must not be called while the client is in use.
 func (c *Client) Transport(allowed func(net.IP) error) http.RoundTripper {
-	t := c.verifying.withDialControl(allowed)
+	t := withDialControl(c.verifying, allowed)
 	c.guarded = append(c.guarded, t)
 	return t
 }
 
 // Close drops idle connections.
 func (c *Client) Close() {
-	for _, t := range append([]*transport{c.verifying, c.nonVerifying}, c.guarded...) {
-		t.close()
+	for _, t := range append([]*rotation.Transport{c.verifying, c.nonVerifying}, c.guarded...) {
+		t.CloseIdleConnections()
 	}
 }
 

@@ -5,36 +5,27 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"sync"
 	"syscall"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/rotation"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
 
-// transport connects to kubelets with the client certificate on disk. Connections
-// made with an earlier one are not reused, since kubelets would judge requests by
-// that.
-type transport struct {
-	pair *pki.Reloader // nil for none
-
-	mu          sync.Mutex
-	certificate *tls.Certificate // the certificate of present connections
-	inUse       *http.Transport
-}
-
-// newTransport returns a transport that verifies kubelets' certificates as
-// config says, and presents the certificate in pair.
-func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration) *transport {
+// newTransport returns a transport that verifies kubelets' certificates by the authorities, or
+// not at all without any, and presents the certificate in pair. Connections made with an earlier
+// one are not reused, since kubelets would judge requests by that.
+func newTransport(authorities *pki.Authorities, pair *pki.Reloader, timeout time.Duration) *rotation.Transport {
 	timeout = cmp.Or(timeout, defaultTimeout)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: authorities == nil}
 	if pair != nil {
 		config.GetClientCertificate = pair.GetClientCertificate
 	}
-	return &transport{pair: pair, inUse: &http.Transport{
+	return rotation.New(&http.Transport{
 		TLSClientConfig:     config,
 		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
 		TLSHandshakeTimeout: timeout,
@@ -45,36 +36,15 @@ func newTransport(config *tls.Config, pair *pki.Reloader, timeout time.Duration)
 		// Upgrades to SPDY and WebSocket exist in HTTP/1.1 only, which is all that
 		// a transport with its own TLS configuration speaks unless asked.
 		ForceAttemptHTTP2: false,
-	}}
-}
-
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return t.current().RoundTrip(r)
-}
-
-func (t *transport) current() *http.Transport {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pair == nil {
-		return t.inUse
-	}
-	with, err := t.pair.GetClientCertificate(nil)
-	if err == nil && with != t.certificate {
-		if t.certificate != nil {
-			t.inUse.CloseIdleConnections()
-			t.inUse = t.inUse.Clone()
-		}
-		t.certificate = with
-	}
-	return t.inUse
+	}, authorities)
 }
 
 // withDialControl is a transport like t that only connects to what allowed permits.
-func (t *transport) withDialControl(allowed func(net.IP) error) *transport {
-	now := t.current().Clone()
-	dialer := net.Dialer{Timeout: now.TLSHandshakeTimeout, Control: DialControl(allowed)}
-	now.DialContext = dialer.DialContext
-	return &transport{pair: t.pair, inUse: now}
+func withDialControl(t *rotation.Transport, allowed func(net.IP) error) *rotation.Transport {
+	return t.Clone(func(transport *http.Transport) {
+		dialer := net.Dialer{Timeout: transport.TLSHandshakeTimeout, Control: DialControl(allowed)}
+		transport.DialContext = dialer.DialContext
+	})
 }
 
 // DialControl is a net.Dialer's Control that checks the address being connected to
@@ -89,16 +59,10 @@ func DialControl(allowed func(net.IP) error) func(network, address string, conne
 	}
 }
 
-func (t *transport) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.inUse.CloseIdleConnections()
-}
-
 // pairOf is the client certificate for kubelets; nil for none.
-func pairOf(o *Options) (*pki.Reloader, error) {
+func pairOf(o *Options, clock clock.PassiveClock) (*pki.Reloader, error) {
 	if o.CertFile == "" && o.KeyFile == "" {
 		return nil, nil
 	}
-	return daemon.Certificate(o.CertFile, o.KeyFile, clock.RealClock{}, o.Logger)
+	return daemon.Certificate(o.CertFile, o.KeyFile, clock, o.Logger)
 }

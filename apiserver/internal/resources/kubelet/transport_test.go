@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +14,10 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/proto/pki"
 )
@@ -64,6 +69,56 @@ func TestKubeletsAreChecked(t *testing.T) {
 		if body, err := ask(t, client, kubelet.URL, c.unchecked); (err == nil && body == "a log") != c.ok {
 			t.Errorf("%+v: %q %v", c, body, err)
 		}
+	}
+}
+
+// TestTheAuthorityOfKubeletsIsReplaced: what its file says is trusted, without a restart; a file
+// without an authority leaves the old one trusted.
+func TestTheAuthorityOfKubeletsIsReplaced(t *testing.T) {
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a log") }))
+	defer kubelet.Close()
+	other, err := pki.NewCA("another", time.Now(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := pki.WriteFile(file, other.Cert); err != nil {
+		t.Fatal(err)
+	}
+	now := testingclock.NewFakeClock(time.Now())
+	log, logged := observer.New(zap.InfoLevel)
+	client, err := newClient(Options{CAFile: file, Logger: zap.New(log)}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	proxies := client.Transport(func(net.IP) error { return nil })
+	theirs := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate().Raw})
+	for _, step := range []struct {
+		content []byte
+		ok      bool
+	}{{other.Cert, false}, {theirs, true}, {[]byte("torn"), true}, {other.Cert, false}, {theirs, true}} {
+		if err := pki.WriteFile(file, step.content); err != nil {
+			t.Fatal(err)
+		}
+		now.Step(time.Second)
+		if _, err := ask(t, client, kubelet.URL, false); (err == nil) != step.ok {
+			t.Errorf("with %.40q: %v", step.content, err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), "GET", kubelet.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := proxies.RoundTrip(r)
+		if err == nil {
+			answer.Body.Close()
+		}
+		if (err == nil) != step.ok {
+			t.Errorf("through a proxy, with %.40q: %v", step.content, err)
+		}
+	}
+	if logged.Len() != 1 {
+		t.Errorf("logged %v, want once that the torn file is not taken", logged.All())
 	}
 }
 

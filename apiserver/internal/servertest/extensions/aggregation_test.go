@@ -26,7 +26,9 @@ const apiServicesPath = "/apis/apiregistration.k8s.io/v1/apiservices"
 // federation is a cluster with an extension server.
 type federation struct {
 	*custom
-	extension *extension
+	extension         *extension
+	proxies           *pki.Pair
+	certFile, keyFile string // what the server shows to the extension
 }
 
 func startFederation(t *testing.T) *federation {
@@ -44,7 +46,7 @@ func startFederation(t *testing.T) *federation {
 		t.Fatal(err)
 	}
 	c := start(t, func(o *config.Options) { o.Aggregation.ProxyCertFile, o.Aggregation.ProxyKeyFile = certFile, keyFile })
-	return &federation{&custom{c}, startExtension(t, c.CA, proxies)}
+	return &federation{&custom{c}, startExtension(t, c.CA, proxies), proxies, certFile, keyFile}
 }
 
 func (f *federation) port() int {

@@ -32,6 +32,7 @@ type extension struct {
 	ending  int         // number of things in the namespace ending
 	holds   bool        // whether they can't be deleted
 	seen    http.Header // header of the last request for things
+	proxy   string      // what its certificate names
 	events  chan string
 	gadgets *gadgets
 }
@@ -155,6 +156,7 @@ func (e *extension) discover(w http.ResponseWriter, r *http.Request) {
 func (e *extension) serveThings(w http.ResponseWriter, r *http.Request, name string) {
 	e.mu.Lock()
 	e.seen = r.Header.Clone()
+	e.proxy = r.TLS.PeerCertificates[0].Subject.CommonName
 	e.mu.Unlock()
 	switch {
 	case r.Method == http.MethodPost:
