@@ -79,13 +79,14 @@ func withoutForwardSecrecy() []*tls.CipherSuite {
 func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }
 
 // Serve returns the configuration of a server with the certificate in the given
-// files, which are read again when they change, and with what the flags say.
-func (o *TLSOptions) Serve(certFile, keyFile, clientCAFile string, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
+// files, which are read again when they change, and with what the flags say. It asks clients for
+// certificates of the given authorities; nil for none.
+func (o *TLSOptions) Serve(certFile, keyFile string, clients *pki.Authorities, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
 	shown, err := Certificate(certFile, keyFile, clock, logger)
 	if err != nil {
 		return nil, err
 	}
-	return o.Show(shown.GetCertificate, clientCAFile, clock, logger)
+	return o.Show(shown.GetCertificate, clients)
 }
 
 // Certificate is pki.NewReloader, with changes that can't be taken, and a certificate that has
@@ -99,23 +100,22 @@ func Certificate(certFile, keyFile string, clock clock.PassiveClock, logger *zap
 	return shown, nil
 }
 
-// Show is Serve for a certificate that is not in files. The clients' authorities
-// are read again when their file changes.
-func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAFile string, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
+// Show is Serve for a certificate that is not in files.
+func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error), clients *pki.Authorities) (*tls.Config, error) {
 	c := pki.ServerTLS(shown)
-	if err := o.Apply(c); err != nil || clientCAFile == "" {
+	if err := o.Apply(c); err != nil || clients == nil {
 		return c, err
 	}
-	authorities, err := ClientAuthorities("client certificate authority", clientCAFile, clock, logger)
-	if err != nil {
-		return nil, err
-	}
-	pki.TakeClients(c, tls.VerifyClientCertIfGiven, authorities)
+	pki.TakeClients(c, tls.VerifyClientCertIfGiven, clients)
 	return c, nil
 }
 
 // ClientAuthorities is pki.NewAuthorities, with changes of the file that can't be taken in the log.
+// It is nil if file is "".
 func ClientAuthorities(what, file string, clock clock.PassiveClock, logger *zap.Logger) (*pki.Authorities, error) {
+	if file == "" {
+		return nil, nil
+	}
 	authorities, err := pki.NewAuthorities(what, file, clock)
 	if err != nil {
 		return nil, err

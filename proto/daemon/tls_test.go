@@ -30,7 +30,7 @@ func TestAChangedCertificateThatCannotBeServed(t *testing.T) {
 	}
 	core, logs := observer.New(zap.ErrorLevel)
 	clock := testclock.NewFakeClock(time.Now())
-	served, err := (&TLSOptions{}).Serve(cert, key, "", clock, zap.New(core))
+	served, err := (&TLSOptions{}).Serve(cert, key, nil, clock, zap.New(core))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestACertificateThatExpiresInUse(t *testing.T) {
 	renew(began)
 	core, logs := observer.New(zap.WarnLevel)
 	clock := testclock.NewFakeClock(began)
-	served, err := (&TLSOptions{}).Serve(cert, key, "", clock, zap.New(core))
+	served, err := (&TLSOptions{}).Serve(cert, key, nil, clock, zap.New(core))
 	if err != nil {
 		t.Fatal(err)
 	}

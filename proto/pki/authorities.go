@@ -3,8 +3,10 @@ package pki
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +24,7 @@ type Authorities struct {
 	mu      sync.Mutex
 	pool    *x509.CertPool
 	pem     []byte
+	roots   [][]byte // in DER
 	checked time.Time
 	told    Told
 }
@@ -49,8 +52,19 @@ func (a *Authorities) load() error {
 	if !pool.AppendCertsFromPEM(data) {
 		return fmt.Errorf("%s %s: no PEM certificate in it", a.what, a.file)
 	}
-	a.pool, a.pem = pool, data
+	a.pool, a.pem, a.roots = pool, data, nil
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		a.roots = append(a.roots, block.Bytes)
+	}
 	return nil
+}
+
+// has reports whether the certificate is one of the authorities now.
+func (a *Authorities) has(certificate *x509.Certificate) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh()
+	return slices.ContainsFunc(a.roots, func(root []byte) bool { return bytes.Equal(root, certificate.Raw) })
 }
 
 // current returns the authorities to check against now. A different pool means
@@ -58,11 +72,15 @@ func (a *Authorities) load() error {
 func (a *Authorities) current() (*x509.CertPool, []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.refresh()
+	return a.pool, a.pem
+}
+
+func (a *Authorities) refresh() {
 	if now := a.clock.Now(); now.Sub(a.checked) >= reloadEvery {
 		a.checked = now
 		a.told.Read(a.load())
 	}
-	return a.pool, a.pem
 }
 
 // Tell has to hear from now on of a changed file that is not taken (see Told): who is to be

@@ -2,13 +2,11 @@ package pki
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -149,20 +147,4 @@ func ServerTLS(shown func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.
 		// a watch into several writes and reads.
 		DynamicRecordSizingDisabled: true,
 	}
-}
-
-// Client returns the certificate that a connection's client presented, issued by one
-// of the server's authorities; nil if there is none. A connection may outlive the
-// certificate that it began with: now is the time of the request.
-func Client(connection *tls.ConnectionState, now time.Time) *x509.Certificate {
-	if connection == nil {
-		return nil
-	}
-	untimely := func(c *x509.Certificate) bool { return now.Before(c.NotBefore) || now.After(c.NotAfter) }
-	for _, chain := range connection.VerifiedChains {
-		if !slices.ContainsFunc(chain, untimely) {
-			return chain[0]
-		}
-	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"kctl/kubelet/internal/server"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/daemon"
+	"kctl/proto/pki"
 )
 
 // nodeLogs is where the machine keeps its logs.
@@ -29,7 +30,11 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		listening()
 		return nil
 	}
-	s, err := k.newServer()
+	clients, err := daemon.ClientAuthorities("client certificate authority", k.config.ClientCAFile, k.clock, k.logger)
+	if err != nil {
+		return err
+	}
+	s, err := k.newServer(clients)
 	if err != nil {
 		return err
 	}
@@ -38,7 +43,7 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 		group.Go(func() error { return k.serveReadOnly(ctx, s) })
 	}
 	if k.config.EnableServer {
-		group.Go(func() error { return k.serveTLS(ctx, s, listening) })
+		group.Go(func() error { return k.serveTLS(ctx, s, clients, listening) })
 	} else {
 		listening()
 	}
@@ -46,9 +51,9 @@ func (k *Kubelet) serve(ctx context.Context, listening func()) error {
 }
 
 // newServer returns the server of both ports.
-func (k *Kubelet) newServer() (*server.Server, error) {
+func (k *Kubelet) newServer(clients *pki.Authorities) (*server.Server, error) {
 	config := server.Config{
-		NodeName: k.nodeName, Authenticator: k.authenticator(), Authorizer: k.authorizer(),
+		NodeName: k.nodeName, Authenticator: k.authenticator(clients), Authorizer: k.authorizer(),
 		Pods: k.pods, Sandboxes: k.cache.All, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
 		Configz: func() any { return k.config.Effective() },
 		Usage:   func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
@@ -81,7 +86,7 @@ func (k *Kubelet) serveReadOnly(ctx context.Context, s *server.Server) error {
 	return listener.Serve(ctx)
 }
 
-func (k *Kubelet) serveTLS(ctx context.Context, s *server.Server, listening func()) error {
+func (k *Kubelet) serveTLS(ctx context.Context, s *server.Server, clients *pki.Authorities, listening func()) error {
 	if k.config.AnonymousAuth && k.config.AuthorizationMode == "AlwaysAllow" {
 		k.logger.Warn("everybody who reaches the kubelet's port may do everything: anonymous requests are allowed, and nobody is asked")
 	}
@@ -96,7 +101,7 @@ func (k *Kubelet) serveTLS(ctx context.Context, s *server.Server, listening func
 	return s.Run(ctx, server.ListenOptions{
 		TLS:     k.config.TLS,
 		Address: k.address(k.config.Port), CertFile: certFile, KeyFile: keyFile,
-		CertDir: k.config.CertDir, ClientCAFile: k.config.ClientCAFile, DNSNames: []string{k.nodeName}, IPs: k.servingIPs(),
+		CertDir: k.config.CertDir, Clients: clients, DNSNames: []string{k.nodeName}, IPs: k.servingIPs(),
 		OnListen: func(address net.Addr) {
 			if tcp, ok := address.(*net.TCPAddr); ok {
 				k.port.Store(int32(tcp.Port))
@@ -108,9 +113,9 @@ func (k *Kubelet) serveTLS(ctx context.Context, s *server.Server, listening func
 
 // authenticator recognises clients by certificate, and by token if there is an
 // API server to vouch for it.
-func (k *Kubelet) authenticator() *auth.Authenticator {
+func (k *Kubelet) authenticator(clients *pki.Authorities) *auth.Authenticator {
 	return auth.NewAuthenticator(auth.Authentication{
-		Certificates: k.config.ClientCAFile != "",
+		Certificates: clients,
 		Tokens:       k.config.AuthenticationTokenWebhook && k.client != nil,
 		Anonymous:    k.config.AnonymousAuth,
 		CacheTTL:     k.config.CacheTTLs.Token,

@@ -282,14 +282,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.Se
 
 // ListenOptions is where and as whom the server listens.
 type ListenOptions struct {
-	Address      string // host:port
-	CertFile     string
-	KeyFile      string
-	CertDir      string // where a self-signed pair is made if none is given
-	ClientCAFile string
-	DNSNames     []string
-	IPs          []net.IP
-	TLS          daemon.TLSOptions
+	Address  string // host:port
+	CertFile string
+	KeyFile  string
+	CertDir  string           // where a self-signed pair is made if none is given
+	Clients  *pki.Authorities // whose certificates clients are asked for; nil for none
+	DNSNames []string
+	IPs      []net.IP
+	TLS      daemon.TLSOptions
 	// OnListen, if set, is called with the real address.
 	OnListen func(net.Addr)
 }
@@ -300,7 +300,7 @@ func (s *Server) Run(ctx context.Context, l ListenOptions) error {
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}
-	tlsConfig, err := l.TLS.Serve(certFile, keyFile, l.ClientCAFile, s.Clock, s.Logger)
+	tlsConfig, err := l.TLS.Serve(certFile, keyFile, l.Clients, s.Clock, s.Logger)
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}

@@ -21,13 +21,14 @@ import (
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/pki"
 )
 
 // Every route, and every unknown path, is closed to clients without
 // credentials.
 func TestNothingIsOpen(t *testing.T) {
 	n, _ := newNode(t)
-	s := newServer(t, n, auth.Authentication{Certificates: true})
+	s := newServer(t, n, auth.Authentication{Certificates: &pki.Authorities{}})
 	routes := s.engine.Routes()
 	if len(routes) < 20 {
 		t.Fatalf("only %d routes", len(routes))
@@ -50,7 +51,7 @@ func TestNothingIsOpen(t *testing.T) {
 // The read-only port has no authentication, and nothing that leads into pods.
 func TestReadOnly(t *testing.T) {
 	n, _ := newNode(t)
-	s := newServer(t, n, auth.Authentication{Certificates: true})
+	s := newServer(t, n, auth.Authentication{Certificates: &pki.Authorities{}})
 	server := httptest.NewServer(s.ReadOnly())
 	defer server.Close()
 	for _, path := range []string{"/pods", "/pods/", "/stats/summary", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/healthz", "/healthz/ping", "/metrics/slis"} {

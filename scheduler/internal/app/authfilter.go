@@ -26,7 +26,8 @@ import (
 type authFilter struct {
 	next    http.Handler
 	reviews reviewer
-	public  []string // config.Options.AlwaysAllowPaths
+	public  []string         // config.Options.AlwaysAllowPaths
+	clients *pki.Authorities // whose certificates clients need; nil for none
 	clock   clock.PassiveClock
 }
 
@@ -45,9 +46,9 @@ func (f *authFilter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, hasToken := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case len(r.TLS.VerifiedChains) > 0:
-		shown := pki.Client(r.TLS, f.clock.Now())
+		shown := f.clients.Client(r.TLS, f.clock.Now())
 		if shown == nil || shown.Subject.CommonName == "" {
-			http.Error(w, "the client certificate has expired, or names no user", http.StatusUnauthorized)
+			http.Error(w, "the client certificate has expired, is of no authority that is trusted now, or names no user", http.StatusUnauthorized)
 			return
 		}
 		user := certificateUser(shown)

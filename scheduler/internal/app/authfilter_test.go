@@ -5,10 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	testclock "k8s.io/utils/clock/testing"
 
+	"kctl/proto/pki"
 	"kctl/scheduler/internal/config"
 )
 
@@ -39,14 +40,51 @@ func (reviewed) May(_ context.Context, user authenticationv1.UserInfo, verb, _ s
 	return slices.Contains(user.Groups, "admins") || verb == "get" && slices.Contains(user.Groups, "readers"), nil
 }
 
+func authority(t *testing.T, now time.Time) *pki.Pair {
+	t.Helper()
+	ca, err := pki.NewCA("test", now.Add(-2*time.Hour), 24*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
+}
+
+// connectionOf is a connection that began with a certificate of ca, when that was trusted.
+func connectionOf(t *testing.T, ca *pki.Pair, subject pki.Subject, from time.Time, lasts time.Duration) *tls.ConnectionState {
+	t.Helper()
+	pair, err := ca.Issue(subject, from, lasts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	above, err := ca.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown.Leaf}, VerifiedChains: [][]*x509.Certificate{{shown.Leaf, above.Leaf}}}
+}
+
 func TestStrangersGetHealthOnly(t *testing.T) {
 	const here, away, explained, profiles, level = "127.0.0.1:4", "10.1.2.3:4", "/debug/explain", "/debug/pprof/heap", "/debug/flags/v"
 	now := testclock.NewFakePassiveClock(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
+	ca, another := authority(t, now.Now()), authority(t, now.Now())
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := pki.WriteFile(file, ca.Cert); err != nil {
+		t.Fatal(err)
+	}
+	trusted, err := pki.NewAuthorities("test", file, now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		method     string // GET if empty
 		path, from string
 		group      string // of the certificate; none without
 		expired    bool   // whether the certificate is
+		removed    bool   // whether its authority is not trusted any more
 		nameless   bool
 		token      string
 		want       int
@@ -58,6 +96,7 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		"metrics, from elsewhere":             {path: "/metrics", from: away, want: http.StatusUnauthorized},
 		"metrics, certificate from elsewhere": {path: "/metrics", from: away, group: "any", want: http.StatusOK},
 		"metrics, expired certificate":        {path: "/metrics", from: away, group: "any", expired: true, want: http.StatusUnauthorized},
+		"metrics, certificate of the past":    {path: "/metrics", from: away, group: "admins", removed: true, want: http.StatusUnauthorized},
 		"metrics, certificate of nobody":      {path: "/metrics", from: away, group: "any", nameless: true, want: http.StatusUnauthorized},
 		"checks counted, any certificate":     {path: "/metrics/slis", from: away, group: "any", want: http.StatusOK},
 		"pods' amounts, any certificate":      {path: "/metrics/resources", from: away, group: "any", want: http.StatusForbidden},
@@ -89,21 +128,25 @@ func TestStrangersGetHealthOnly(t *testing.T) {
 		r.RemoteAddr = test.from
 		r.TLS = &tls.ConnectionState{}
 		if test.group != "" {
-			certificate := &x509.Certificate{Subject: pkix.Name{CommonName: "someone", Organization: []string{test.group}}, NotAfter: now.Now()}
+			issuer := ca
+			if test.removed {
+				issuer = another
+			}
+			subject, lasts := pki.Subject{CommonName: "someone", Organization: []string{test.group}, Client: true}, 2*time.Hour
 			if test.expired {
-				certificate.NotAfter = now.Now().Add(-time.Second)
+				lasts = time.Hour - time.Second
 			}
 			if test.nameless {
-				certificate.Subject.CommonName = ""
+				subject.CommonName = ""
 			}
-			r.TLS.PeerCertificates, r.TLS.VerifiedChains = []*x509.Certificate{certificate}, [][]*x509.Certificate{{certificate}}
+			r.TLS = connectionOf(t, issuer, subject, now.Now().Add(-time.Hour), lasts)
 		}
 		if test.token != "" {
 			r.Header.Set("Authorization", "Bearer "+test.token)
 		}
 		w := httptest.NewRecorder()
 		next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-		(&authFilter{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), clock: now}).ServeHTTP(w, r)
+		(&authFilter{next: next, reviews: reviewed{}, public: append(config.NewOptions().AlwaysAllowPaths, "/open/*"), clients: trusted, clock: now}).ServeHTTP(w, r)
 		if w.Code != test.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, test.want)
 		}

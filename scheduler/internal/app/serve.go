@@ -25,7 +25,11 @@ const selfSignedLasts = 365 * 24 * time.Hour
 // serve answers health checks for anyone, and metrics, explanations and the
 // paths of daemon.Debug for those who may use them.
 func (s *parts) serve(ctx context.Context, options *config.Options, configuration *profile.Configuration, pods func() []*core.Pod) error {
-	tlsConfig, err := s.servingTLS(options)
+	clients, err := daemon.ClientAuthorities("client certificate authority", options.ClientCA, s.clock, s.logger)
+	if err != nil {
+		return &daemon.UsageError{Err: err}
+	}
+	tlsConfig, err := s.servingTLS(options, clients)
 	if err != nil {
 		return &daemon.UsageError{Err: err}
 	}
@@ -53,7 +57,7 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 	if err != nil {
 		return err
 	}
-	handler := &authFilter{next: mux, reviews: asks, public: options.AlwaysAllowPaths, clock: s.clock}
+	handler := &authFilter{next: mux, reviews: asks, public: options.AlwaysAllowPaths, clients: clients, clock: s.clock}
 	listener := daemon.Listener{Address: options.Address(), Handler: handler, TLS: tlsConfig, Logger: s.logger, OnListen: func(address net.Addr) {
 		s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
 	}}
@@ -79,7 +83,7 @@ func (s *parts) reviews(options *config.Options) (r reviews, err error) {
 
 // servingTLS is the port's TLS configuration: with the certificate that the flags
 // name, or a new self-signed one.
-func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
+func (s *parts) servingTLS(options *config.Options, clients *pki.Authorities) (*tls.Config, error) {
 	certFile, keyFile := options.CertFile, options.KeyFile
 	if certFile == "" && options.CertDir != "" {
 		var err error
@@ -89,7 +93,7 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 		}
 	}
 	if certFile != "" {
-		return options.TLS.Serve(certFile, keyFile, options.ClientCA, s.clock, s.logger)
+		return options.TLS.Serve(certFile, keyFile, clients, s.clock, s.logger)
 	}
 	pair, err := pki.SelfSigned(pki.Subject{
 		CommonName: "kctl-scheduler", IPs: []net.IP{options.BindAddress}, DNSNames: []string{"localhost"}, Server: true,
@@ -101,5 +105,5 @@ func (s *parts) servingTLS(options *config.Options) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serving certificate: %w", err)
 	}
-	return options.TLS.Show(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, options.ClientCA, s.clock, s.logger)
+	return options.TLS.Show(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }, clients)
 }

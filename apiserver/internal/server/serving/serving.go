@@ -49,7 +49,7 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 	if err != nil {
 		return nil, "", err
 	}
-	c, err := o.Operation.TLS.Serve(cert, key, "", clock, logger)
+	c, err := o.Operation.TLS.Serve(cert, key, nil, clock, logger)
 	if err != nil {
 		return nil, "", err
 	}

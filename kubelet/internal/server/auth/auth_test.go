@@ -3,13 +3,14 @@ package auth
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	testclock "k8s.io/utils/clock/testing"
 
+	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
 
@@ -68,46 +70,85 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 // expires is when the certificates of requestWith expire.
 var expires = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-func requestWith(header string, subject *pkix.Name) *http.Request {
+// issuer is the authority of requestWith's certificates.
+var issuer = sync.OnceValues(func() (*pki.Pair, error) { return pki.NewCA("test", expires.Add(-24*time.Hour), 48*time.Hour) })
+
+// authorities are issuer alone.
+func authorities(t *testing.T, clock *testclock.FakePassiveClock) *pki.Authorities {
+	t.Helper()
+	ca, err := issuer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := pki.WriteFile(file, ca.Cert); err != nil {
+		t.Fatal(err)
+	}
+	a, err := pki.NewAuthorities("test", file, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func requestWith(t *testing.T, header string, subject *pki.Subject) *http.Request {
+	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/pods", nil)
 	if header != "" {
 		r.Header.Set("Authorization", header)
 	}
 	if subject != nil {
-		shown := &x509.Certificate{Subject: *subject, NotAfter: expires}
-		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{shown}}}
+		ca, err := issuer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject.Client = true
+		pair, err := ca.Issue(*subject, expires.Add(-24*time.Hour), 24*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := pair.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		above, err := ca.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown.Leaf}, VerifiedChains: [][]*x509.Certificate{{shown.Leaf, above.Leaf}}}
 	}
 	return r
 }
 
 func TestAuthenticate(t *testing.T) {
-	all := Authentication{Certificates: true, Tokens: true, Anonymous: true}
-	robot := &pkix.Name{CommonName: "robot", Organization: []string{"o"}}
+	trusted := authorities(t, testclock.NewFakePassiveClock(expires.Add(-time.Hour)))
+	all := Authentication{Certificates: trusted, Tokens: true, Anonymous: true}
+	robot := &pki.Subject{CommonName: "robot", Organization: []string{"o"}}
 	for _, c := range []struct {
 		name    string
 		accept  Authentication
 		header  string
-		subject *pkix.Name
+		subject *pki.Subject
 		user    string
 		groups  []string
 	}{
 		{"certificate", all, "", robot, "robot", []string{"o", "system:authenticated"}},
 		{"certificate before token", all, "Bearer good", robot, "robot", []string{"o", "system:authenticated"}},
-		{"certificate of nobody in a group", all, "", &pkix.Name{Organization: []string{"o"}}, "", nil},
+		{"certificate of nobody in a group", all, "", &pki.Subject{Organization: []string{"o"}}, "", nil},
 		{"token", all, "Bearer good", nil, "alice", []string{"g"}},
 		{"token, other case", all, "bearer  good", nil, "alice", []string{"g"}},
 		{"bad token is not nobody", all, "Bearer bad", nil, "", nil},
 		{"other scheme is not nobody", all, "Basic Z29vZA==", nil, "", nil},
 		{"nobody", all, "", nil, "system:anonymous", []string{"system:unauthenticated"}},
-		{"nobody is not taken", Authentication{Certificates: true, Tokens: true}, "", nil, "", nil},
-		{"tokens are not taken", Authentication{Certificates: true}, "Bearer good", nil, "", nil},
+		{"nobody is not taken", Authentication{Certificates: trusted, Tokens: true}, "", nil, "", nil},
+		{"tokens are not taken", Authentication{Certificates: trusted}, "Bearer good", nil, "", nil},
 		{"tokens are not looked at, nobody is taken", Authentication{Anonymous: true}, "Bearer good", nil, "system:anonymous", []string{"system:unauthenticated"}},
 		{"certificates are not taken", Authentication{Tokens: true}, "", robot, "", nil},
 		{"nothing is taken", Authentication{}, "Bearer good", robot, "", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, client := newReviewer(t)
-			user, err := NewAuthenticator(c.accept, client, r.clock).Authenticate(requestWith(c.header, c.subject))
+			user, err := NewAuthenticator(c.accept, client, r.clock).Authenticate(requestWith(t, c.header, c.subject))
 			if c.user == "" {
 				if !errors.Is(err, ErrUnauthenticated) {
 					t.Errorf("%+v, %v; want unauthenticated", user, err)
@@ -125,8 +166,8 @@ func TestAuthenticate(t *testing.T) {
 // which it was opened.
 func TestCertificatesExpireOnOpenConnections(t *testing.T) {
 	r, client := newReviewer(t)
-	a := NewAuthenticator(Authentication{Certificates: true, Tokens: true}, client, r.clock)
-	request := requestWith("", &pkix.Name{CommonName: "robot"})
+	a := NewAuthenticator(Authentication{Certificates: authorities(t, r.clock), Tokens: true}, client, r.clock)
+	request := requestWith(t, "", &pki.Subject{CommonName: "robot"})
 	for at, want := range map[time.Time]error{expires: nil, expires.Add(time.Second): ErrUnauthenticated} {
 		r.clock.SetTime(at)
 		if _, err := a.Authenticate(request); !errors.Is(err, want) {
@@ -140,7 +181,7 @@ func TestReviewsAreKeptForAWhile(t *testing.T) {
 	a := NewAuthenticator(Authentication{Tokens: true, CacheTTL: DefaultCacheTTLs.Token}, client, r.clock)
 	ask := func(token string, wantErr bool, reviews int) {
 		t.Helper()
-		if _, err := a.Authenticate(requestWith("Bearer "+token, nil)); (err != nil) != wantErr || r.tokens != reviews {
+		if _, err := a.Authenticate(requestWith(t, "Bearer "+token, nil)); (err != nil) != wantErr || r.tokens != reviews {
 			t.Errorf("%s: %v after %d reviews, want error %v after %d", token, err, r.tokens, wantErr, reviews)
 		}
 	}

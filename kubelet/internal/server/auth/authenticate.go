@@ -36,8 +36,9 @@ const (
 // Authentication says which kinds of credentials are accepted. The zero value
 // accepts none, so nobody gets in.
 type Authentication struct {
-	// Certificates takes client certificates that the TLS listener verified.
-	Certificates bool
+	// Certificates takes client certificates that the TLS listener verified, if they are these
+	// authorities' at the time of the request, too; nil takes none.
+	Certificates *pki.Authorities
 	// Tokens takes bearer tokens for which the API server vouches.
 	Tokens bool
 	// Anonymous lets clients without credentials in, as system:anonymous.
@@ -73,9 +74,9 @@ var ErrUnauthenticated = errors.New("Unauthorized")
 // Authenticate returns who makes the request, ErrUnauthenticated, or an error
 // if that could not be found out.
 func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo, error) {
-	if a.accept.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		shown := pki.Client(r.TLS, a.clock.Now())
-		if shown == nil || shown.Subject.CommonName == "" { // it has expired; groups make no user
+	if a.accept.Certificates != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		shown := a.accept.Certificates.Client(r.TLS, a.clock.Now())
+		if shown == nil || shown.Subject.CommonName == "" { // it has expired, or is trusted no more; groups make no user
 			return authenticationv1.UserInfo{}, ErrUnauthenticated
 		}
 		subject := shown.Subject
