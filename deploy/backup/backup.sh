@@ -6,6 +6,7 @@
 #   ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=… ETCDCTL_CERT=… ETCDCTL_KEY=…
 # (an embedded etcd: ETCDCTL_ENDPOINTS=unix:///var/lib/kctl/apiserver/etcd/etcd.sock).
 #   KEEP    how many backups stay in DIRECTORY, 7 without
+#   STALL   seconds after which a snapshot that no longer grows is given up, 300 without
 #   ALSO    files and folders to keep beside the snapshot, e.g. "/etc/kctl":
 #           certificates and keys, the encryption configuration, flags
 set -eu
@@ -13,6 +14,8 @@ set -eu
 into=$1
 keep=${KEEP:-7}
 case $keep in '' | *[!0-9]* | 0) echo "backup.sh: KEEP=$keep is no number of backups" >&2; exit 2 ;; esac
+stall=${STALL:-300}
+case $stall in '' | *[!0-9]* | 0) echo "backup.sh: STALL=$stall is no number of seconds" >&2; exit 2 ;; esac
 export ETCDCTL_API=3
 umask 077 # a snapshot holds every secret of the cluster
 
@@ -22,7 +25,8 @@ flock -n 9 || { echo "backup.sh: another backup into $into is under way" >&2; ex
 rm -rf "$into"/unfinished-*
 unfinished=$into/unfinished-$$
 mkdir "$unfinished"
-trap 'rm -rf "$unfinished"' EXIT
+saving=
+trap '[ -z "$saving" ] || kill "$saving" 2>/dev/null || :; rm -rf "$unfinished"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 
 # A snapshot waits for an etcd that does not answer, without end, and would keep later backups waiting. A get
@@ -32,7 +36,27 @@ env -u ETCDCTL_COMMAND_TIMEOUT etcdctl get health --consistency=s --command-time
 	echo "backup.sh: etcd does not answer at ${ETCDCTL_ENDPOINTS:-127.0.0.1:2379}, or not to this client" >&2
 	exit 1
 }
-etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 || { cat "$unfinished/log" >&2; exit 1; }
+
+# Nor does it end if etcd answers, and its disk doesn't.
+size() { stat -c %s "$unfinished"/snapshot.db* 2>/dev/null || :; }
+etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 &
+saving=$!
+had=none
+grew=$(date +%s)
+while sleep 0.2 && kill -0 "$saving" 2>/dev/null; do
+	has=$(size)
+	if [ "$has" != "$had" ]; then
+		had=$has
+		grew=$(date +%s)
+	elif [ $(($(date +%s) - grew)) -ge "$stall" ]; then
+		cat "$unfinished/log" >&2
+		echo "backup.sh: the snapshot has not grown for $stall s, at $has bytes: look at etcd's disk, and at the one of $into" >&2
+		exit 1
+	fi
+done
+ended=$saving
+saving= # its number may be another's by now
+wait "$ended" || { cat "$unfinished/log" >&2; exit 1; }
 rm "$unfinished/log"
 if command -v etcdutl >/dev/null 2>&1; then
 	etcdutl snapshot status "$unfinished/snapshot.db" --write-out=json >"$unfinished/status.json"

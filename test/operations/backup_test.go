@@ -256,3 +256,25 @@ func restored(t *testing.T, s *harness.Server, backup, data string) {
 		t.Errorf("in the data directory there is %v, %v", there, err)
 	}
 }
+
+// A snapshot that does not go on is given up, and the next backup need not wait for it: an etcd whose disk hangs
+// answers, and sends nothing. (No disk can be made to hang here: an etcdctl that does stands for both.)
+func TestABackupThatDoesNotGoOnIsGivenUp(t *testing.T) {
+	s := harness.StartServer(t)
+	hanging, into := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\ncase $1 in snapshot) echo part >$3.part; echo $$ >" + hanging + "/pid; exec sleep infinity ;; esac\n"
+	if err := os.WriteFile(filepath.Join(hanging, "etcdctl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Shell("STALL=1 PATH=" + hanging + ":$PATH timeout 60 deploy/backup/backup.sh " + into)
+	if err == nil || !strings.Contains(out, "has not grown for 1 s, at 5 bytes") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := s.Shell("kill -0 $(cat " + hanging + "/pid)"); err == nil {
+		t.Errorf("the snapshot goes on: %s", out)
+	}
+	if left, err := filepath.Glob(into + "/[^.]*"); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	s.MustShell("deploy/backup/backup.sh "+into, "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock"))
+}
