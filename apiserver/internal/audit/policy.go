@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
@@ -36,12 +37,14 @@ type Rule struct {
 	OmitManagedFields *bool            `json:"omitManagedFields,omitempty"`
 }
 
-// GroupResources are resources of one API group; none means all of them.
+// GroupResources are resources of one API group, or of anyGroup; none means all of them.
 type GroupResources struct {
 	Group         string   `json:"group,omitempty"`
 	Resources     []string `json:"resources,omitempty"`
 	ResourceNames []string `json:"resourceNames,omitempty"`
 }
+
+const anyGroup = "*"
 
 // verdict is the policy's decision on one request.
 type verdict struct {
@@ -101,8 +104,10 @@ func (r *Rule) validate(path *field.Path) field.ErrorList {
 	}
 	for i, resources := range r.Resources {
 		at := path.Child("resources").Index(i)
-		if strings.ContainsAny(resources.Group, "/ ") {
-			errs = append(errs, field.Invalid(at.Child("group"), resources.Group, "must be the name of an API group, without a version"))
+		if resources.Group != "" && resources.Group != anyGroup {
+			for _, problem := range validation.IsDNS1123Subdomain(resources.Group) {
+				errs = append(errs, field.Invalid(at.Child("group"), resources.Group, "must be the name of an API group, without a version: "+problem))
+			}
 		}
 		if len(resources.ResourceNames) > 0 && len(resources.Resources) == 0 {
 			errs = append(errs, field.Invalid(at.Child("resourceNames"), resources.ResourceNames, "using resourceNames requires at least one resource"))
@@ -171,7 +176,7 @@ func (r *Rule) matchesResource(info *request.Info) bool {
 }
 
 func (g GroupResources) matches(info *request.Info) bool {
-	if g.Group != info.APIGroup {
+	if g.Group != anyGroup && g.Group != info.APIGroup {
 		return false
 	}
 	if len(g.ResourceNames) > 0 && !slices.Contains(g.ResourceNames, info.Name) {
@@ -180,14 +185,16 @@ func (g GroupResources) matches(info *request.Info) bool {
 	if len(g.Resources) == 0 {
 		return true
 	}
+	whole := info.ResourceName
+	if info.Subresource != "" {
+		whole += "/" + info.Subresource
+	}
 	return slices.ContainsFunc(g.Resources, func(pattern string) bool {
-		resource, subresource, divided := strings.Cut(pattern, "/")
-		switch {
-		case pattern == "*":
+		if pattern == "*" || pattern == whole {
 			return true
-		case !divided:
-			return resource == info.ResourceName && info.Subresource == ""
 		}
-		return (resource == "*" || resource == info.ResourceName) && (subresource == "*" && info.Subresource != "" || subresource == info.Subresource)
+		resource, subresource, _ := strings.Cut(pattern, "/")
+		return resource == "*" && info.Subresource != "" && subresource == info.Subresource ||
+			subresource == "*" && resource == info.ResourceName // with or without a subresource, as in upstream
 	})
 }

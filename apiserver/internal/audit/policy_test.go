@@ -35,6 +35,8 @@ rules:
 - {level: Metadata, resources: [{group: "", resources: ["secrets", "configmaps"]}], omitStages: [ResponseStarted]}
 - {level: Request, resources: [{group: apps, resources: ["*/scale"]}, {group: batch, resources: ["jobs/*"]}, {group: policy, resources: ["*"]}]}
 - {level: Request, resources: [{group: coordination.k8s.io}], namespaces: [""]}
+- {level: Request, resources: [{group: "*", resources: ["networkpolicies"]}], namespaces: [kept]}
+- {level: Request, resources: [{group: "*", resources: ["*/*"]}]}
 - {level: Metadata, verbs: ["delete"]}
 `
 
@@ -60,7 +62,10 @@ func TestPolicy(t *testing.T) {
 		"PATCH /apis/apps/v1/namespaces/a/deployments/d/scale":           Request,
 		"PATCH /apis/apps/v1/namespaces/a/deployments/d":                 None,
 		"GET /apis/batch/v1/namespaces/a/jobs/j/status":                  Request,
-		"GET /apis/batch/v1/namespaces/a/jobs/j":                         None,
+		"GET /apis/batch/v1/namespaces/a/jobs/j":                         Request,
+		"GET /apis/batch/v1/namespaces/a/cronjobs/j":                     None,
+		"GET /apis/networking.k8s.io/v1/namespaces/kept/networkpolicies": Request,
+		"GET /apis/networking.k8s.io/v1/namespaces/a/networkpolicies":    None,
 		"GET /apis/policy/v1/namespaces/a/poddisruptionbudgets/b":        Request,
 		"GET /apis/policy/v1/namespaces/a/poddisruptionbudgets/b/status": Request,
 		"GET /apis/coordination.k8s.io/v1/leases":                        Request,
@@ -97,7 +102,9 @@ func TestPoliciesThatAreRefused(t *testing.T) {
 		"rules: [{level: None, nonResourceURLs: [api]}]":                   "must begin with a '/'",
 		"rules: [{level: None, nonResourceURLs: ['/a*b']}]":                "must be the final character",
 		"rules: [{level: None, nonResourceURLs: ['/a'], namespaces: [x]}]": "both regular resources and non-resource",
-		"rules: [{level: None, resources: [{group: apps/v1}]}]":            "without a version",
+		"rules: [{level: None, resources: [{group: apps/v1}]}]":            "rules[0].resources[0].group",
+		"rules: [{level: None, resources: [{group: Apps}]}]":               "rules[0].resources[0].group",
+		"rules: [{level: None, resources: [{group: '*.k8s.io'}]}]":         "rules[0].resources[0].group",
 		"rules: [{level: None, resources: [{resourceNames: [x]}]}]":        "at least one resource",
 		"rules: [{level: None, colour: red}]":                              "colour",
 	} {
