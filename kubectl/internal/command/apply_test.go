@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"kctl/kubectl/internal/command/frame"
+	"kctl/proto/relay"
 )
 
 const applied = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"default"},"spec":{"containers":[{"name":"c","image":"i"}]}}`
@@ -32,6 +34,39 @@ func TestApplyOfWhatOthersManage(t *testing.T) {
 	host = serve(t, status(409, metav1.StatusReasonConflict, "the object has been modified"))
 	if c := kctl(t, host, applied, "apply", "--server-side", "-f", "-"); c.code != 1 || c.err.String() != "Error from server (Conflict): error when applying patch to \"STDIN\": the object has been modified\n" {
 		t.Errorf("code %d, %s", c.code, c.err.String())
+	}
+}
+
+// Each pod of a file carries the stamps of its way, whichever verb creates it; other objects have
+// none.
+func TestEveryPodCarriesItsStamps(t *testing.T) {
+	const file = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: c}}\n"
+	sent := map[string]string{}
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			status(404, metav1.StatusReasonNotFound, "not found")(w, r)
+			return
+		}
+		var object metav1.PartialObjectMetadata
+		if err := yaml.NewYAMLOrJSONDecoder(r.Body, 1024).Decode(&object); err != nil {
+			t.Error(err)
+		}
+		sent[object.Name] = r.Header.Get(relay.Header)
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, `{"apiVersion":"v1","kind":"%s","metadata":{"name":"%s"}}`, object.Kind, object.Name)
+	})
+	for _, verb := range []string{"create", "apply", "apply --server-side"} {
+		clear(sent)
+		kctl(t, host, file, append(strings.Fields(verb), "--validate=false", "-f", "-")...).want(t, 0)
+		for _, pod := range []string{"a", "b"} {
+			stamps, err := relay.Decode(sent[pod])
+			if err != nil || len(stamps) != 3 || stamps[0].Hop != relay.ClientStarted || stamps[2].Hop != relay.ClientSent {
+				t.Errorf("%s sends with pod %s: %v (%v)", verb, pod, stamps, err)
+			}
+		}
+		if other, ok := sent["c"]; !ok || other != "" {
+			t.Errorf("%s sends with a node: %q", verb, other)
+		}
 	}
 }
 

@@ -323,7 +323,8 @@ func (a *applyOptions) applyServerSide(ctx context.Context, t lookup.Target) (*u
 		force = "true"
 	}
 	apply := func() (*unstructured.Unstructured, error) {
-		return a.send(ctx, t, types.ApplyPatchType, body, rest.Query("force", force), rest.Sub(a.subresource))
+		options := append(a.Stamps(t.Resource.Resource), rest.Query("force", force), rest.Sub(a.subresource))
+		return a.send(ctx, t, types.ApplyPatchType, body, options...)
 	}
 	applied, err := apply()
 	if err == nil && !a.comparing {

@@ -39,6 +39,7 @@ func newReplace(c *frame.CLI) *cobra.Command {
 		Short:   "Replace a resource by file name or stdin",
 		Example: "  kctl replace -f pod.yaml\n  kctl replace --force -f pod.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Start()
 			if len(args) > 0 {
 				return fmt.Errorf("unexpected args: %v", args)
 			}

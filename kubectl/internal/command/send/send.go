@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -40,9 +41,9 @@ type Sender struct {
 
 	controllersAsked bool // in this command
 
-	record bool           // --record
-	cmd    *cobra.Command // whose flags are recorded
-	stamps relay.Recorder
+	record  bool           // --record
+	cmd     *cobra.Command // whose flags are recorded
+	started time.Time      // see Start
 }
 
 // Add adds the flags of all verbs that send something; manager is the default of
@@ -99,11 +100,25 @@ func (s *Sender) FieldValidation() (string, error) {
 	return "", fmt.Errorf("invalid - validate option %q; must be one of: strict (or true), warn, ignore (or false)", s.Validation)
 }
 
-// Start stamps the moment the command was entered.
-func (s *Sender) Start() { s.stamps.Stamp(relay.ClientStarted, s.Clock.Now()) }
+// Start notes the moment the command was entered.
+func (s *Sender) Start() { s.started = s.Clock.Now() }
 
-// Post creates an object. The create of a pod carries the stamps of its way so
-// far, from which `kctl trace` shows where the time went.
+// Stamps are, for a request that may create a pod, the stamps of its way so far, from which `kctl
+// trace` shows where the time went. Each pod of a command has them all.
+func (s *Sender) Stamps(resource core.Resource) []rest.Option {
+	if resource.GVR() != core.Pods.GVR() {
+		return nil
+	}
+	var stamps []relay.Stamp
+	if !s.started.IsZero() {
+		stamps = append(stamps, relay.Stamp{Hop: relay.ClientStarted, At: s.started})
+	}
+	now := s.Clock.Now()
+	stamps = append(stamps, relay.Stamp{Hop: relay.ClientGenerated, At: now}, relay.Stamp{Hop: relay.ClientSent, At: now})
+	return []rest.Option{rest.Header(relay.Header, relay.Encode(stamps))}
+}
+
+// Post creates an object.
 func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace string, object any) (*unstructured.Unstructured, error) {
 	client, err := s.Server()
 	if err != nil {
@@ -123,11 +138,7 @@ func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace str
 	options := []rest.Option{
 		rest.Query("fieldManager", s.Manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", s.DryRun.Query()),
 	}
-	if resource.GVR() == core.Pods.GVR() {
-		s.stamps.Stamp(relay.ClientGenerated, s.Clock.Now())
-		s.stamps.Stamp(relay.ClientSent, s.Clock.Now())
-		options = append(options, rest.Header(relay.Header, relay.Encode(s.stamps.Unsent())))
-	}
+	options = append(options, s.Stamps(resource)...)
 	var answer []byte
 	if err := client.Resource(resource, namespace).Create(ctx, body, &answer, options...); err != nil {
 		return nil, err
