@@ -23,8 +23,11 @@ import (
 // Header is the HTTP request header that carries stamps.
 const Header = "Kctl-Relay"
 
-// MaxStamps bounds the stamps of one header and of one pod.
+// MaxStamps bounds the stamps of a pod's containers.
 const MaxStamps = 64
+
+// maxSent bounds the stamps of one header and of one pod: there are fewer hops of the pod itself.
+const maxSent = 2 * MaxStamps
 
 // Path is where an API server answers with the Trace of a pod.
 func Path(namespace, name string) string {
@@ -100,15 +103,15 @@ func Encode(stamps []Stamp) string {
 	return b.String()
 }
 
-// Decode reads a header value. It refuses values that hold more than MaxStamps
-// stamps, or hop names that no program could have written.
+// Decode reads a header value. It refuses values that hold more stamps than a pod
+// can have, or hop names that no program could have written.
 func Decode(value string) ([]Stamp, error) {
 	if value == "" {
 		return nil, nil
 	}
 	parts := strings.Split(value, ",")
-	if len(parts) > MaxStamps {
-		return nil, fmt.Errorf("%s: %d stamps, at most %d are taken", Header, len(parts), MaxStamps)
+	if len(parts) > maxSent {
+		return nil, fmt.Errorf("%s: %d stamps, at most %d are taken", Header, len(parts), maxSent)
 	}
 	stamps := make([]Stamp, 0, len(parts))
 	for _, part := range parts {
@@ -154,15 +157,9 @@ func (r *Recorder) Stamp(hop Hop, at time.Time) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.stamps) >= MaxStamps {
-		return
+	if MayFollow(r.stamps, hop) {
+		r.stamps = append(r.stamps, Stamp{Hop: hop, At: at})
 	}
-	for _, s := range r.stamps {
-		if s.Hop == hop {
-			return
-		}
-	}
-	r.stamps = append(r.stamps, Stamp{Hop: hop, At: at})
 }
 
 // Unsent returns the stamps made since the last call, and marks them sent.

@@ -27,7 +27,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"line break":  "kctl\n.sent=1",
 		"upper case":  "KCTL=1",
 		"long hop":    strings.Repeat("a", 129) + "=1",
-		"many stamps": strings.TrimSuffix(strings.Repeat("a=1,", MaxStamps+1), ","),
+		"many stamps": strings.TrimSuffix(strings.Repeat("a=1,", maxSent+1), ","),
 	} {
 		if got, err := Decode(value); err == nil {
 			t.Errorf("%s: decoded to %v", name, got)
@@ -54,8 +54,41 @@ func TestRecorder(t *testing.T) {
 	for i := range 2 * MaxStamps {
 		r.Stamp(KubeletStarted.Of(strings.Repeat("c", i)), second)
 	}
-	if n := len(r.stamps); n > MaxStamps {
-		t.Errorf("%d stamps are kept, more than %d", n, MaxStamps)
+	if n := len(r.stamps); n != 1+MaxStamps {
+		t.Errorf("%d stamps are kept, want one and %d of containers", n, MaxStamps)
+	}
+	// A pod of many containers becomes ready all the same.
+	r.Stamp(KubeletReady, second)
+	all := r.Unsent()
+	if all[len(all)-1].Hop != KubeletReady {
+		t.Errorf("%s has found no room", KubeletReady)
+	}
+	if _, err := Decode(Encode(all)); err != nil {
+		t.Errorf("what a recorder holds can't be sent at once: %v", err)
+	}
+	for i := range 2 * maxSent {
+		r.Stamp(Hop("x."+strings.Repeat("y", i)), second)
+	}
+	if n := len(r.stamps); n > maxSent {
+		t.Errorf("%d stamps are kept, more than %d", n, maxSent)
+	}
+}
+
+func TestKnown(t *testing.T) {
+	for hop, want := range map[Hop]bool{
+		KubeletReady: true, KubeletStarted.Of("web-1"): true,
+		KubeletStarted: false, KubeletStarted.Of(""): false, KubeletStarted.Of("a/b"): false, KubeletStarted.Of("a.b"): false,
+		KubeletReady.Of("web"): false, "kubelet.finished": false, "kubelet": false, "": false,
+	} {
+		if hop.Known() != want {
+			t.Errorf("%q: %v", hop, !want)
+		}
+	}
+	if ServerStored.Place() >= ServerWatched.Place() || KubeletStarted.Of("web").Place() <= KubeletSeen.Place() || Hop("x.y").Place() <= ServerStatusRunning.Place() {
+		t.Error("the places are not in the relay's order")
+	}
+	if program := KubeletStarted.Of("web").Program(); program != "kubelet" {
+		t.Errorf("program %q", program)
 	}
 }
 

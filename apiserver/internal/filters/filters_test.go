@@ -21,8 +21,6 @@ import (
 
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/trace"
-	"kctl/proto/relay"
 )
 
 var (
@@ -284,28 +282,6 @@ func TestObserveLogsOneLine(t *testing.T) {
 	for key, want := range map[string]any{"verb": "list", "uri": "/api/v1/pods?limit=1", "code": int64(418), "user": "jane", "userAgent": "kubectl"} {
 		if fields[key] != want {
 			t.Errorf("%s is %v, want %v", key, fields[key], want)
-		}
-	}
-}
-
-func TestRelayKeepsNothingOfWhatFails(t *testing.T) {
-	ring := trace.NewRing(4)
-	code := http.StatusOK
-	handler := chain(func(c *gin.Context) { c.Status(code) }, Relay(ring, clk, zap.NewNop()))
-	stamp := relay.Encode([]relay.Stamp{{Hop: relay.SchedulerAssumed, At: start}})
-	bind := func(name string) {
-		serve(handler, "POST", "/api/v1/namespaces/shop/pods/"+name+"/binding", relay.Header, stamp)
-	}
-	bind("good")
-	code = http.StatusConflict
-	bind("bad")
-	serve(handler, "GET", "/api/v1/namespaces/shop/pods/read", relay.Header, stamp)
-	if found, ok := ring.Trace("shop", "good"); !ok || len(found.Stamps) != 2 {
-		t.Errorf("good: %+v", found)
-	}
-	for _, name := range []string{"bad", "read"} {
-		if found, ok := ring.Trace("shop", name); ok {
-			t.Errorf("%s: %+v", name, found)
 		}
 	}
 }

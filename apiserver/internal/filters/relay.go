@@ -1,15 +1,15 @@
 package filters
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/trace"
@@ -19,51 +19,75 @@ import (
 
 // Relay keeps the stamps that come with successful requests about pods, and the
 // server's own stamps of those requests.
-func Relay(ring *trace.Ring, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+//
+// The stamps that come along are only taken from requests that can know of their hops: kctl's
+// from the one that creates the pod, by whatever verb; the scheduler's from the Binding, of which
+// only one succeeds; the kubelet's from a node's writing of a status, which admission lets it do
+// for its own pods.
+func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())
-		if !aboutPod(info) || c.Query("dryRun") != "" {
-			c.Next()
-			return
-		}
-		sent, err := relay.Decode(c.GetHeader(relay.Header))
-		if err != nil {
-			logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", info.Namespace+"/"+info.Name))
-		}
+		sender := senderOf(info)
 		c.Next()
-		if c.Writer.Status() >= http.StatusBadRequest {
+		if sender == "" || c.Writer.Status() >= http.StatusBadRequest {
 			return
 		}
-		if pod, own := passed(c.Request.Context(), info, clock); pod.Name != "" {
-			ring.Add(pod.Namespace, pod.Name, pod.UID, append(sent, own...)...)
+		ctx := c.Request.Context()
+		pod := request.WrittenFrom(ctx)
+		if pod.UID == "" || sender == fromClient && !pod.Created {
+			return
+		}
+		var stamps []relay.Stamp
+		if header := c.GetHeader(relay.Header); header != "" && mayStamp(sender, request.UserFrom(ctx)) {
+			sent, err := relay.Decode(header)
+			if err != nil {
+				logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", pod.Namespace+"/"+pod.Name))
+			}
+			stamps = trace.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
+		}
+		switch sender {
+		case fromClient:
+			stamps = append(stamps, request.Stamps(ctx).Unsent()...)
+		case fromScheduler:
+			stamps = append(stamps, relay.Stamp{Hop: relay.ServerBound, At: pod.At})
+		}
+		if len(stamps) > 0 {
+			ring.Add(pod.Namespace, pod.Name, pod.UID, stamps...)
 		}
 	}
 }
 
-// aboutPod: creating a pod, binding it, and updating its status.
-func aboutPod(info *request.Info) bool {
-	if !info.Resource || info.APIGroup != "" || info.ResourceName != core.Pods.Name || !info.Mutating() {
-		return false
+// The programs that send stamps, as hops name them.
+const (
+	fromClient    = "kctl"
+	fromScheduler = "scheduler"
+	fromKubelet   = "kubelet"
+)
+
+// senderOf is the program whose hops a request may tell of: one that may create a pod, binds it, or
+// writes its status; "" for any other.
+func senderOf(info *request.Info) string {
+	if !info.Resource || info.APIGroup != "" || info.ResourceName != core.Pods.Name || !info.Mutating() || strings.HasPrefix(info.Verb, "delete") {
+		return ""
 	}
 	switch info.Subresource {
 	case "":
-		return info.Verb == "create"
-	case "binding", "status":
+		return fromClient
+	case "binding":
+		return fromScheduler
+	case "status":
+		return fromKubelet
+	}
+	return ""
+}
+
+// mayStamp reports whether a user may tell of a program's hops, being able to make its request.
+// Writing the status of pods is a right that others than kubelets have, too.
+func mayStamp(program string, user *request.User) bool {
+	if program != fromKubelet {
 		return true
 	}
-	return false
-}
-
-// passed is the pod that a request was about, with the server's own stamps: all
-// those of a create, and the end of a binding.
-func passed(ctx context.Context, info *request.Info, clock clock.PassiveClock) (pod request.Stored, own []relay.Stamp) {
-	switch info.Subresource {
-	case "":
-		return request.StoredFrom(ctx), request.Stamps(ctx).Unsent()
-	case "binding":
-		own = []relay.Stamp{{Hop: relay.ServerBound, At: clock.Now()}}
-	}
-	return request.Stored{Namespace: info.Namespace, Name: info.Name}, own
+	return user != nil && (slices.Contains(user.Groups, core.GroupNodes) || slices.Contains(user.Groups, core.GroupMasters))
 }
 
 // ServeTrace answers with the trace of the pod in the path.

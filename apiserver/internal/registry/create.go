@@ -138,7 +138,7 @@ func (s *Store[T]) storeNew(ctx context.Context, obj T, admit Admission, dry boo
 		s.cache.Unexpect(key)
 		return Encoded{}, err
 	}
-	request.NoteStored(ctx, obj, s.clock.Now())
+	request.NoteWritten(ctx, s.strategy.Resource, obj, true, s.clock.Now())
 	return Encoded{JSON: stored.Value, Revision: stored.Revision, Object: obj}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/managedfields"
+	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/raw"
@@ -145,7 +146,11 @@ func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 	if u.store.isRemovable(obj) && old.GetDeletionTimestamp() != nil {
 		return u.remove(ctx, value)
 	}
-	if same, err := u.unchanged(ctx, value); same || err != nil {
+	same, err := u.unchanged(ctx, value)
+	if same && err == nil {
+		u.note(ctx, old)
+	}
+	if same || err != nil {
 		return encoded(u.base), err
 	}
 	if u.dry {
@@ -158,7 +163,15 @@ func (u *update[T]) put(ctx context.Context, obj, old T) (Encoded, error) {
 		u.takeConflicting(stored, err)
 		return Encoded{}, err
 	}
+	u.note(ctx, obj)
 	return encoded(stored), nil
+}
+
+// note tells the request which object it has written, or has found as it wants it.
+func (u *update[T]) note(ctx context.Context, obj T) {
+	if !u.dry {
+		request.NoteWritten(ctx, u.store.strategy.Resource, obj, false, u.store.clock.Now())
+	}
 }
 
 // encode returns obj as it shall be stored. Repeating an earlier write is no

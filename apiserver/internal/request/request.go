@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"kctl/proto/core"
 	"kctl/proto/relay"
 )
 
@@ -55,14 +56,18 @@ type Arrival struct {
 	Stamps   *relay.Recorder      // of a pod's relay; nil records nothing
 	Warnings *Warnings            // nil collects none
 	spent    [layers]atomic.Int64 // nanoseconds: see Spent
-	stored   Stored               // see NoteStored
+	written  Written              // see NoteWritten
 
 	deprecated, terminated bool // see NoteDeprecated and NoteTerminated
 }
 
-// Stored is the object that a request has created; the server may have generated its
-// name.
-type Stored struct{ Namespace, Name, UID string }
+// Written is the object that a request has created or changed.
+type Written struct {
+	Namespace, Name, UID string
+	Created              bool
+	Born                 time.Time // the object's creationTimestamp
+	At                   time.Time // when the store had it
+}
 
 type key int
 
@@ -112,16 +117,21 @@ func ReceivedFrom(ctx context.Context) time.Time { return arrival(ctx).At }
 // which records nothing.
 func Stamps(ctx context.Context) *relay.Recorder { return arrival(ctx).Stamps }
 
-// NoteStored records that obj, which the request creates, is stored.
-func NoteStored(ctx context.Context, obj metav1.Object, at time.Time) {
-	if a := arrival(ctx); a != &unknown {
-		a.Stamps.Stamp(relay.ServerStored, at)
-		a.stored = Stored{obj.GetNamespace(), obj.GetName(), string(obj.GetUID())}
+// NoteWritten records that obj is stored, if it is of the resource that the request names: a
+// request may write others beside it.
+func NoteWritten(ctx context.Context, resource core.Resource, obj metav1.Object, created bool, at time.Time) {
+	a := arrival(ctx)
+	if a == &unknown || a.Info == nil || a.Info.ResourceName != resource.Name || a.Info.APIGroup != resource.Group {
+		return
 	}
+	if created {
+		a.Stamps.Stamp(relay.ServerStored, at)
+	}
+	a.written = Written{obj.GetNamespace(), obj.GetName(), string(obj.GetUID()), created, obj.GetCreationTimestamp().Time, at}
 }
 
-// StoredFrom returns what NoteStored recorded; zero if nothing was stored.
-func StoredFrom(ctx context.Context) Stored { return arrival(ctx).stored }
+// WrittenFrom returns what NoteWritten recorded; zero if nothing was stored.
+func WrittenFrom(ctx context.Context) Written { return arrival(ctx).written }
 
 // NoteDeprecated records that the request is for a deprecated version of a
 // resource.

@@ -42,7 +42,7 @@ func (s *Server) chain(router *gin.Engine) error {
 		s.limit(),
 		filters.Authorize(s.authorizer, s.metrics, s.clock, s.logger),
 		filters.Names(),
-		filters.Relay(s.ring, s.clock, s.logger),
+		filters.Relay(s.ring, s.logger),
 	)
 	return nil
 }

@@ -1,7 +1,9 @@
 // Package trace keeps the stamps of pods' relays, which `kctl trace` shows.
 //
 // The relay filter and the server's own watch of pods write, one endpoint
-// reads. Everything is in memory and bounded, and nothing depends on it.
+// reads. Everything is in memory and bounded, and nothing depends on it. Each
+// server has the stamps of the requests that came to it; an Exchange asks the
+// others for theirs.
 package trace
 
 import (
@@ -34,22 +36,16 @@ func NewRing(size int) *Ring {
 
 // Add adds stamps to a pod's trace. The first stamp of each hop is kept.
 // Another uid than the known one means a new pod of that name, whose trace
-// starts afresh; an empty uid means whichever pod has the name.
+// starts afresh.
 func (r *Ring) Add(namespace, name, uid string, stamps ...relay.Stamp) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.entry(namespace, name)
-	if uid != "" && t.UID != uid {
-		if t.UID != "" {
-			t.Stamps = nil
-		}
-		t.UID = uid
+	if t.UID != uid {
+		t.UID, t.Stamps = uid, nil
 	}
 	for _, s := range stamps {
-		if len(t.Stamps) >= relay.MaxStamps {
-			return
-		}
-		if !slices.ContainsFunc(t.Stamps, func(have relay.Stamp) bool { return have.Hop == s.Hop }) {
+		if relay.MayFollow(t.Stamps, s.Hop) {
 			t.Stamps = append(t.Stamps, s)
 		}
 	}
@@ -73,6 +69,9 @@ func (r *Ring) entry(namespace, name string) *relay.Trace {
 }
 
 // Trace returns what is known of a pod's relay, ordered by time.
+//
+// etcd answers the writer and tells the watchers at once. Whichever of the two this server
+// hears of first is when it knows that the pod is stored.
 func (r *Ring) Trace(namespace, name string) (relay.Trace, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,6 +81,24 @@ func (r *Ring) Trace(namespace, name string) (relay.Trace, bool) {
 	}
 	out := *t
 	out.Stamps = slices.Clone(t.Stamps)
-	slices.SortStableFunc(out.Stamps, func(a, b relay.Stamp) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	if stored, watched := find(out.Stamps, relay.ServerStored), find(out.Stamps, relay.ServerWatched); stored != nil && watched != nil && watched.At.Before(stored.At) {
+		stored.At = watched.At
+	}
+	inOrder(out.Stamps)
 	return out, true
+}
+
+func find(stamps []relay.Stamp, hop relay.Hop) *relay.Stamp {
+	at := slices.IndexFunc(stamps, func(s relay.Stamp) bool { return s.Hop == hop })
+	if at < 0 {
+		return nil
+	}
+	return &stamps[at]
+}
+
+// inOrder sorts stamps by time, and those of the same time as the relay passes them.
+func inOrder(stamps []relay.Stamp) {
+	slices.SortStableFunc(stamps, func(a, b relay.Stamp) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Hop.Place(), b.Hop.Place()))
+	})
 }

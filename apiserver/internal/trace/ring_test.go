@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,17 +18,27 @@ func stamp(hop relay.Hop, after time.Duration) relay.Stamp {
 func TestTraceIsInOrderAndKeepsTheFirst(t *testing.T) {
 	r := NewRing(2)
 	r.Add("shop", "web", "1", stamp(relay.ServerStored, 3), stamp(relay.ServerReceived, 1))
-	r.Add("shop", "web", "", stamp(relay.ServerStored, 9), stamp(relay.SchedulerPopped, 5))
+	r.Add("shop", "web", "1", stamp(relay.ServerStored, 9), stamp(relay.SchedulerPopped, 5))
 	got, ok := r.Trace("shop", "web")
 	if !ok || got.UID != "1" || len(got.Stamps) != 3 || got.Stamps[0].Hop != relay.ServerReceived || got.Stamps[1] != stamp(relay.ServerStored, 3) {
 		t.Errorf("%+v", got)
 	}
 }
 
+// The watch may have a pod before the answer to its writer: it is stored by then.
+func TestNothingIsWatchedBeforeItIsStored(t *testing.T) {
+	r := NewRing(1)
+	r.Add("shop", "web", "1", stamp(relay.ServerWatched, 7))
+	r.Add("shop", "web", "1", stamp(relay.ServerAdmitted, 5), stamp(relay.ServerStored, 9))
+	got, _ := r.Trace("shop", "web")
+	if want := []relay.Stamp{stamp(relay.ServerAdmitted, 5), stamp(relay.ServerStored, 7), stamp(relay.ServerWatched, 7)}; !slices.Equal(got.Stamps, want) {
+		t.Errorf("%v, want %v", got.Stamps, want)
+	}
+}
+
 func TestAnotherPodOfTheNameStartsAnew(t *testing.T) {
 	r := NewRing(2)
-	r.Add("shop", "web", "", stamp(relay.ServerReceived, 1)) // the uid is not known yet
-	r.Add("shop", "web", "1", stamp(relay.ServerStored, 2))
+	r.Add("shop", "web", "1", stamp(relay.ServerReceived, 1), stamp(relay.ServerStored, 2))
 	if got, _ := r.Trace("shop", "web"); len(got.Stamps) != 2 {
 		t.Errorf("%+v", got)
 	}
@@ -53,7 +64,7 @@ func TestRingIsBounded(t *testing.T) {
 	for i := range 2 * relay.MaxStamps {
 		r.Add("shop", "9", "u", stamp(relay.KubeletStarted.Of(fmt.Sprint(i)), 0))
 	}
-	if got, _ := r.Trace("shop", "9"); len(got.Stamps) != relay.MaxStamps {
+	if got, _ := r.Trace("shop", "9"); len(got.Stamps) != 1+relay.MaxStamps {
 		t.Errorf("%d stamps", len(got.Stamps))
 	}
 }

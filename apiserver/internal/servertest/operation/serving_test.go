@@ -26,8 +26,6 @@ import (
 	"kctl/apiserver/internal/server"
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
-	"kctl/proto/relay"
-	"kctl/proto/rest"
 )
 
 func TestOperationalPaths(t *testing.T) {
@@ -141,7 +139,6 @@ func TestWhatIsNotServed(t *testing.T) {
 		{http.MethodGet, "/apis/apps/v1/nothings", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web/nope", 404, metav1.StatusReasonNotFound},
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},
-		{http.MethodGet, "/debug/relay/namespaces/default/pods/web", 404, metav1.StatusReasonNotFound},
 		{http.MethodPut, "/api/v1/pods", 405, metav1.StatusReasonMethodNotAllowed},
 		{http.MethodPost, "/version", 405, metav1.StatusReasonMethodNotAllowed},
 		{http.MethodGet, "/api/v1/pods?timeout=soon", 400, metav1.StatusReasonBadRequest},
@@ -215,52 +212,6 @@ func TestDiscovery(t *testing.T) {
 	var plain metav1.APIGroupList
 	if c.Must(json.Unmarshal(text, &plain)); plain.Kind != "APIGroupList" || len(plain.Groups) != len(groups) {
 		t.Errorf("plain: %+v", plain)
-	}
-}
-
-func TestRelay(t *testing.T) {
-	t.Parallel()
-	c := start(t)
-	c.Namespace("shop")
-	c.AwaitServiceAccount("shop")
-	sent := []relay.Stamp{{Hop: relay.ClientStarted, At: time.Now().Add(-time.Second).UTC()}}
-	generated := servertest.Pod("")
-	generated.GenerateName = "web-"
-	web := c.Created("shop", generated, rest.Header(relay.Header, relay.Encode(sent)))
-	bad := c.Created("shop", servertest.Pod("other"), rest.Header(relay.Header, "not a stamp"))
-
-	trace := func(client *rest.Client, name string) (relay.Trace, error) {
-		var found relay.Trace
-		err := client.Do(t.Context(), http.MethodGet, relay.Path("shop", name), nil, &found)
-		return found, err
-	}
-	want := []relay.Hop{relay.ClientStarted, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched}
-	c.Until("all stamps of "+web.Name, func(context.Context) bool {
-		found, err := trace(c.Root(), web.Name)
-		hops := make([]relay.Hop, 0, len(found.Stamps))
-		for _, s := range found.Stamps {
-			hops = append(hops, s.Hop)
-		}
-		slices.Sort(hops)
-		return err == nil && found.UID == string(web.UID) && slices.Equal(hops, slices.Sorted(slices.Values(want)))
-	})
-	if found, err := trace(c.Root(), bad.Name); err != nil || slices.ContainsFunc(found.Stamps, func(s relay.Stamp) bool { return s.Hop == relay.ClientStarted }) {
-		t.Errorf("a bad header: %+v %v", found, err)
-	}
-	if _, err := trace(c.Token("nobody"), web.Name); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot get resource "pods"`) {
-		t.Errorf("jane sees the trace: %v", err)
-	}
-
-	c.Must(c.Root().Resource(core.Nodes, "").Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, nil))
-	binding := &core.Binding{ObjectMeta: metav1.ObjectMeta{Name: web.Name}, Target: core.ObjectReference{Kind: "Node", Name: "n1"}}
-	stamps := relay.Encode([]relay.Stamp{{Hop: relay.SchedulerAssumed, At: time.Now()}})
-	c.Must(c.Root().Do(t.Context(), http.MethodPost, core.Pods.Path("shop", web.Name)+"/binding", binding, nil, rest.Header(relay.Header, stamps)))
-	found, err := trace(c.Root(), web.Name)
-	c.Must(err)
-	for _, hop := range []relay.Hop{relay.SchedulerAssumed, relay.ServerBound} {
-		if !slices.ContainsFunc(found.Stamps, func(s relay.Stamp) bool { return s.Hop == hop }) {
-			t.Errorf("no %s in %+v", hop, found.Stamps)
-		}
 	}
 }
 

@@ -1,0 +1,52 @@
+package trace
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"kctl/proto/relay"
+)
+
+func TestAccept(t *testing.T) {
+	arrived := start.Add(time.Minute)
+	at := func(hop relay.Hop, after time.Duration) relay.Stamp {
+		return relay.Stamp{Hop: hop, At: arrived.Add(after)}
+	}
+	for name, tc := range map[string]struct {
+		program    string
+		born       time.Time
+		sent, want []relay.Stamp
+	}{
+		"nothing": {"kubelet", start, nil, nil},
+		"its own hops": {"kubelet", start,
+			[]relay.Stamp{at(relay.KubeletSeen, -2), at(relay.SchedulerBinding, -2), at(relay.ServerStored, -2), at(relay.KubeletStarted.Of("web"), -1)},
+			[]relay.Stamp{at(relay.KubeletSeen, -2), at(relay.KubeletStarted.Of("web"), -1)}},
+		"hops that nobody passes": {"kctl", arrived, []relay.Stamp{at("kctl.slept", -1), at(relay.ClientSent.Of("web"), -1), at("kctl", -1)}, nil},
+		// The time between the two is as it was measured, and both are past.
+		"a clock that is ahead": {"kctl", arrived,
+			[]relay.Stamp{at(relay.ClientStarted, 9*time.Second), at(relay.ClientSent, 10*time.Second)},
+			[]relay.Stamp{at(relay.ClientStarted, -time.Second), at(relay.ClientSent, 0)}},
+		"a clock that is behind": {"kctl", arrived,
+			[]relay.Stamp{at(relay.ClientStarted, -59*time.Minute), at(relay.ClientSent, -58*time.Minute)},
+			[]relay.Stamp{at(relay.ClientStarted, -59*time.Minute), at(relay.ClientSent, -58*time.Minute)}},
+		"absurd times": {"kctl", arrived,
+			[]relay.Stamp{{Hop: relay.ClientStarted, At: time.UnixMicro(1)}, {Hop: relay.ClientGenerated, At: time.UnixMicro(math.MinInt64)}, at(relay.ClientSent, -1)},
+			[]relay.Stamp{at(relay.ClientSent, -1)}},
+		// Nothing is older than a whole that ends in the far future.
+		"the far future": {"kctl", arrived,
+			[]relay.Stamp{at(relay.ClientStarted, -1), {Hop: relay.ClientSent, At: arrived.AddDate(200, 0, 0)}},
+			[]relay.Stamp{at(relay.ClientSent, 0)}},
+		"the end of time": {"kctl", arrived, []relay.Stamp{{Hop: relay.ClientSent, At: time.UnixMicro(math.MaxInt64)}}, nil},
+		"a pod that has waited for its node for days": {"scheduler", arrived.AddDate(0, 0, -7),
+			[]relay.Stamp{at(relay.SchedulerQueued, -160*time.Hour), at(relay.SchedulerBinding, -1)},
+			[]relay.Stamp{at(relay.SchedulerQueued, -160*time.Hour), at(relay.SchedulerBinding, -1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Accept(slices.Clone(tc.sent), tc.program, tc.born, arrived); !slices.EqualFunc(got, tc.want, func(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }) {
+				t.Errorf("got  %v\nwant %v", got, tc.want)
+			}
+		})
+	}
+}
