@@ -81,12 +81,20 @@ type Stamp struct {
 	At  time.Time `json:"at"`
 }
 
-// Trace is all that an API server knows of a pod's way, in the order of time.
+// Trace is all that a cluster's API servers know of a pod's way, in the order of time.
 type Trace struct {
-	Namespace string  `json:"namespace"`
-	Name      string  `json:"name"`
-	UID       string  `json:"uid"`
-	Stamps    []Stamp `json:"stamps"`
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	UID       string   `json:"uid"` // empty if no pod of the name is known
+	Stamps    []Stamp  `json:"stamps"`
+	Servers   []Server `json:"servers,omitempty"` // that were asked
+}
+
+// Server is an API server that was asked what it knows of a pod.
+type Server struct {
+	Name    string    `json:"name"`             // HOST:PORT
+	Started time.Time `json:"started"`          // it knows of nothing before
+	Silent  bool      `json:"silent,omitempty"` // it has not answered
 }
 
 // Encode writes stamps as a header value: "hop=unixMicroseconds,…".

@@ -90,20 +90,16 @@ func mayStamp(program string, user *request.User) bool {
 	return user != nil && (slices.Contains(user.Groups, core.GroupNodes) || slices.Contains(user.Groups, core.GroupMasters))
 }
 
-// ServeTrace answers with the trace of the pod in the path.
-func ServeTrace(ring *trace.Ring) gin.HandlerFunc {
+// ServeTrace answers with the trace of the pod in the path, and with an empty one if nothing is known
+// of it: which servers know nothing tells something, too.
+func ServeTrace(exchange *trace.Exchange) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		namespace, name, ok := tracedPod(c.Request.URL.Path)
 		if !ok {
 			fail(c, apierrors.NewNotFound(schema.GroupResource{Resource: "traces"}, c.Request.URL.Path))
 			return
 		}
-		found, ok := ring.Trace(namespace, name)
-		if !ok {
-			fail(c, apierrors.NewNotFound(schema.GroupResource{Resource: "traces"}, namespace+"/"+name))
-			return
-		}
 		c.Header("Content-Type", "application/json")
-		_ = json.NewEncoder(c.Writer).Encode(found)
+		_ = json.NewEncoder(c.Writer).Encode(exchange.Trace(c.Request.Context(), namespace, name))
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"kctl/apiserver/internal/server/authentication"
 	"kctl/apiserver/internal/server/authorization"
 	"kctl/apiserver/internal/server/equivalent"
+	"kctl/apiserver/internal/storage/measured"
+	"kctl/apiserver/internal/trace"
 	"kctl/proto/daemon"
 )
 
@@ -43,6 +45,7 @@ func (s *Server) assemble(certificate string) error {
 	if err := s.serveResources(s.identities.Issuer); err != nil {
 		return err
 	}
+	s.exchange = trace.NewExchange(s.ring, measured.Of(messageResource, s.backend.Storage), o.EtcdPrefix+trace.Prefix, s.clock, s.logger.Named("relay"))
 	s.pods = s.newPods()
 	s.pods.OnChange(s.traceChange)
 	roles := rbac.NewAuthorizer()

@@ -113,7 +113,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 	}
 	s.installPages(router)
 	s.installFairnessPages(router)
-	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.ring))
+	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.exchange))
 }
 
 // effectiveVersion adds to the release which Kubernetes version's API is spoken,

@@ -65,7 +65,7 @@ func (s *Server) allLoops() []housekeeping.Loop {
 		s.resources.Run, s.definitions.Run, s.aggregator.Run, // keep what is served in step with etcd
 		s.rules.Run, s.pods.Run, s.admission.Run, // and what decisions are based on
 		s.start,
-		s.keepHouse, s.reconcileEndpoints, s.keepIdentity, // once bootstrapped
+		s.keepHouse, s.reconcileEndpoints, s.keepIdentity, s.exchangeStamps, // once bootstrapped
 		s.watchBackend, s.watchdog,
 	}
 	if s.options.Operation.CompactionInterval > 0 {

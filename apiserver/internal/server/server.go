@@ -73,6 +73,7 @@ type Server struct {
 	fairness   *fairshare.Share // nil for none
 	auditor    *audit.Auditor   // nil for none
 	ring       *trace.Ring
+	exchange   *trace.Exchange
 	meter      *handlers.Meter
 	encodings  *handlers.Encodings // of what built-in and custom resources' clients get
 	admission  *admissioncontrol.Control

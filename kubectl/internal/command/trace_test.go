@@ -24,6 +24,33 @@ func TestTraceOfAUserWithFewRights(t *testing.T) {
 	}
 }
 
+// What may be missing is said: the stamps of a server that does not answer, and those of one that
+// has been started since, unless they are all there.
+func TestTraceSaysWhatIsLost(t *testing.T) {
+	const servers = `[{"name":"a:1","started":"2026-01-01T00:00:00Z"},{"name":"b:1","started":"2026-01-03T00:00:00Z"},{"name":"c:1","started":"2026-01-01T00:00:00Z","silent":true}]`
+	const stored = `{"hop":"apiserver.stored","at":"2026-01-02T00:00:00.5Z"}`
+	const restarted = "The API server b:1 was started at 2026-01-03T00:00:00Z, after the pod was created: stamps that were kept there before are lost."
+	for stamps, lost := range map[string]bool{"": true, stored: true, stored + `,{"hop":"apiserver.bound","at":"2026-01-02T00:00:00.6Z"}`: false} {
+		host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/api/v1/namespaces/default/pods/web"):
+				fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"default","uid":"u","creationTimestamp":"2026-01-02T00:00:00Z"},"spec":{"nodeName":"n"},"status":{"phase":"Succeeded"}}`)
+			case strings.HasPrefix(r.URL.Path, "/debug/relay/"):
+				fmt.Fprintf(w, `{"namespace":"default","name":"web","uid":"u","stamps":[%s],"servers":%s}`, stamps, servers)
+			default:
+				fmt.Fprint(w, `{"kind":"EventList","apiVersion":"v1","items":[]}`)
+			}
+		})
+		for _, format := range []string{"", "-ojson", "-ohtml"} {
+			c := kctl(t, host, "", strings.Fields("trace web "+format)...)
+			c.want(t, 0)
+			if out := c.out.String(); strings.Contains(out, restarted) != lost || !strings.Contains(out, "The API server c:1 did not answer: its stamps are not among these.") || strings.Contains(out, "server a:1") {
+				t.Errorf("%s with stamps %q: %s", format, stamps, out)
+			}
+		}
+	}
+}
+
 // trace and explain-schedule take a pod as get does, and complete it so.
 func TestPodsAreCompletedBehindTheirType(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {

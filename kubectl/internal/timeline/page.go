@@ -36,6 +36,7 @@ type page struct {
 	Pod         *core.Pod
 	Node, Total string
 	Began, Now  string
+	Lost        []string
 	Rough       bool // some times are of whole seconds
 	Shares      []share
 	Charts      []chart
@@ -87,14 +88,15 @@ type eventRow struct {
 	Count                           int32
 }
 
-// HTML writes the pod's way as a page for a browser; now is what the pod waits for, if it does.
-func (t Timeline) HTML(w io.Writer, pod *core.Pod, events []core.Event, now string) error {
+// HTML writes the pod's way as a page for a browser; now is what the pod waits for, if it does,
+// and lost is why moments may be missing.
+func (t Timeline) HTML(w io.Writer, pod *core.Pod, events []core.Event, now string, lost []string) error {
 	sum := sha256.Sum256([]byte(pageStyle))
 	view := page{
 		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Style:  template.CSS(pageStyle), //nolint:gosec // ours
 		Pod:    pod, Node: cmp.Or(pod.Spec.NodeName, "no node yet"), Total: length(t.Total),
-		Now: now, Shares: t.shares(), Containers: t.containers(pod), Events: t.happenings(events),
+		Now: now, Lost: lost, Shares: t.shares(), Containers: t.containers(pod), Events: t.happenings(events),
 	}
 	if len(t.Rows) > 0 {
 		view.Began = t.Rows[0].At.UTC().Format("2006-01-02 15:04:05.000 MST")

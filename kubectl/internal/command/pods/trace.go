@@ -3,7 +3,6 @@ package pods
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -77,16 +76,18 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 	case "json":
 		return t.printJSON(seen)
 	case "html":
-		return seen.line.HTML(t.Out, seen.pod, seen.events, t.now(seen.pod, seen.events))
+		return seen.line.HTML(t.Out, seen.pod, seen.events, t.now(seen.pod, seen.events), seen.lost)
 	}
-	return t.printWaterfall(seen.pod, seen.events, seen.line)
+	return t.printWaterfall(seen)
 }
 
 // traceState is what is known about a pod's way at one moment.
 type traceState struct {
-	pod    *core.Pod
-	events []core.Event
-	line   timeline.Timeline
+	pod     *core.Pod
+	events  []core.Event
+	line    timeline.Timeline
+	servers []relay.Server // that were asked for their stamps
+	lost    []string       // why some may be missing
 }
 
 // fetchState asks for the stamps and for what the API says, and joins them.
@@ -125,7 +126,7 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 		return nil, err
 	}
 	t.tellWithoutEvents(err)
-	return &traceState{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events))}, nil
+	return &traceState{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events)), trace.Servers, lostStamps(pod, trace)}, nil
 }
 
 // tellWithoutEvents tells the user once that they may not see events: without these the reason
@@ -138,7 +139,8 @@ func (t *traceOptions) tellWithoutEvents(err error) {
 	t.Warn("events can't be shown: %v", err)
 }
 
-func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line timeline.Timeline) error {
+func (t *traceOptions) printWaterfall(seen *traceState) error {
+	pod, line := seen.pod, seen.line
 	where := "not on a node yet"
 	if pod.Spec.NodeName != "" {
 		where = "on " + pod.Spec.NodeName
@@ -154,7 +156,13 @@ func (t *traceOptions) printWaterfall(pod *core.Pod, events []core.Event, line t
 	if err != nil {
 		return err
 	}
-	if now := t.now(pod, events); now != "" {
+	for i, why := range seen.lost {
+		if i == 0 {
+			fmt.Fprintln(t.Out)
+		}
+		fmt.Fprintln(t.Out, printer.Visible(why))
+	}
+	if now := t.now(pod, seen.events); now != "" {
 		_, err = fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(now+t.next(pod)))
 	}
 	return err
@@ -222,39 +230,6 @@ func (t *traceOptions) sameNamespace(pod *core.Pod) string {
 		return " -n " + pod.Namespace
 	}
 	return ""
-}
-
-// traceOutput is what -o json prints.
-type traceOutput struct {
-	Namespace         string    `json:"namespace"`
-	Name              string    `json:"name"`
-	UID               string    `json:"uid"`
-	Node              string    `json:"node,omitempty"`
-	Phase             string    `json:"phase"`
-	Problem           string    `json:"problem,omitempty"` // why it gets no further
-	TotalMilliseconds float64   `json:"totalMilliseconds"`
-	Moments           []momentJ `json:"moments"`
-}
-
-type momentJ struct {
-	timeline.Row
-	OffsetMilliseconds float64 `json:"offsetMilliseconds"`
-	TookMilliseconds   float64 `json:"tookMilliseconds"`
-}
-
-func (t *traceOptions) printJSON(seen *traceState) error {
-	pod, line := seen.pod, seen.line
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	out := traceOutput{
-		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Problem: t.problem(pod, seen.events), Moments: []momentJ{},
-	}
-	for _, row := range line.Rows {
-		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})
-	}
-	encoder := json.NewEncoder(t.Out)
-	encoder.SetIndent("", "    ")
-	return encoder.Encode(out)
 }
 
 // followEvery is how often the stamps are asked for while they come in.

@@ -1,0 +1,76 @@
+package pods
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"kctl/kubectl/internal/timeline"
+	"kctl/proto/core"
+	"kctl/proto/relay"
+)
+
+// lostStamps says which API servers may have had stamps of the pod that are not shown: those that
+// did not answer, and, if any that they make is missing, those that were started later.
+func lostStamps(pod *core.Pod, trace relay.Trace) []string {
+	var why []string
+	for _, server := range trace.Servers {
+		switch {
+		case server.Silent:
+			why = append(why, fmt.Sprintf("The API server %s did not answer: its stamps are not among these.", server.Name))
+		case server.Started.After(pod.CreationTimestamp.Time) && !hasServersStamps(pod, trace):
+			why = append(why, fmt.Sprintf("The API server %s was started at %s, after the pod was created: stamps that were kept there before are lost.",
+				server.Name, server.Started.UTC().Format(time.RFC3339)))
+		}
+	}
+	return why
+}
+
+// hasServersStamps reports whether the stamps are there that API servers make for each pod: one for
+// the create and, unless its kubelet or somebody else has made it on its node, one for the Binding.
+func hasServersStamps(pod *core.Pod, trace relay.Trace) bool {
+	bound := pod.Spec.NodeName == "" || core.IsMirror(pod)
+	stored := false
+	for _, s := range trace.Stamps {
+		stored = stored || s.Hop == relay.ServerStored
+		bound = bound || s.Hop == relay.ServerBound
+	}
+	return stored && bound && trace.UID == string(pod.UID)
+}
+
+// traceOutput is what -o json prints.
+type traceOutput struct {
+	Namespace         string    `json:"namespace"`
+	Name              string    `json:"name"`
+	UID               string    `json:"uid"`
+	Node              string    `json:"node,omitempty"`
+	Phase             string    `json:"phase"`
+	Problem           string    `json:"problem,omitempty"` // why it gets no further
+	TotalMilliseconds float64   `json:"totalMilliseconds"`
+	Moments           []momentJ `json:"moments"`
+
+	Servers []relay.Server `json:"servers,omitempty"` // that were asked for their stamps
+	Lost    []string       `json:"lost,omitempty"`    // why some may be missing
+}
+
+type momentJ struct {
+	timeline.Row
+	OffsetMilliseconds float64 `json:"offsetMilliseconds"`
+	TookMilliseconds   float64 `json:"tookMilliseconds"`
+}
+
+func (t *traceOptions) printJSON(seen *traceState) error {
+	pod, line := seen.pod, seen.line
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	out := traceOutput{
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Problem: t.problem(pod, seen.events), Moments: []momentJ{},
+		Servers: seen.servers, Lost: seen.lost,
+	}
+	for _, row := range line.Rows {
+		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})
+	}
+	encoder := json.NewEncoder(t.Out)
+	encoder.SetIndent("", "    ")
+	return encoder.Encode(out)
+}
