@@ -238,7 +238,9 @@ func (e *Exchange) ask(ctx context.Context, namespace, name string) []answer {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.waiting, question)
-		e.others.notHeard(missing, e.clock.Now())
+		if ctx.Err() == nil { // the asker has waited until patience was over
+			e.others.notHeard(missing, e.clock.Now())
+		}
 	}()
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

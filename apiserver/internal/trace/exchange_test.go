@@ -124,6 +124,19 @@ func TestAServerIsSilent(t *testing.T) {
 	}
 }
 
+// Who does not wait for the answers has not found anybody silent.
+func TestAnAskerGoesAway(t *testing.T) {
+	m := join(t, etcdtest.Start(t), "a:1")
+	m.mu.Lock()
+	m.others.heard("x", relay.Server{Name: "x:1"})
+	m.mu.Unlock()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found := m.Trace(gone, "shop", "web"); len(found.Servers) != 2 || found.Servers[1].Silent {
+		t.Errorf("%+v", found.Servers)
+	}
+}
+
 // What etcd does not carry leaves a server with what it knows itself.
 func TestAServerAlone(t *testing.T) {
 	m := join(t, etcdtest.Start(t), "a:1")

@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/kubectl/internal/command/frame"
-	"kctl/kubectl/internal/timeline"
 	"kctl/proto/core"
 )
 
@@ -46,7 +45,7 @@ func TestTraceSaysWhatAPodWaitsFor(t *testing.T) {
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: test.status}
 		pod.Spec.NodeName = test.node
 		pod.Spec.Containers = []core.Container{{Name: "c"}}
-		if err := tracing.printWaterfall(pod, test.events, timeline.Timeline{}); err != nil {
+		if err := tracing.printWaterfall(&traceState{pod: pod, events: test.events}); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); !strings.HasSuffix(got, test.want) || strings.Contains(got, "Now:") != (test.want != "") {
@@ -67,7 +66,7 @@ func TestTraceNamesGatesAndFinalizers(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, clock.RealClock{})}
-		if err := tracing.printWaterfall(pod, nil, timeline.Timeline{}); err != nil {
+		if err := tracing.printWaterfall(&traceState{pod: pod}); err != nil {
 			t.Fatal(err)
 		}
 		if got := out.String(); !strings.HasSuffix(got, want) {
