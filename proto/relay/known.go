@@ -15,6 +15,7 @@ var known = []struct {
 	{KubeletSeen, false}, {KubeletAdmitted, false}, {KubeletWorker, false}, {KubeletVolumesReady, false}, {KubeletSandboxCreated, false},
 	{KubeletImagePulled, true}, {KubeletCreated, true}, {KubeletStarted, true},
 	{KubeletRunning, false}, {KubeletReady, false}, {ServerStatusRunning, false},
+	{ServerDeleting, false}, {KubeletStopping, false}, {KubeletStopped, false}, {ServerRemoved, false},
 }
 
 var places = func() map[Hop]int {

@@ -72,6 +72,20 @@ const (
 	ServerStatusRunning   Hop = "apiserver.status-running" // the patch that says so is stored
 )
 
+// The hops of a pod's end, in the order in which a deleted pod passes them. One that ends by itself
+// stays until it is deleted.
+const (
+	ServerDeleting  Hop = "apiserver.deleting" // the mark that it is to be deleted is stored
+	KubeletStopping Hop = "kubelet.stopping"   // the pod worker starts to end it
+	KubeletStopped  Hop = "kubelet.stopped"    // no container runs any more
+	ServerRemoved   Hop = "apiserver.removed"  // the object is gone
+)
+
+// OfEnd reports whether the hop is one of a pod's end.
+func (h Hop) OfEnd() bool {
+	return h == ServerDeleting || h == KubeletStopping || h == KubeletStopped || h == ServerRemoved
+}
+
 // Of is the hop of one container of the pod.
 func (h Hop) Of(container string) Hop { return h + "/" + Hop(container) }
 

@@ -87,6 +87,11 @@ func TestKnown(t *testing.T) {
 	if ServerStored.Place() >= ServerWatched.Place() || KubeletStarted.Of("web").Place() <= KubeletSeen.Place() || Hop("x.y").Place() <= ServerStatusRunning.Place() {
 		t.Error("the places are not in the relay's order")
 	}
+	for _, k := range known {
+		if end := k.hop.Place() >= ServerDeleting.Place(); k.hop.OfEnd() != end {
+			t.Errorf("%s is of a pod's end: %v", k.hop, !end)
+		}
+	}
 	if program := KubeletStarted.Of("web").Program(); program != "kubelet" {
 		t.Errorf("program %q", program)
 	}

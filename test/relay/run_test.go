@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -57,6 +58,7 @@ func TestRunToRunning(t *testing.T) {
 	c.Kctl("delete", "pod", "hello")
 	c.AwaitGone("hello")
 	t.Logf("deleted in %s", time.Since(begin))
+	endIsWhole(t, c)
 	if entries, err := os.ReadDir(filepath.Join(c.Dir, "kubelet", "pods")); err == nil {
 		harness.Eventually(t, 30*time.Second, func() error {
 			entries, err = os.ReadDir(filepath.Join(c.Dir, "kubelet", "pods"))
@@ -104,6 +106,31 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 			}
 		}
 	}
+}
+
+// endIsWhole checks that the end of a pod that is gone is known, in a possible order.
+func endIsWhole(t *testing.T, c *harness.Cluster) {
+	t.Helper()
+	var trace struct {
+		Gone bool `json:"gone"`
+		End  struct {
+			Moments []relay.Stamp `json:"moments"`
+		} `json:"end"`
+	}
+	harness.Eventually(t, time.Minute, func() error {
+		if err := json.Unmarshal([]byte(c.Kctl("trace", "pod/hello", "-o", "json")), &trace); err != nil {
+			return err
+		}
+		var hops []relay.Hop
+		for _, s := range trace.End.Moments {
+			hops = append(hops, s.Hop)
+		}
+		if want := []relay.Hop{relay.ServerDeleting, relay.KubeletStopping, relay.KubeletStopped, relay.ServerRemoved}; !trace.Gone || !slices.Equal(hops, want) {
+			return fmt.Errorf("gone %v, %v, want %v", trace.Gone, hops, want)
+		}
+		return nil
+	})
+	t.Logf("%s", c.Kctl("trace", "pod/hello"))
 }
 
 func TestUpAgainLeavesWhatRunsAlone(t *testing.T) {

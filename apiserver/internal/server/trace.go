@@ -13,18 +13,22 @@ import (
 	"kctl/proto/relay"
 )
 
-// traceChange notes when pods appear on the watch: new ones, and those that
-// have begun to run.
+// traceChange notes when pods appear on the watch: new ones, those that have begun to run, those
+// that are to be deleted, and when they are gone.
 func (s *Server) traceChange(key informer.Key, old, now *informer.Pod) {
-	if now == nil {
-		return
-	}
 	select {
 	case <-s.pods.Synced():
 	default:
 		return // stored before this server started
 	}
 	at := s.clock.Now()
+	if now == nil {
+		s.ring.Add(key.Namespace, key.Name, string(old.UID), relay.Stamp{Hop: relay.ServerRemoved, At: at})
+		return
+	}
+	if now.Deleted && (old == nil || !old.Deleted) {
+		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerDeleting, At: at})
+	}
 	if old == nil || old.UID != now.UID {
 		s.ring.Add(key.Namespace, key.Name, string(now.UID), relay.Stamp{Hop: relay.ServerWatched, At: at})
 	}

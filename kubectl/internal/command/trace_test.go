@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // A user who may see a pod and not its events is told so: what is shown is not all that is
@@ -46,6 +48,38 @@ func TestTraceSaysWhatIsLost(t *testing.T) {
 			c.want(t, 0)
 			if out := c.out.String(); strings.Contains(out, restarted) != lost || !strings.Contains(out, "The API server c:1 did not answer: its stamps are not among these.") || strings.Contains(out, "server a:1") {
 				t.Errorf("%s with stamps %q: %s", format, stamps, out)
+			}
+		}
+	}
+}
+
+// The servers remember a pod that is gone, and how it ended. One that they don't know to be gone was
+// never there, or in another cluster.
+func TestTraceOfAPodThatIsGone(t *testing.T) {
+	stamps := `{"hop":"apiserver.stored","at":"2026-01-02T00:00:00.5Z"},{"hop":"apiserver.deleting","at":"2026-01-02T03:00:00Z"}`
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/debug/relay/"):
+			fmt.Fprintf(w, `{"namespace":"default","name":"web","uid":"u","stamps":[%s]}`, stamps)
+		case strings.HasSuffix(r.URL.Path, "/events"):
+			fmt.Fprint(w, `{"kind":"EventList","apiVersion":"v1","items":[]}`)
+		default:
+			status(http.StatusNotFound, metav1.StatusReasonNotFound, `pods "web" not found`)(w, r)
+		}
+	})
+	kctl(t, host, "", "trace", "web").want(t, 1, `pods "web" not found`)
+	stamps += `,{"hop":"apiserver.removed","at":"2026-01-02T03:00:00.25Z"}`
+	for format, want := range map[string][]string{
+		"":        {"pod/web in default, gone: 1 moments in 0.0 ms\n", "\nIts end: 2 moments in 250.0 ms\n"},
+		"-ojson":  {`"gone": true`, `"totalMilliseconds": 250`},
+		"-ohtml":  {"<bdi>gone</bdi>", "<h2>Its end"},
+		"-follow": {"gone: 1 moments"},
+	} {
+		c := kctl(t, host, "", strings.Fields("trace web "+strings.Replace(format, "-follow", "--follow", 1))...)
+		c.want(t, 0)
+		for _, text := range want {
+			if !strings.Contains(c.out.String(), text) || strings.Contains(c.out.String(), "Now:") {
+				t.Errorf("%s: %s\nwant %q", format, c.out.String(), text)
 			}
 		}
 	}

@@ -52,6 +52,9 @@ func FromAPI(pod *core.Pod, events []core.Event) []Moment {
 	if pod.Status.StartTime != nil {
 		add(relay.KubeletAdmitted, pod.Status.StartTime.Time)
 	}
+	if at, grace := pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds; at != nil && grace != nil {
+		add(relay.ServerDeleting, at.Add(-core.Seconds(*grace)))
+	}
 	for status := range core.ContainerStatuses(&pod.Status) {
 		add(relay.KubeletStarted.Of(status.Name), startedAt(status))
 	}
@@ -93,16 +96,26 @@ func eventTime(event *core.Event) time.Time {
 	return event.FirstTimestamp.Time
 }
 
-// Merge combines the stamps with what the API says. An approximate moment is
+// Merge combines the stamps with what the API says, for the pod's way until it runs.
+func Merge(stamps, api []Moment) Timeline { return merge(part(stamps, false), part(api, false)) }
+
+// MergeEnd is Merge for the pod's end.
+func MergeEnd(stamps, api []Moment) Timeline { return merge(part(stamps, true), part(api, true)) }
+
+func part(moments []Moment, end bool) []Moment {
+	return slices.DeleteFunc(slices.Clone(moments), func(m Moment) bool { return m.Hop.OfEnd() != end })
+}
+
+// merge combines the stamps with what the API says. An approximate moment is
 // dropped if there is a stamp of the same hop. If cutting off its fraction put
 // it before a moment that it followed, it is moved there: whole seconds must
 // not reverse the relay.
-func Merge(stamps, api []Moment) Timeline {
+func merge(stamps, api []Moment) Timeline {
 	exact := make(map[relay.Hop]bool, len(stamps))
 	for _, m := range stamps {
 		exact[m.Hop] = true
 	}
-	merged := slices.Clone(stamps)
+	merged := stamps
 	for _, m := range api {
 		if !exact[m.Hop] && !(len(stamps) > 0 && m.Approximate && isCoarse(m.Hop, exact)) {
 			merged = append(merged, m)

@@ -88,20 +88,36 @@ type eventRow struct {
 	Count                           int32
 }
 
-// HTML writes the pod's way as a page for a browser; now is what the pod waits for, if it does,
-// and lost is why moments may be missing.
-func (t Timeline) HTML(w io.Writer, pod *core.Pod, events []core.Event, now string, lost []string) error {
+// About is what a page says besides the pod's way.
+type About struct {
+	Pod    *core.Pod
+	Events []core.Event
+	Gone   bool     // there is no such pod any more
+	Now    string   // what the pod waits for, if it does
+	Lost   []string // why moments may be missing
+	End    Timeline // the pod's end, if it has begun
+}
+
+// HTML writes the pod's way as a page for a browser.
+func (t Timeline) HTML(w io.Writer, a About) error {
 	sum := sha256.Sum256([]byte(pageStyle))
 	view := page{
 		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 		Style:  template.CSS(pageStyle), //nolint:gosec // ours
-		Pod:    pod, Node: cmp.Or(pod.Spec.NodeName, "no node yet"), Total: length(t.Total),
-		Now: now, Lost: lost, Shares: t.shares(), Containers: t.containers(pod), Events: t.happenings(events),
+		Pod:    a.Pod, Node: cmp.Or(a.Pod.Spec.NodeName, "no node yet"), Total: length(t.Total),
+		Now: a.Now, Lost: a.Lost, Shares: t.shares(), Containers: t.containers(a.Pod), Events: t.happenings(a.Events),
+	}
+	if a.Gone {
+		view.Node = "gone"
 	}
 	if len(t.Rows) > 0 {
 		view.Began = t.Rows[0].At.UTC().Format("2006-01-02 15:04:05.000 MST")
 		view.Charts = t.charts()
-		view.Rough = slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Approximate })
+		view.Rough = slices.ContainsFunc(slices.Concat(t.Rows, a.End.Rows), func(r Row) bool { return r.Approximate })
+	}
+	if end := a.End; len(end.Rows) > 0 {
+		began := "began " + end.Rows[0].At.UTC().Format("2006-01-02 15:04:05.000 MST")
+		view.Charts = append(view.Charts, chart{Title: "Its end", Note: began, Ticks: ticks(end.Total), Legs: end.legs(end.Rows, end.Total)})
 	}
 	return pageTemplate().Execute(w, view)
 }
@@ -178,13 +194,25 @@ var names = map[int]string{
 	8: "the Binding is stored", 9: "the node takes the pod in", 10: "sandbox, image, containers", 11: "the status comes back",
 }
 
+// endNames are those of its end.
+var endNames = map[int]string{
+	2: "the pod is marked", 3: "the node is told", 4: "hooks, signals, grace period", 6: "the pod is removed",
+}
+
+func legName(row Row) string {
+	if row.Hop.OfEnd() {
+		return endNames[row.Leg]
+	}
+	return names[row.Leg]
+}
+
 // legs are the rows, grouped by consecutive rows of one leg.
 func (t Timeline) legs(rows []Row, total time.Duration) []chartLeg {
 	var legs []chartLeg
 	path := t.Path()
 	for i, row := range rows {
 		if last := len(legs) - 1; last < 0 || legs[last].Leg != row.Leg || legs[last].Who != row.Who {
-			legs = append(legs, chartLeg{Leg: row.Leg, Who: row.Who, Name: names[row.Leg]})
+			legs = append(legs, chartLeg{Leg: row.Leg, Who: row.Who, Name: legName(row)})
 		}
 		b := bar{
 			Row: row, Text: row.text(), AtText: row.mark(row.Offset), TookText: milliseconds(row.Took),

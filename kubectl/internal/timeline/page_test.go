@@ -71,7 +71,7 @@ func TestPageOfAHostilePod(t *testing.T) {
 	}}
 	line := Layout(append(whole(), at(relay.KubeletStarted.Of(hostile), 200), at(hostile, 300), at(hostile+"."+hostile, 301)))
 	var out bytes.Buffer
-	if err := line.HTML(&out, pod, events, "n"+hostile, []string{"l" + hostile}); err != nil {
+	if err := line.HTML(&out, About{Pod: pod, Events: events, Now: "n" + hostile, Lost: []string{"l" + hostile}}); err != nil {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
@@ -101,7 +101,7 @@ func TestPageOfAHostilePod(t *testing.T) {
 func TestPageAllowsItsStyleAlone(t *testing.T) {
 	pod, events := somePod()
 	var out bytes.Buffer
-	if err := Layout(whole()).HTML(&out, pod, events, "", nil); err != nil {
+	if err := Layout(whole()).HTML(&out, About{Pod: pod, Events: events}); err != nil {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
@@ -127,7 +127,7 @@ func TestPageShowsEveryMoment(t *testing.T) {
 	pod, events := somePod()
 	line := Layout(whole())
 	var out bytes.Buffer
-	if err := line.HTML(&out, pod, events, "", nil); err != nil {
+	if err := line.HTML(&out, About{Pod: pod, Events: events}); err != nil {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
@@ -145,7 +145,7 @@ func TestPageShowsEveryMoment(t *testing.T) {
 
 func TestPageOfNothing(t *testing.T) {
 	var out bytes.Buffer
-	if err := (Timeline{}).HTML(&out, &core.Pod{}, nil, "", nil); err != nil {
+	if err := (Timeline{}).HTML(&out, About{Pod: &core.Pod{}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(parse(t, out.String()).text, "Nothing is known") {

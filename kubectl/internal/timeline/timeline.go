@@ -85,6 +85,12 @@ var hops = []hop{
 	{relay.KubeletRunning, 11, "kubelet", "seen running", []relay.Hop{relay.KubeletStarted}},
 	{relay.KubeletReady, 11, "kubelet", "ready", []relay.Hop{relay.KubeletRunning, relay.KubeletStarted}},
 	{relay.ServerStatusRunning, 11, "apiserver", "status Running stored", []relay.Hop{relay.KubeletRunning}},
+
+	// The end, whose legs are counted anew.
+	{relay.ServerDeleting, 2, "apiserver", "deletion stored", nil},
+	{relay.KubeletStopping, 3, "kubelet", "worker starts to end it", []relay.Hop{relay.ServerDeleting}},
+	{relay.KubeletStopped, 4, "kubelet", "containers ended", []relay.Hop{relay.KubeletStopping}},
+	{relay.ServerRemoved, 6, "apiserver", "object removed", []relay.Hop{relay.KubeletStopped, relay.ServerDeleting}},
 }
 
 // Layout puts moments in order and finds how long each took. If several moments

@@ -175,6 +175,29 @@ func TestMergePrefersStamps(t *testing.T) {
 	}
 }
 
+// The end has a table of its own: between it and the start lies the pod's life.
+func TestTheEndIsApart(t *testing.T) {
+	end := []Moment{at(relay.ServerDeleting, 9e6), at(relay.KubeletStopping, 9e6+3), at(relay.KubeletStopped, 9e6+500), at(relay.ServerRemoved, 9e6+540)}
+	pod, events := somePod()
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: zero.Add(9030 * time.Second)}, new(int64(30))
+	api := FromAPI(pod, events)
+	stamps := append(whole(), end...)
+	if way := Merge(stamps, api); len(way.Rows) != len(whole()) || way.Total > time.Second {
+		t.Errorf("the way has %d moments in %v, want %d", len(way.Rows), way.Total, len(whole()))
+	}
+	its := MergeEnd(stamps, api)
+	if len(its.Rows) != len(end) || its.Total != 540*time.Millisecond || its.Rows[3].Took != 40*time.Millisecond || its.Rows[3].Who != "apiserver" {
+		t.Errorf("the end: %+v", its)
+	}
+	if coarse := MergeEnd(nil, api).Rows; len(coarse) != 1 || coarse[0].Hop != relay.ServerDeleting || !coarse[0].At.Equal(zero.Add(9000*time.Second)) {
+		t.Errorf("the end by the API alone: %+v", coarse)
+	}
+	var out bytes.Buffer
+	if err := Merge(stamps, api).HTML(&out, About{Pod: pod, End: its, Gone: true}); err != nil || !strings.Contains(out.String(), "<h2>Its end") || !strings.Contains(out.String(), "hooks, signals, grace period") {
+		t.Errorf("the page (%v):\n%s", err, out.String())
+	}
+}
+
 func TestPrintRow(t *testing.T) {
 	var out bytes.Buffer
 	if err := PrintHead(&out); err != nil {

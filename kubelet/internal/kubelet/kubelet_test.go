@@ -26,7 +26,10 @@ func TestPodsLiveAndEnd(t *testing.T) {
 	if pod.Status.PodIP == "" || pod.Status.HostIP != "127.0.0.1" || !pod.Status.ContainerStatuses[0].Ready || pod.Status.QOSClass != corev1.PodQOSBestEffort {
 		t.Errorf("status %+v", pod.Status)
 	}
-	b.checkStamps()
+	b.checkStamps(
+		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady, relay.KubeletSandboxCreated,
+		relay.KubeletImagePulled.Of("main"), relay.KubeletCreated.Of("main"), relay.KubeletStarted.Of("main"), relay.KubeletRunning, relay.KubeletReady,
+	)
 	logs, err := filepath.Glob(filepath.Join(b.config.PodLogsDir, "default_web_"+string(pod.UID), "main", "0.log"))
 	if err != nil || len(logs) != 1 {
 		t.Errorf("logs %v, %v", logs, err)
@@ -47,8 +50,10 @@ func TestPodsLiveAndEnd(t *testing.T) {
 		t.Errorf("reason %q", rejected.Status.Reason)
 	}
 
+	b.api.forgetStamps() // the job has ended, too
 	b.delete("web")
 	b.api.wait("web to be gone", func() bool { return b.api.pod("web") == nil })
+	b.checkStamps(relay.KubeletStopping, relay.KubeletStopped)
 	b.delete("job")
 	b.api.wait("job to be gone", func() bool { return b.api.pod("job") == nil })
 	b.waitEmpty()
@@ -275,7 +280,14 @@ func TestStaticPodsHaveMirrors(t *testing.T) {
 	b.waitEmpty()
 }
 
-func (b *bed) checkStamps() {
+func (a *testAPI) forgetStamps() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stamps = nil
+}
+
+// checkStamps checks that these hops have been sent.
+func (b *bed) checkStamps(hops ...relay.Hop) {
 	b.t.Helper()
 	seen := map[relay.Hop]bool{}
 	b.api.mu.Lock()
@@ -283,10 +295,7 @@ func (b *bed) checkStamps() {
 		seen[s.Hop] = true
 	}
 	b.api.mu.Unlock()
-	for _, hop := range []relay.Hop{
-		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady, relay.KubeletSandboxCreated,
-		relay.KubeletImagePulled.Of("main"), relay.KubeletCreated.Of("main"), relay.KubeletStarted.Of("main"), relay.KubeletRunning, relay.KubeletReady,
-	} {
+	for _, hop := range hops {
 		if !seen[hop] {
 			b.t.Errorf("no stamp %s", hop)
 		}

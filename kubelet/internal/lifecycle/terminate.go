@@ -17,6 +17,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/relay"
 	"kctl/proto/tracing"
 )
 
@@ -36,6 +37,7 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 		l.Probes.RemovePod(pod.UID)
 		return nil
 	}
+	l.Statuses.StampEnd(pod, relay.KubeletStopping)
 	l.setStatus(job, runtime, false)
 	l.Probes.StopLivenessAndStartup(pod.UID)
 	grace := job.GracePeriod
@@ -55,6 +57,7 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 	if len(runtime.Running()) > 0 {
 		return errStillRunning
 	}
+	l.Statuses.StampEnd(pod, relay.KubeletStopped)
 	l.setStatus(job, runtime, true)
 	return nil
 }

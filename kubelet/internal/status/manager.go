@@ -96,7 +96,9 @@ type entry struct {
 
 	// recorder is nil for a pod that an earlier kubelet started: the relay is over.
 	recorder *relay.Recorder
-	stamps   []relay.Stamp // taken from the recorder, and not yet sent to the API
+	// ending has the pod's end, whichever kubelet has started it.
+	ending relay.Recorder
+	stamps []relay.Stamp // taken from the recorders, and not yet sent to the API
 }
 
 // NewManager returns a Manager that sends nothing before Run.
@@ -159,6 +161,13 @@ func (m *Manager) Recorder(pod *core.Pod) *relay.Recorder {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.entry(pod).recorder
+}
+
+// StampEnd stamps a hop of the pod's end. It goes with the next status.
+func (m *Manager) StampEnd(pod *core.Pod, hop relay.Hop) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(pod).ending.Stamp(hop, m.options.Clock.Now())
 }
 
 func (m *Manager) entry(pod *core.Pod) *entry {

@@ -133,7 +133,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 		m.rest(e)
 		return work{}, false
 	}
-	e.stamps = append(e.stamps, e.recorder.Unsent()...)
+	e.stamps = append(append(e.stamps, e.recorder.Unsent()...), e.ending.Unsent()...)
 	w.stamps = e.stamps
 	return w, true
 }

@@ -77,7 +77,19 @@ func TestRelay(t *testing.T) {
 
 	c.Must(c.Root().Resource(core.Nodes, "").Create(t.Context(), &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, nil))
 	bind(t, c, web.Name, stampsOf(time.Now(), relay.SchedulerAssumed))
-	awaitHops(t, c, web, append(created, relay.ClientStarted, relay.SchedulerAssumed, relay.ServerBound)...)
+	way := append(created, relay.ClientStarted, relay.SchedulerAssumed, relay.ServerBound)
+	awaitHops(t, c, web, way...)
+
+	node := c.Certificate(c.CA, pki.Subject{CommonName: "system:node:n1", Organization: []string{core.GroupNodes}, Client: true})
+	pods := c.Root().Resource(core.Pods, "shop")
+	c.Must(pods.Delete(t.Context(), web.Name, nil, nil))
+	c.Until("the node may write the status", func(context.Context) bool {
+		return node.Resource(core.Pods, "shop").Patch(t.Context(), web.Name, types.MergePatchType, []byte(`{"status":{"message":"over"}}`), nil,
+			rest.Sub("status"), stampsOf(time.Now(), relay.KubeletStopped)) == nil
+	})
+	awaitHops(t, c, web, append(way, relay.ServerDeleting, relay.KubeletStopped)...)
+	c.Must(pods.Delete(t.Context(), web.Name, &metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, nil))
+	awaitHops(t, c, web, append(way, relay.ServerDeleting, relay.KubeletStopped, relay.ServerRemoved)...)
 }
 
 func bind(t *testing.T, c *cluster, pod string, options ...rest.Option) {

@@ -5,13 +5,16 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubectl/internal/command/frame"
 	"kctl/kubectl/internal/command/lookup"
@@ -38,7 +41,9 @@ func newTrace(c *frame.CLI) *cobra.Command {
 		Short: "Show a pod's way through the programs, leg by leg, with times",
 		Long: "Show a pod's way through the programs, leg by leg, with times.\n\n" +
 			"The times are stamps that the programs made while they did their legs. Legs of programs that make none\n" +
-			"(upstream's) are read from the pod's conditions and events; those are marked ~, being of whole seconds.",
+			"(upstream's) are read from the pod's conditions and events; those are marked ~, being of whole seconds.\n\n" +
+			"A pod that is ended has a second table, from the deletion to the moment when it is gone. The API servers remember that\n" +
+			"for a while, so trace shows a pod that is gone, too.",
 		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web -o html > web.html\n  kctl trace pod/web --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := onePod(cmd, args)
@@ -76,7 +81,7 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 	case "json":
 		return t.printJSON(seen)
 	case "html":
-		return seen.line.HTML(t.Out, seen.pod, seen.events, t.now(seen.pod, seen.events), seen.lost)
+		return seen.line.HTML(t.Out, timeline.About{Pod: seen.pod, Events: seen.events, Now: t.nowOf(seen), Gone: seen.gone, Lost: seen.lost, End: seen.end})
 	}
 	return t.printWaterfall(seen)
 }
@@ -84,8 +89,10 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 // traceState is what is known about a pod's way at one moment.
 type traceState struct {
 	pod     *core.Pod
+	gone    bool // there is no such pod any more: only what the servers remember is known
 	events  []core.Event
 	line    timeline.Timeline
+	end     timeline.Timeline
 	servers []relay.Server // that were asked for their stamps
 	lost    []string       // why some may be missing
 }
@@ -100,11 +107,10 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	if err != nil {
 		return nil, err
 	}
-	pod, err := lookup.GetPod(ctx, client, namespace, name)
-	if err != nil {
-		return nil, err
+	pod, absent := lookup.GetPod(ctx, client, namespace, name)
+	if absent != nil && !apierrors.IsNotFound(absent) {
+		return nil, absent
 	}
-	pod.Kind = core.Pods.Kind
 	trace := relay.Trace{}
 	err = client.Do(ctx, http.MethodGet, relay.Path(namespace, name), nil, &trace)
 	// Upstream's servers have no such path, and forbid it to most users; ours has it for whoever
@@ -112,6 +118,13 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("asking for the stamps of pod %s: %w", name, err)
 	}
+	if absent != nil {
+		if trace.UID == "" || !slices.ContainsFunc(trace.Stamps, func(s relay.Stamp) bool { return s.Hop == relay.ServerRemoved }) {
+			return nil, absent
+		}
+		pod = &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(trace.UID)}}
+	}
+	pod.Kind = core.Pods.Kind
 	var stamps []timeline.Moment
 	if err == nil && trace.UID == string(pod.UID) {
 		stamps = timeline.FromTrace(trace)
@@ -126,7 +139,11 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 		return nil, err
 	}
 	t.tellWithoutEvents(err)
-	return &traceState{pod, events, timeline.Merge(stamps, timeline.FromAPI(pod, events)), trace.Servers, lostStamps(pod, trace)}, nil
+	api := timeline.FromAPI(pod, events)
+	return &traceState{
+		pod: pod, gone: absent != nil, events: events, line: timeline.Merge(stamps, api), end: timeline.MergeEnd(stamps, api),
+		servers: trace.Servers, lost: lostStamps(pod, trace),
+	}, nil
 }
 
 // tellWithoutEvents tells the user once that they may not see events: without these the reason
@@ -140,21 +157,24 @@ func (t *traceOptions) tellWithoutEvents(err error) {
 }
 
 func (t *traceOptions) printWaterfall(seen *traceState) error {
-	pod, line := seen.pod, seen.line
-	where := "not on a node yet"
-	if pod.Spec.NodeName != "" {
-		where = "on " + pod.Spec.NodeName
+	pod := seen.pod
+	where := "not on a node yet, " + string(pod.Status.Phase)
+	switch {
+	case seen.gone:
+		where = "gone"
+	case pod.Spec.NodeName != "":
+		where = "on " + pod.Spec.NodeName + ", " + string(pod.Status.Phase)
 	}
-	fmt.Fprintf(printer.VisibleTo(t.Out), "pod/%s in %s, %s, %s: %d moments in %.1f ms\n\n", pod.Name, pod.Namespace, where, pod.Status.Phase,
-		len(line.Rows), float64(line.Total)/float64(time.Millisecond))
-	var err error
-	if width, ok := frame.Terminal(t.Out); ok {
-		err = line.PrintIn(t.Out, width)
-	} else {
-		err = line.Print(t.Out, defaultBars)
-	}
-	if err != nil {
+	out := printer.VisibleTo(t.Out)
+	fmt.Fprintf(out, "pod/%s in %s, %s: %s\n\n", pod.Name, pod.Namespace, where, extent(seen.line))
+	if err := t.printRows(seen.line); err != nil {
 		return err
+	}
+	if len(seen.end.Rows) > 0 {
+		fmt.Fprintf(out, "\nIts end: %s\n\n", extent(seen.end))
+		if err := t.printRows(seen.end); err != nil {
+			return err
+		}
 	}
 	for i, why := range seen.lost {
 		if i == 0 {
@@ -162,10 +182,30 @@ func (t *traceOptions) printWaterfall(seen *traceState) error {
 		}
 		fmt.Fprintln(t.Out, printer.Visible(why))
 	}
-	if now := t.now(pod, seen.events); now != "" {
-		_, err = fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(now+t.next(pod)))
+	if now := t.nowOf(seen); now != "" {
+		_, err := fmt.Fprintf(t.Out, "\nNow: %s\n", printer.Visible(now+t.next(pod)))
+		return err
 	}
-	return err
+	return nil
+}
+
+// extent says how much is known, and how long it took.
+func extent(line timeline.Timeline) string {
+	return fmt.Sprintf("%d moments in %.1f ms", len(line.Rows), float64(line.Total)/float64(time.Millisecond))
+}
+
+func (t *traceOptions) printRows(line timeline.Timeline) error {
+	if width, ok := frame.Terminal(t.Out); ok {
+		return line.PrintIn(t.Out, width)
+	}
+	return line.Print(t.Out, defaultBars)
+}
+
+func (t *traceOptions) nowOf(seen *traceState) string {
+	if seen.gone {
+		return ""
+	}
+	return t.now(seen.pod, seen.events)
 }
 
 // now says what the pod waits for, if it does.
@@ -249,7 +289,7 @@ func (t *traceOptions) followRows(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		ended := hasSettled(seen.pod)
+		ended := hasSettled(seen.pod) || seen.gone
 		for _, row := range seen.line.Rows {
 			if printed[row.Hop] {
 				continue

@@ -18,7 +18,7 @@ func lostStamps(pod *core.Pod, trace relay.Trace) []string {
 		switch {
 		case server.Silent:
 			why = append(why, fmt.Sprintf("The API server %s did not answer: its stamps are not among these.", server.Name))
-		case server.Started.After(pod.CreationTimestamp.Time) && !hasServersStamps(pod, trace):
+		case !pod.CreationTimestamp.IsZero() && server.Started.After(pod.CreationTimestamp.Time) && !hasServersStamps(pod, trace):
 			why = append(why, fmt.Sprintf("The API server %s was started at %s, after the pod was created: stamps that were kept there before are lost.",
 				server.Name, server.Started.UTC().Format(time.RFC3339)))
 		}
@@ -40,17 +40,34 @@ func hasServersStamps(pod *core.Pod, trace relay.Trace) bool {
 
 // traceOutput is what -o json prints.
 type traceOutput struct {
-	Namespace         string    `json:"namespace"`
-	Name              string    `json:"name"`
-	UID               string    `json:"uid"`
-	Node              string    `json:"node,omitempty"`
-	Phase             string    `json:"phase"`
-	Problem           string    `json:"problem,omitempty"` // why it gets no further
-	TotalMilliseconds float64   `json:"totalMilliseconds"`
-	Moments           []momentJ `json:"moments"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Node      string `json:"node,omitempty"`
+	Phase     string `json:"phase"`
+	Problem   string `json:"problem,omitempty"` // why it gets no further
+	timesOutput
+
+	Gone bool         `json:"gone,omitempty"` // there is no such pod any more
+	End  *timesOutput `json:"end,omitempty"`  // the pod's end, if it has begun
 
 	Servers []relay.Server `json:"servers,omitempty"` // that were asked for their stamps
 	Lost    []string       `json:"lost,omitempty"`    // why some may be missing
+}
+
+// timesOutput is a way with its times.
+type timesOutput struct {
+	TotalMilliseconds float64   `json:"totalMilliseconds"`
+	Moments           []momentJ `json:"moments"`
+}
+
+func timesOf(line timeline.Timeline) timesOutput {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	out := timesOutput{TotalMilliseconds: ms(line.Total), Moments: []momentJ{}}
+	for _, row := range line.Rows {
+		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})
+	}
+	return out
 }
 
 type momentJ struct {
@@ -60,15 +77,17 @@ type momentJ struct {
 }
 
 func (t *traceOptions) printJSON(seen *traceState) error {
-	pod, line := seen.pod, seen.line
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	pod := seen.pod
 	out := traceOutput{
-		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
-		Phase: string(pod.Status.Phase), TotalMilliseconds: ms(line.Total), Problem: t.problem(pod, seen.events), Moments: []momentJ{},
-		Servers: seen.servers, Lost: seen.lost,
+		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase),
+		timesOutput: timesOf(seen.line), Gone: seen.gone, Servers: seen.servers, Lost: seen.lost,
 	}
-	for _, row := range line.Rows {
-		out.Moments = append(out.Moments, momentJ{row, ms(row.Offset), ms(row.Took)})
+	if !seen.gone {
+		out.Problem = t.problem(pod, seen.events)
+	}
+	if len(seen.end.Rows) > 0 {
+		end := timesOf(seen.end)
+		out.End = &end
 	}
 	encoder := json.NewEncoder(t.Out)
 	encoder.SetIndent("", "    ")
