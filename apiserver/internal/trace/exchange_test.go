@@ -45,7 +45,11 @@ func join(t *testing.T, store Store, name string) *member {
 	m.Introduce(name)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { _ = m.Run(ctx) })
+	running.Go(func() {
+		if err := m.Run(ctx); err != nil { // it would end the server
+			t.Errorf("the exchange of %s ended with %v", name, err)
+		}
+	})
 	m.stop = func() { cancel(); running.Wait() }
 	t.Cleanup(m.stop)
 	return m
