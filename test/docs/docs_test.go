@@ -126,7 +126,11 @@ func TestWitnesses(t *testing.T) {
 	if err != nil || len(there) == 0 {
 		t.Fatal(err)
 	}
-	for _, page := range pages(t) {
+	reports, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "reports", "*.md"))
+	if err != nil || len(reports) == 0 {
+		t.Fatalf("no reports: %v", err)
+	}
+	for _, page := range append(pages(t), reports...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
