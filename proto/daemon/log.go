@@ -23,7 +23,7 @@ type LogOptions struct {
 // AddFlags adds the logging flags.
 func (o *LogOptions) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.Format, "logging-format", o.Format, "log format: json or text (default: text on a terminal, else json)")
-	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "log verbosity: 0 for decisions worth a line, 4 and more for every step")
+	fs.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "log verbosity, from 0 (important decisions) to 4 and above (every step)")
 }
 
 // debugVerbosity is the -v from which debug lines are written, as in upstream's

@@ -26,7 +26,7 @@ func (o *TLSOptions) AddFlags(fs *pflag.FlagSet) {
 	if o.MinVersion == "" {
 		o.MinVersion = "VersionTLS12"
 	}
-	fs.StringVar(&o.MinVersion, "tls-min-version", o.MinVersion, "least version of TLS that clients must speak: VersionTLS12 or VersionTLS13")
+	fs.StringVar(&o.MinVersion, "tls-min-version", o.MinVersion, "minimum TLS version: VersionTLS12 or VersionTLS13")
 	fs.StringSliceVar(&o.CipherSuites, "tls-cipher-suites", o.CipherSuites, "cipher suites for TLS 1.2 (default: Go's)")
 }
 

@@ -34,11 +34,11 @@ type Unused struct {
 var Off = []string{"", "false", "0", "none", "None", "[]", "map[]"}
 
 const (
-	allMetricsServed = "all metrics are told; leave some out where they are scraped"
-	logUnbuffered    = "the log is one stream of lines, written at once"
+	allMetricsServed = "all metrics are served; drop the ones you don't want in the scrape configuration"
+	logUnbuffered    = "the log is a single, unbuffered stream"
 
 	// OneVersion is why no other version can be asked for.
-	OneVersion = "this program is of Kubernetes " + release.Kubernetes
+	OneVersion = "this program implements Kubernetes " + release.Kubernetes
 )
 
 // UnusedLogging are flags of every upstream program on its log.
@@ -48,7 +48,7 @@ var UnusedLogging = []Unused{
 	{Flag: "log-json-split-stream", Switch: true, Values: Off, Why: logUnbuffered},
 	{Flag: "log-text-info-buffer-size", Values: Off, Why: logUnbuffered},
 	{Flag: "log-text-split-stream", Switch: true, Values: Off, Why: logUnbuffered},
-	{Flag: "vmodule", Values: Off, Why: "-v holds for all of the program"},
+	{Flag: "vmodule", Values: Off, Why: "-v applies to the whole program"},
 }
 
 // UnusedComponent are those, and the other flags that upstream's API server and
@@ -57,17 +57,17 @@ var UnusedComponent = append([]Unused{
 	{Flag: "allow-metric-labels", Values: Off, Why: allMetricsServed},
 	{Flag: "allow-metric-labels-manifest", Values: Off, Why: allMetricsServed},
 	{Flag: "disabled-metrics", Values: Off, Why: allMetricsServed},
-	{Flag: "show-hidden-metrics-for-version", Values: Off, Why: "none is hidden"},
+	{Flag: "show-hidden-metrics-for-version", Values: Off, Why: "no metrics are hidden"},
 	{Flag: "emulated-version", Values: []string{"kube=" + release.Kubernetes, release.Kubernetes}, Why: OneVersion},
 	{Flag: "min-compatibility-version", Values: []string{"kube=" + release.Previous, release.Previous}, Why: OneVersion},
-	{Flag: "permit-address-sharing", Switch: true, Why: "addresses always can be shared"},
-	{Flag: "tls-curve-preferences", Values: Off, Why: "Go's are taken"},
+	{Flag: "permit-address-sharing", Switch: true, Why: "addresses can always be shared"},
+	{Flag: "tls-curve-preferences", Values: Off, Why: "the curves are those of Go's TLS library"},
 }, UnusedLogging...)
 
 // Check refuses all values but those that say what is done anyway.
 func (u Unused) Check(value string) error {
 	if _, err := strconv.ParseUint(value, 10, 31); u.Number && err != nil {
-		return fmt.Errorf("%q is not a number from 0 on", value)
+		return fmt.Errorf("%q is not a non-negative integer", value)
 	}
 	switch {
 	case u.Values == nil, slices.Contains(u.Values, value):
@@ -75,7 +75,7 @@ func (u Unused) Check(value string) error {
 	case u.Why != "":
 		return fmt.Errorf("not supported: %s", u.Why)
 	case u.Values[0] != "":
-		return fmt.Errorf("not supported, only %s is", u.Values[0])
+		return fmt.Errorf("not supported; the only supported value is %s", u.Values[0])
 	}
 	return errors.New("not supported")
 }
@@ -102,7 +102,7 @@ func AddUnused(fs *pflag.FlagSet, unused ...Unused) {
 func LogUnused(logger *zap.Logger, fs *pflag.FlagSet) {
 	fs.Visit(func(f *pflag.Flag) {
 		if u, ok := f.Value.(*unusedValue); ok && u.Values == nil {
-			logger.Info("a flag changes nothing", zap.String("flag", f.Name), zap.String("value", u.text), zap.String("why", u.Why))
+			logger.Info("this flag has no effect", zap.String("flag", f.Name), zap.String("value", u.text), zap.String("why", u.Why))
 		}
 	})
 }

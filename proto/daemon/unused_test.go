@@ -27,7 +27,7 @@ func TestUnusedFlags(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"--cache=false": `"--cache" flag: not supported, only true is`,
+		"--cache=false": `"--cache" flag: not supported; the only supported value is true`,
 		"--logs":        `"--logs" flag: not supported: the log is elsewhere`,
 	} {
 		if err := flagsWithUnused().Parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {

@@ -28,9 +28,9 @@ func DefaultFlags(name string) Flags {
 // Add adds the flags; enabled is what it means to be elected.
 func (f *Flags) Add(fs *pflag.FlagSet, enabled string) {
 	fs.BoolVar(&f.Enabled, "leader-elect", f.Enabled, enabled)
-	fs.DurationVar(&f.LeaseDuration, "leader-elect-lease-duration", f.LeaseDuration, "how long others wait for a leader that does not renew its lease")
-	fs.DurationVar(&f.RenewDeadline, "leader-elect-renew-deadline", f.RenewDeadline, "how long the leader tries to renew before it stops leading")
-	fs.DurationVar(&f.RetryPeriod, "leader-elect-retry-period", f.RetryPeriod, "how often the lease is tried for or renewed")
+	fs.DurationVar(&f.LeaseDuration, "leader-elect-lease-duration", f.LeaseDuration, "how long other candidates wait for a leader that does not renew its lease")
+	fs.DurationVar(&f.RenewDeadline, "leader-elect-renew-deadline", f.RenewDeadline, "how long the leader tries to renew its lease before it gives up leadership")
+	fs.DurationVar(&f.RetryPeriod, "leader-elect-retry-period", f.RetryPeriod, "interval between attempts to acquire or renew the lease")
 	fs.StringVar(&f.Namespace, "leader-elect-resource-namespace", f.Namespace, "namespace of the lease")
 	fs.StringVar(&f.Name, "leader-elect-resource-name", f.Name, "name of the lease")
 }

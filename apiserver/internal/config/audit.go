@@ -41,33 +41,33 @@ func auditDefaults() Audit {
 }
 
 func (a *Audit) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&a.PolicyFile, "audit-policy-file", a.PolicyFile, "policy that says how much of each request is audited; without it nothing is")
-	fs.StringVar(&a.Log.Path, "audit-log-path", a.Log.Path, "file that audit events are logged to; - is standard output")
-	fs.StringVar(&a.Log.Format, "audit-log-format", a.Log.Format, "json for an event a line, legacy for a line of text")
+	fs.StringVar(&a.PolicyFile, "audit-policy-file", a.PolicyFile, "file with an audit policy: what is recorded of which requests; if not set, nothing is audited")
+	fs.StringVar(&a.Log.Path, "audit-log-path", a.Log.Path, "file to write audit events to; - for standard output")
+	fs.StringVar(&a.Log.Format, "audit-log-format", a.Log.Format, "json (one event per line) or legacy (one line of text per event)")
 	fs.StringVar(&a.LogVersion, "audit-log-version", a.LogVersion, "API version of the events in the log")
-	fs.IntVar(&a.Log.MaxAge, "audit-log-maxage", a.Log.MaxAge, "days that old log files are kept, 0 for ever")
-	fs.IntVar(&a.Log.MaxBackups, "audit-log-maxbackup", a.Log.MaxBackups, "old log files kept, 0 for all")
-	fs.IntVar(&a.Log.MaxSizeMB, "audit-log-maxsize", a.Log.MaxSizeMB, "megabytes at which a log file is rotated (0 for 100)")
+	fs.IntVar(&a.Log.MaxAge, "audit-log-maxage", a.Log.MaxAge, "days to keep old audit log files, 0 for no limit")
+	fs.IntVar(&a.Log.MaxBackups, "audit-log-maxbackup", a.Log.MaxBackups, "number of old audit log files to keep, 0 for all")
+	fs.IntVar(&a.Log.MaxSizeMB, "audit-log-maxsize", a.Log.MaxSizeMB, "size in megabytes at which the audit log is rotated (0 for 100)")
 	fs.BoolVar(&a.Log.Compress, "audit-log-compress", a.Log.Compress, "compress rotated log files with gzip")
 	addSink(fs, "audit-log", &a.LogSink)
-	fs.StringVar(&a.WebhookConfigFile, "audit-webhook-config-file", a.WebhookConfigFile, "kubeconfig of a server that audit events are sent to")
+	fs.StringVar(&a.WebhookConfigFile, "audit-webhook-config-file", a.WebhookConfigFile, "kubeconfig of the server that receives audit events")
 	fs.StringVar(&a.WebhookVersion, "audit-webhook-version", a.WebhookVersion, "API version of the events sent")
-	fs.DurationVar(&a.WebhookInitialBackoff, "audit-webhook-initial-backoff", a.WebhookInitialBackoff, "how long to wait before a failed sending is tried again")
+	fs.DurationVar(&a.WebhookInitialBackoff, "audit-webhook-initial-backoff", a.WebhookInitialBackoff, "delay before the first retry of a failed delivery")
 	addSink(fs, "audit-webhook", &a.WebhookSink)
 }
 
 func addSink(fs *pflag.FlagSet, name string, s *audit.SinkOptions) {
 	b, t := &s.Batch, &s.Truncate
-	fs.StringVar(&s.Mode, name+"-mode", s.Mode, "batch: requests don't wait for their events to be written; blocking: they do; blocking-strict: and fail where the first one is lost")
-	fs.IntVar(&b.BufferSize, name+"-batch-buffer-size", b.BufferSize, "events that wait to be written, at most (mode batch)")
-	fs.IntVar(&b.MaxSize, name+"-batch-max-size", b.MaxSize, "events written at once, at most (mode batch)")
-	fs.DurationVar(&b.MaxWait, name+"-batch-max-wait", b.MaxWait, "how long to wait for a batch to fill (mode batch)")
-	fs.BoolVar(&b.ThrottleEnable, name+"-batch-throttle-enable", b.ThrottleEnable, "bound how many batches are written a second (mode batch)")
-	fs.Float32Var(&b.ThrottleQPS, name+"-batch-throttle-qps", b.ThrottleQPS, "batches a second (mode batch)")
-	fs.IntVar(&b.ThrottleBurst, name+"-batch-throttle-burst", b.ThrottleBurst, "batches at once after a pause (mode batch)")
-	fs.BoolVar(&t.Enabled, name+"-truncate-enabled", t.Enabled, "cut events and batches to size")
-	fs.Int64Var(&t.MaxBatchSize, name+"-truncate-max-batch-size", t.MaxBatchSize, "bytes of a batch, at most")
-	fs.Int64Var(&t.MaxEventSize, name+"-truncate-max-event-size", t.MaxEventSize, "bytes of an event, at most: larger ones lose their objects")
+	fs.StringVar(&s.Mode, name+"-mode", s.Mode, "batch (requests don't wait for their events to be written), blocking (they wait) or blocking-strict (they wait, and fail if the first event is lost)")
+	fs.IntVar(&b.BufferSize, name+"-batch-buffer-size", b.BufferSize, "maximum number of events waiting to be written (mode batch)")
+	fs.IntVar(&b.MaxSize, name+"-batch-max-size", b.MaxSize, "maximum number of events per batch (mode batch)")
+	fs.DurationVar(&b.MaxWait, name+"-batch-max-wait", b.MaxWait, "maximum time to wait for a batch to fill (mode batch)")
+	fs.BoolVar(&b.ThrottleEnable, name+"-batch-throttle-enable", b.ThrottleEnable, "limit the number of batches per second (mode batch)")
+	fs.Float32Var(&b.ThrottleQPS, name+"-batch-throttle-qps", b.ThrottleQPS, "maximum number of batches per second (mode batch)")
+	fs.IntVar(&b.ThrottleBurst, name+"-batch-throttle-burst", b.ThrottleBurst, "maximum burst of batches after a pause (mode batch)")
+	fs.BoolVar(&t.Enabled, name+"-truncate-enabled", t.Enabled, "truncate events and split batches that are too large")
+	fs.Int64Var(&t.MaxBatchSize, name+"-truncate-max-batch-size", t.MaxBatchSize, "maximum size of a batch in bytes")
+	fs.Int64Var(&t.MaxEventSize, name+"-truncate-max-event-size", t.MaxEventSize, "maximum size of an event in bytes; request and response objects are removed from larger ones")
 }
 
 func (a *Audit) validate() error {

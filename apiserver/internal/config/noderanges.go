@@ -33,11 +33,11 @@ const (
 )
 
 func (n *NodeRanges) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&n.Allocate, "allocate-node-cidrs", n.Allocate, "give each node a range of --cluster-cidr for its pods (spec.podCIDRs)")
-	fs.StringSliceVar(&n.Clusters, "cluster-cidr", n.Clusters, "range of all pods' addresses; two, one of each family, for dual stack")
-	fs.IntVar(&n.Size, "node-cidr-mask-size", n.Size, "prefix length of nodes' ranges with one family (default 24 for IPv4 and 64 for IPv6)")
-	fs.IntVar(&n.Size4, "node-cidr-mask-size-ipv4", n.Size4, "prefix length of nodes' IPv4 ranges (default 24)")
-	fs.IntVar(&n.Size6, "node-cidr-mask-size-ipv6", n.Size6, "prefix length of nodes' IPv6 ranges (default 64)")
+	fs.BoolVar(&n.Allocate, "allocate-node-cidrs", n.Allocate, "assign each node a range from --cluster-cidr for its pods (spec.podCIDRs)")
+	fs.StringSliceVar(&n.Clusters, "cluster-cidr", n.Clusters, "range of all pod addresses; for dual stack, one IPv4 and one IPv6 range")
+	fs.IntVar(&n.Size, "node-cidr-mask-size", n.Size, "prefix length of node ranges in single-stack clusters (default 24 for IPv4 and 64 for IPv6)")
+	fs.IntVar(&n.Size4, "node-cidr-mask-size-ipv4", n.Size4, "prefix length of node IPv4 ranges (default 24)")
+	fs.IntVar(&n.Size6, "node-cidr-mask-size-ipv6", n.Size6, "prefix length of node IPv6 ranges (default 64)")
 }
 
 // Ranges are those from which nodes get theirs; none if not requested.

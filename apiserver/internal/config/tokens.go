@@ -14,8 +14,8 @@ type AccountTokens struct {
 }
 
 func (t *AccountTokens) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&t.Longest, "service-account-max-token-expiration", t.Longest, "longest life of a service account token; those asked to live longer live as long as this. At least an hour; 0 for no bound")
-	fs.BoolVar(&t.Extend, "service-account-extend-token-expiration", t.Extend, "have the tokens that pods find in them live for a year, for programs that read them once only, and count the uses that come too late")
+	fs.DurationVar(&t.Longest, "service-account-max-token-expiration", t.Longest, "maximum lifetime of a service account token; longer requests are shortened to it. At least 1h; 0 for no limit")
+	fs.BoolVar(&t.Extend, "service-account-extend-token-expiration", t.Extend, "let tokens mounted into pods live for a year, for programs that read them only once, and count late uses in a metric")
 }
 
 func (t *AccountTokens) validate() error {

@@ -66,8 +66,8 @@ const (
 func newRoot(c *frame.CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:   c.Name,
-		Short: "kctl runs pods and shows every hop of their way",
-		Long:  "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nWhat kubectl has and kctl does not is refused by name.",
+		Short: "kctl runs pods and shows every step of their way",
+		Long:  "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nOptions of kubectl that kctl does not support are rejected with an error.",
 		Example: "  kctl up                                # a cluster on this machine, as root\n" +
 			"  kctl run web --image=kctl.local/demo   # a pod in it\n" +
 			"  kctl trace pod/web                     # how it came to run, leg by leg",
@@ -104,8 +104,8 @@ func newRoot(c *frame.CLI) *cobra.Command {
 func addVerbs(c *frame.CLI, root *cobra.Command) {
 	for _, g := range []cobra.Group{
 		{ID: groupPods, Title: "Pods:"},
-		{ID: groupLook, Title: "Looking:"},
-		{ID: groupObjects, Title: "Changing:"},
+		{ID: groupLook, Title: "Inspection:"},
+		{ID: groupObjects, Title: "Changes:"},
 		{ID: groupCluster, Title: "Clusters:"},
 		{ID: groupSelf, Title: "Other:"},
 	} {

@@ -34,16 +34,16 @@ func hollowCommand() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "how many nodes")
-	fs.StringVar(&o.Prefix, "name-prefix", o.Prefix, "what the nodes' names begin with, before a number")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of somebody who may do what the kubelets of all these nodes may, such as an administrator")
+	fs.StringVar(&o.Prefix, "name-prefix", o.Prefix, "prefix of the nodes' names, which end in a number")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of a user with the rights of all these kubelets, such as an administrator")
 	fs.StringToStringVar(&o.Labels, "node-labels", o.Labels, "labels for the nodes: key=value,…")
 	fs.Int64Var(&o.CPU, "cpu", o.CPU, "cores of a node")
 	fs.StringVar(&memory, "memory", o.Memory.String(), "memory of a node")
-	fs.Int32Var(&o.Pods, "max-pods", o.Pods, "most pods on a node")
-	fs.DurationVar(&o.Sandbox, "sandbox-latency", o.Sandbox, "how long it takes to make a pod's sandbox")
-	fs.DurationVar(&o.Start, "start-latency", o.Start, "how long it takes to start a container")
-	fs.DurationVar(&o.Stop, "stop-latency", o.Stop, "how long containers take to end that are asked to")
-	fs.DurationVar(&o.Pull, "pull-latency", o.Pull, "how long it takes to pull an image")
+	fs.Int32Var(&o.Pods, "max-pods", o.Pods, "maximum number of pods on a node")
+	fs.DurationVar(&o.Sandbox, "sandbox-latency", o.Sandbox, "simulated time to create a pod's sandbox")
+	fs.DurationVar(&o.Start, "start-latency", o.Start, "simulated time to start a container")
+	fs.DurationVar(&o.Stop, "stop-latency", o.Stop, "simulated time for containers to end after SIGTERM")
+	fs.DurationVar(&o.Pull, "pull-latency", o.Pull, "simulated time to pull an image")
 	log.AddFlags(fs)
 	return cmd
 }

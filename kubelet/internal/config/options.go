@@ -29,24 +29,24 @@ func (c *Config) options(f *kubeletv1beta1.KubeletConfiguration) []option {
 // recognise the kubelet.
 func (c *Config) identityOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"kubeconfig", &c.Kubeconfig, nil, "kubeconfig for the API server; without it only static pods run"},
+		{"kubeconfig", &c.Kubeconfig, nil, "kubeconfig for the connection to the API server; if not set, only static pods run"},
 		{"config", &c.ConfigFile, nil, "file with a KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"},
-		{"config-dir", &c.ConfigDir, nil, "directory of files *.conf with KubeletConfigurations that are merged into --config, in the order of their names"},
-		{"feature-gates", &c.FeatureGates, c.gates(f), "upstream's feature gates, as they are: name=true|false,…"},
-		{"bootstrap-kubeconfig", &c.BootstrapKubeconfig, nil, "kubeconfig for getting a client certificate, and with it --kubeconfig, while there is none that is valid"},
-		{"rotate-certificates", &c.RotateCertificates, &f.RotateCertificates, "get a new client certificate before the old one expires"},
-		{"rotate-server-certificates", &c.ServerTLSBootstrap, &f.ServerTLSBootstrap, "ask for the serving certificate, too, and for a new one before it expires; somebody has to approve it"},
+		{"config-dir", &c.ConfigDir, nil, "directory of *.conf files with KubeletConfigurations, merged into --config in the order of their names"},
+		{"feature-gates", &c.FeatureGates, c.gates(f), "feature gates as NAME=true|false,…; most can only be set to their defaults, and a value that is not supported is an error"},
+		{"bootstrap-kubeconfig", &c.BootstrapKubeconfig, nil, "kubeconfig for requesting a client certificate if --kubeconfig does not exist or has expired; --kubeconfig is then written with that certificate"},
+		{"rotate-certificates", &c.RotateCertificates, &f.RotateCertificates, "request a new client certificate before the current one expires"},
+		{"rotate-server-certificates", &c.ServerTLSBootstrap, &f.ServerTLSBootstrap, "request the serving certificate from the API server, and a new one before it expires; an administrator has to approve each request"},
 	}
 }
 
 // sourceOptions: where pods come from besides the API server.
 func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"pod-manifest-path", &c.StaticPodPath, &f.StaticPodPath, "manifest, or directory of manifests, of static pods"},
-		{"manifest-url", &c.StaticPodURL, &f.StaticPodURL, "URL of a manifest of static pods"},
-		{"manifest-url-header", (*headerFlag)(&c.StaticPodURLHeader), c.manifestHeader(f), "header for --manifest-url: name:value,…"},
-		{"file-check-frequency", &c.FileCheckFrequency, &f.FileCheckFrequency, "how often --pod-manifest-path is read at least"},
-		{"http-check-frequency", &c.HTTPCheckFrequency, &f.HTTPCheckFrequency, "how often --manifest-url is read"},
+		{"pod-manifest-path", &c.StaticPodPath, &f.StaticPodPath, "file or directory with manifests of static pods"},
+		{"manifest-url", &c.StaticPodURL, &f.StaticPodURL, "URL of a manifest with static pods"},
+		{"manifest-url-header", (*headerFlag)(&c.StaticPodURLHeader), c.manifestHeader(f), "HTTP headers for --manifest-url: name:value,…"},
+		{"file-check-frequency", &c.FileCheckFrequency, &f.FileCheckFrequency, "maximum interval between reads of --pod-manifest-path"},
+		{"http-check-frequency", &c.HTTPCheckFrequency, &f.HTTPCheckFrequency, "interval between reads of --manifest-url"},
 	}
 }
 
@@ -54,29 +54,29 @@ func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option 
 // nodes.
 func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"cloud-provider", &c.CloudProvider, nil, "external: the node is tainted until a cloud's controller has completed it"},
-		{"provider-id", &c.ProviderID, &f.ProviderID, "what the cloud calls this machine, noted in the Node"},
+		{"cloud-provider", &c.CloudProvider, nil, "external taints the node until a cloud controller has initialized it"},
+		{"provider-id", &c.ProviderID, &f.ProviderID, "the cloud provider's ID for this machine, stored in spec.providerID of the node"},
 		{"hostname-override", &c.NodeName, nil, "name of the node (default: the host name)"},
-		{"node-ip", &c.NodeIP, nil, "address of the node, or one of each family, separated by a comma (default: that of the default route)"},
-		{"node-labels", (*labelsFlag)(&c.NodeLabels), nil, "labels for the node when it registers: key=value,…"},
-		{"register-with-taints", (*taintsFlag)(&c.RegisterWithTaints), &f.RegisterWithTaints, "taints for the node when it registers: key=value:effect,…"},
+		{"node-ip", &c.NodeIP, nil, "IP address of the node, or an IPv4 and an IPv6 address separated by a comma (default: the address of the default route)"},
+		{"node-labels", (*labelsFlag)(&c.NodeLabels), nil, "labels to add when the node registers: key=value,…"},
+		{"register-with-taints", (*taintsFlag)(&c.RegisterWithTaints), &f.RegisterWithTaints, "taints to add when the node registers: key=value:effect,…"},
 		{"register-node", &c.RegisterNode, &f.RegisterNode, "register the node with the API server"},
-		{"pod-cidr", &c.PodCIDR, &f.PodCIDR, "addresses of the node's pods, noted in the Node"},
-		{"node-network", (*string)(&c.NodeNetwork), nil, "connect the pods of all nodes: routes (nodes share a link), vxlan (they don't have to), or none (somebody else's CNI configuration does)"},
-		{"cni-conf-dir", &c.CNIConfDir, nil, "where --node-network writes the CNI configuration that the runtime reads"},
-		{"make-iptables-util-chains", &c.MakeIPTablesUtilChains, &f.MakeIPTablesUtilChains, "keep others from what listens on the node's loopback, by the chain KUBE-FIREWALL"},
-		{"max-pods", &c.MaxPods, &f.MaxPods, "most pods on the node"},
-		{"pods-per-core", &c.PodsPerCore, &f.PodsPerCore, "most pods on the node for each of its cores, within --max-pods; 0 for no bound of that kind"},
-		{"node-status-max-images", &c.NodeStatusMaxImages, &f.NodeStatusMaxImages, "most images that the node's status tells of; -1 for all"},
-		{"node-status-update-frequency", &c.NodeStatusUpdateFrequency, &f.NodeStatusUpdateFrequency, "how often the node's status is looked at"},
+		{"pod-cidr", &c.PodCIDR, &f.PodCIDR, "address range for the node's pods, stored in the node"},
+		{"node-network", (*string)(&c.NodeNetwork), nil, "how to connect pods across nodes: routes (all nodes on one link), vxlan (any network), or none (another CNI configuration does it)"},
+		{"cni-conf-dir", &c.CNIConfDir, nil, "directory where --node-network writes the CNI configuration for the runtime"},
+		{"make-iptables-util-chains", &c.MakeIPTablesUtilChains, &f.MakeIPTablesUtilChains, "create the iptables chain KUBE-FIREWALL, which keeps other machines away from services on the node's loopback address"},
+		{"max-pods", &c.MaxPods, &f.MaxPods, "maximum number of pods on the node"},
+		{"pods-per-core", &c.PodsPerCore, &f.PodsPerCore, "maximum number of pods per CPU core, within --max-pods; 0 for no such limit"},
+		{"node-status-max-images", &c.NodeStatusMaxImages, &f.NodeStatusMaxImages, "maximum number of images listed in the node's status; -1 for all"},
+		{"node-status-update-frequency", &c.NodeStatusUpdateFrequency, &f.NodeStatusUpdateFrequency, "interval between computations of the node's status"},
 		{"", &c.NodeStatusReportFrequency, &f.NodeStatusReportFrequency, ""},
-		{"node-lease-duration-seconds", (*secondsFlag)(&c.LeaseDuration), c.leaseSeconds(f), "duration of the node's lease, renewed four times in it"},
+		{"node-lease-duration-seconds", (*secondsFlag)(&c.LeaseDuration), c.leaseSeconds(f), "duration of the node's lease in seconds; it is renewed four times in that period"},
 		{"system-reserved", (*resourcesFlag)(&c.SystemReserved), amounts(&c.SystemReserved, &f.SystemReserved), "resources kept for the system: cpu=200m,memory=500Mi,pid=1000,…"},
 		{"kube-reserved", (*resourcesFlag)(&c.KubeReserved), amounts(&c.KubeReserved, &f.KubeReserved), "resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…"},
-		{"reserved-cpus", &c.ReservedSystemCPUs, &f.ReservedSystemCPUs, "processors kept for the system and Kubernetes, as 0-1,4: as many as are not for pods, in the place of the cpu in the two above"},
-		{"protect-kernel-defaults", &c.ProtectKernelDefaults, &f.ProtectKernelDefaults, "do not start on a machine whose kernel is set otherwise than Kubernetes wants it (vm.overcommit_memory=1, kernel.panic=10, …)"},
-		{"fail-cgroupv1", &c.FailCgroupV1, &f.FailCgroupV1, "do not start on a machine with cgroup v1"},
-		{"fail-swap-on", &c.FailSwapOn, &f.FailSwapOn, "do not start on a machine with swap"},
+		{"reserved-cpus", &c.ReservedSystemCPUs, &f.ReservedSystemCPUs, "CPUs reserved for the system and Kubernetes, such as 0-1,4; their number replaces cpu in --system-reserved and --kube-reserved"},
+		{"protect-kernel-defaults", &c.ProtectKernelDefaults, &f.ProtectKernelDefaults, "refuse to start if kernel settings differ from what Kubernetes expects (vm.overcommit_memory=1, kernel.panic=10, …)"},
+		{"fail-cgroupv1", &c.FailCgroupV1, &f.FailCgroupV1, "refuse to start on a machine with cgroup v1"},
+		{"fail-swap-on", &c.FailSwapOn, &f.FailSwapOn, "refuse to start on a machine with swap enabled"},
 		{"", nil, c.shutdownPeriods(f), ""},
 		{"", &c.Shutdown.GracePeriod, &f.ShutdownGracePeriod, ""},
 		{"", &c.Shutdown.CriticalPodsGracePeriod, &f.ShutdownGracePeriodCriticalPods, ""},
@@ -86,23 +86,23 @@ func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 // podOptions: what holds for every pod.
 func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
-		{"sync-frequency", &c.SyncFrequency, &f.SyncFrequency, "how often a pod in order is looked at"},
-		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver, "who makes control groups, cgroupfs or systemd, where the container runtime does not tell which it has"},
-		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "cgroup below which pods' cgroups are made"},
-		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "make a cgroup per QoS class and pod"},
-		{"enforce-node-allocatable", &c.EnforceNodeAllocatable, &f.EnforceNodeAllocatable, "what is held to its bounds: pods for all pods together; system-reserved and kube-reserved for daemons in the groups below, with -compressible for their share of cpu only; or none"},
-		{"system-reserved-cgroup", &c.SystemReservedCgroup, &f.SystemReservedCgroup, "control group of the system's daemons, which must exist: a path as /system, or a slice of systemd's"},
-		{"kube-reserved-cgroup", &c.KubeReservedCgroup, &f.KubeReservedCgroup, "control group of Kubernetes' own programs, which must exist"},
-		{"cpu-cfs-quota", &c.CPUCFSQuota, &f.CPUCFSQuota, "hold containers to their limits of cpu"},
-		{"cpu-cfs-quota-period", &c.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "time over which they are held to them"},
+		{"sync-frequency", &c.SyncFrequency, &f.SyncFrequency, "interval between syncs of a healthy pod"},
+		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver, "cgroup driver, cgroupfs or systemd; used only if the container runtime does not report its own"},
+		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "parent cgroup of all pod cgroups"},
+		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "create a cgroup for each QoS class and each pod"},
+		{"enforce-node-allocatable", &c.EnforceNodeAllocatable, &f.EnforceNodeAllocatable, "limits to enforce: pods (all pods together), system-reserved and kube-reserved (daemons in the cgroups below; with the suffix -compressible only CPU), or none"},
+		{"system-reserved-cgroup", &c.SystemReservedCgroup, &f.SystemReservedCgroup, "existing cgroup of system daemons: a path such as /system, or a systemd slice"},
+		{"kube-reserved-cgroup", &c.KubeReservedCgroup, &f.KubeReservedCgroup, "existing cgroup of Kubernetes' own programs"},
+		{"cpu-cfs-quota", &c.CPUCFSQuota, &f.CPUCFSQuota, "enforce CPU limits of containers"},
+		{"cpu-cfs-quota-period", &c.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "period over which CPU limits are enforced"},
 		{"", nil, c.oneProcessOOM(f), ""},
 		{"", nil, c.swapBehavior(f), ""},
-		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "name servers for pods with DNS policy ClusterFirst"},
-		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "domain of the cluster"},
-		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration that pods start from"},
-		{"seccomp-default", &c.SeccompDefault, &f.SeccompDefault, "confine containers by the runtime's seccomp profile where they say nothing"},
-		{"allowed-unsafe-sysctls", &c.AllowedUnsafeSysctls, &f.AllowedUnsafeSysctls, "sysctls that pods may set besides the safe ones: net.core.somaxconn,kernel.msg*,…"},
-		{"pod-max-pids", &c.PodPidsLimit, &f.PodPidsLimit, "most processes of a pod; 0 or -1 for as many as the node has"},
+		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "DNS servers for pods with the DNS policy ClusterFirst"},
+		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "DNS domain of the cluster"},
+		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration on which that of pods is based"},
+		{"seccomp-default", &c.SeccompDefault, &f.SeccompDefault, "use the runtime's default seccomp profile for containers that don't choose one"},
+		{"allowed-unsafe-sysctls", &c.AllowedUnsafeSysctls, &f.AllowedUnsafeSysctls, "unsafe sysctls that pods may set: net.core.somaxconn,kernel.msg*,…"},
+		{"pod-max-pids", &c.PodPidsLimit, &f.PodPidsLimit, "maximum number of processes in a pod; 0 or -1 for the node's limit"},
 		{"", nil, c.userNamespaces(f), ""},
 		{"", &c.MaxContainerRestartPeriod, &f.CrashLoopBackOff.MaxContainerRestartPeriod, ""},
 	}
@@ -112,13 +112,13 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"container-runtime-endpoint", &c.ContainerRuntimeEndpoint, &f.ContainerRuntimeEndpoint, "socket of the CRI v1 runtime"},
-		{"runtime-request-timeout", &c.RuntimeRequestTimeout, &f.RuntimeRequestTimeout, "deadline of calls to the runtime"},
-		{"image-service-endpoint", &c.ImageServiceEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service: the runtime's"},
-		{"image-credential-provider-config", &c.ImageCredentialProviderConfig, nil, "file with a CredentialProviderConfig (kubelet.config.k8s.io/v1), or a directory of them: plugins that have credentials for images"},
-		{"image-credential-provider-bin-dir", &c.ImageCredentialProviderBinDir, nil, "directory of those plugins' programs"},
+		{"runtime-request-timeout", &c.RuntimeRequestTimeout, &f.RuntimeRequestTimeout, "timeout of calls to the runtime"},
+		{"image-service-endpoint", &c.ImageServiceEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service; must be the runtime's"},
+		{"image-credential-provider-config", &c.ImageCredentialProviderConfig, nil, "file or directory with CredentialProviderConfigs (kubelet.config.k8s.io/v1): plugins that supply credentials for image pulls"},
+		{"image-credential-provider-bin-dir", &c.ImageCredentialProviderBinDir, nil, "directory with the credential provider plugins"},
 		{"", &c.ImagePullCredentialsVerification.Verify, &f.ImagePullCredentialsVerificationPolicy, ""},
 		{"", &c.ImagePullCredentialsVerification.Allowed, &f.PreloadedImagesVerificationAllowlist, ""},
-		{"serialize-image-pulls", &c.SerializeImagePulls, &f.SerializeImagePulls, "pull images one after the other"},
+		{"serialize-image-pulls", &c.SerializeImagePulls, &f.SerializeImagePulls, "pull images one at a time"},
 		{"", &c.MaxParallelImagePulls, c.parallelPulls(f), ""},
 	}
 }
@@ -128,16 +128,16 @@ func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"root-dir", &c.RootDir, nil, "directory for the kubelet's files"},
-		{"pod-logs-dir", &c.PodLogsDir, &f.PodLogsDir, "directory for the logs of containers"},
-		{"container-log-max-size", (*quantityFlag)(&c.ContainerLogs.MaxSize), c.logSize(f), "size that a container's log may reach before it is moved aside"},
-		{"container-log-max-files", &c.ContainerLogs.MaxFiles, &f.ContainerLogMaxFiles, "log files that are kept of one container"},
+		{"pod-logs-dir", &c.PodLogsDir, &f.PodLogsDir, "directory for container logs"},
+		{"container-log-max-size", (*quantityFlag)(&c.ContainerLogs.MaxSize), c.logSize(f), "size at which a container's log file is rotated"},
+		{"container-log-max-files", &c.ContainerLogs.MaxFiles, &f.ContainerLogMaxFiles, "maximum number of log files per container"},
 		{"", &c.ContainerLogs.Workers, &f.ContainerLogMaxWorkers, ""},
 		{"", &c.ContainerLogs.Interval, &f.ContainerLogMonitorInterval, ""},
-		{"image-gc-high-threshold", &c.Images.HighThresholdPercent, &f.ImageGCHighThresholdPercent, "percent of their disk in use above which unused images are removed; 100 for never"},
-		{"image-gc-low-threshold", &c.Images.LowThresholdPercent, &f.ImageGCLowThresholdPercent, "percent of their disk in use down to which unused images are removed"},
-		{"minimum-image-ttl-duration", &c.Images.MinimumAge, &f.ImageMinimumGCAge, "how long an unused image is kept at least"},
+		{"image-gc-high-threshold", &c.Images.HighThresholdPercent, &f.ImageGCHighThresholdPercent, "disk usage in percent above which unused images are removed; 100 for never"},
+		{"image-gc-low-threshold", &c.Images.LowThresholdPercent, &f.ImageGCLowThresholdPercent, "disk usage in percent at which removal of unused images stops"},
+		{"minimum-image-ttl-duration", &c.Images.MinimumAge, &f.ImageMinimumGCAge, "minimum time that an unused image is kept"},
 		{"", &c.Images.MaximumAge, &f.ImageMaximumGCAge, ""},
-		{"volume-stats-agg-period", &c.VolumeStatsAggPeriod, &f.VolumeStatsAggPeriod, "how often what pods have on disk is measured for those who ask; negative for never"},
+		{"volume-stats-agg-period", &c.VolumeStatsAggPeriod, &f.VolumeStatsAggPeriod, "interval between measurements of pods' disk usage for statistics; negative to disable"},
 	}
 }
 
@@ -145,14 +145,14 @@ func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 func (c *Config) evictionOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	e := &c.Eviction
 	return []option{
-		{"eviction-hard", thresholdsFlag(&e.Hard), c.hardThresholds(f), "how little may be left before pods are evicted at once: memory.available<100Mi,nodefs.available<10%,…; empty for never"},
+		{"eviction-hard", thresholdsFlag(&e.Hard), c.hardThresholds(f), "thresholds at which pods are evicted at once: memory.available<100Mi,nodefs.available<10%,…; empty for never"},
 		{"", nil, translation{field: &f.MergeDefaultEvictionSettings}, ""}, // see hardThresholds
-		{"eviction-soft", thresholdsFlag(&e.Soft), &f.EvictionSoft, "how little may be left before pods are evicted after a while: memory.available<300Mi,…"},
-		{"eviction-soft-grace-period", settingsFlag(&e.SoftGrace), &f.EvictionSoftGracePeriod, "after how long: memory.available=1m30s,…"},
-		{"eviction-minimum-reclaim", settingsFlag(&e.MinimumReclaim), &f.EvictionMinimumReclaim, "how much more must be free before evicting ends: nodefs.available=1Gi,…"},
-		{"eviction-max-pod-grace-period", &e.MaxPodGracePeriod, &f.EvictionMaxPodGracePeriod, "most seconds that a pod gets that is evicted after a while"},
-		{"local-storage-capacity-isolation", &c.LocalStorageCapacityIsolation, &f.LocalStorageCapacityIsolation, "tell how large the node's disk is, and hold pods to their limits of it"},
-		{"eviction-pressure-transition-period", &e.TransitionPeriod, &f.EvictionPressureTransitionPeriod, "how long the node says that it is short after it was"},
+		{"eviction-soft", thresholdsFlag(&e.Soft), &f.EvictionSoft, "thresholds at which pods are evicted after a grace period: memory.available<300Mi,…"},
+		{"eviction-soft-grace-period", settingsFlag(&e.SoftGrace), &f.EvictionSoftGracePeriod, "grace periods for --eviction-soft: memory.available=1m30s,…"},
+		{"eviction-minimum-reclaim", settingsFlag(&e.MinimumReclaim), &f.EvictionMinimumReclaim, "amount to free beyond the threshold before eviction stops: nodefs.available=1Gi,…"},
+		{"eviction-max-pod-grace-period", &e.MaxPodGracePeriod, &f.EvictionMaxPodGracePeriod, "maximum termination grace period, in seconds, of pods evicted by --eviction-soft"},
+		{"local-storage-capacity-isolation", &c.LocalStorageCapacityIsolation, &f.LocalStorageCapacityIsolation, "report the node's ephemeral storage, and enforce pods' limits on it"},
+		{"eviction-pressure-transition-period", &e.TransitionPeriod, &f.EvictionPressureTransitionPeriod, "how long the node keeps reporting pressure after it has ended"},
 	}
 }
 
@@ -160,10 +160,10 @@ func (c *Config) evictionOptions(f *kubeletv1beta1.KubeletConfiguration) []optio
 func (c *Config) processOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	p := &c.Process
 	return []option{
-		{"oom-score-adj", &p.OOMScore, &f.OOMScoreAdj, "how likely the kernel ends the kubelet when it is out of memory: -1000 for never, 1000 for first"},
-		{"max-open-files", &p.OpenFiles, &f.MaxOpenFiles, "most files that the kubelet may have open"},
-		{"system-cgroups", &p.SystemGroup, &f.SystemCgroups, "control group that the machine's processes are put in, when the kubelet starts, if they are in the root group; empty to leave them there"},
-		{"kubelet-cgroups", &p.Group, &f.KubeletCgroups, "control group to run the kubelet in; empty for the one that it is started in"},
+		{"oom-score-adj", &p.OOMScore, &f.OOMScoreAdj, "OOM score adjustment of the kubelet, from -1000 (never killed) to 1000 (killed first)"},
+		{"max-open-files", &p.OpenFiles, &f.MaxOpenFiles, "maximum number of files that the kubelet may have open"},
+		{"system-cgroups", &p.SystemGroup, &f.SystemCgroups, "cgroup to which processes in the root cgroup are moved when the kubelet starts; empty to leave them there"},
+		{"kubelet-cgroups", &p.Group, &f.KubeletCgroups, "cgroup for the kubelet itself; empty to stay in the one that it is started in"},
 	}
 }
 
@@ -172,19 +172,19 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 	return []option{
 		{"enable-server", &c.EnableServer, &f.EnableServer, "listen on --port"},
 		{"address", &c.Address, &f.Address, "address that the kubelet serves on"},
-		{"port", &c.Port, &f.Port, "port that the kubelet serves on; 0 for any that is free"},
-		{"read-only-port", &c.ReadOnlyPort, &f.ReadOnlyPort, "port that shows pods, statistics and metrics to everybody, in plain HTTP and without authentication; 0 for none"},
-		{"cert-dir", &c.CertDir, nil, "where a serving certificate is made if none is given"},
+		{"port", &c.Port, &f.Port, "port that the kubelet serves on; 0 for any free port"},
+		{"read-only-port", &c.ReadOnlyPort, &f.ReadOnlyPort, "port that serves pods, statistics and metrics to anyone over plain HTTP, without authentication; 0 to disable"},
+		{"cert-dir", &c.CertDir, nil, "directory for the generated serving certificate if --tls-cert-file is not set"},
 		{"tls-cert-file", &c.TLSCertFile, &f.TLSCertFile, "serving certificate"},
 		{"tls-private-key-file", &c.TLSKeyFile, &f.TLSPrivateKeyFile, "key of the serving certificate"},
 		{"tls-min-version", &c.TLS.MinVersion, &f.TLSMinVersion, ""},
 		{"tls-cipher-suites", &c.TLS.CipherSuites, &f.TLSCipherSuites, ""},
 		{"", &c.TLS.Curves, &f.TLSCurvePreferences, ""},
-		{"healthz-bind-address", &c.HealthzAddress, &f.HealthzBindAddress, "address of the health port"},
-		{"healthz-port", &c.HealthzPort, &f.HealthzPort, "health port, plain HTTP; 0 for none"},
-		{"enable-debugging-handlers", &c.EnableDebuggingHandlers, &f.EnableDebuggingHandlers, "serve what leads into pods: logs, exec, attach, port-forward and run; and profiles, log levels and the machine's logs"},
+		{"healthz-bind-address", &c.HealthzAddress, &f.HealthzBindAddress, "address of the health endpoint"},
+		{"healthz-port", &c.HealthzPort, &f.HealthzPort, "port of the health endpoint (plain HTTP); 0 to disable"},
+		{"enable-debugging-handlers", &c.EnableDebuggingHandlers, &f.EnableDebuggingHandlers, "serve the endpoints for logs, exec, attach, port-forward and run, and for profiles, log levels and the machine's logs"},
 		{"", &c.EnableProfilingHandler, &f.EnableProfilingHandler, ""},
-		{"contention-profiling", &c.EnableContentionProfiling, &f.EnableContentionProfiling, "have those recorded who wait for locks and channels"},
+		{"contention-profiling", &c.EnableContentionProfiling, &f.EnableContentionProfiling, "record contention for locks and channels"},
 		{"", &c.EnableDebugFlagsHandler, &f.EnableDebugFlagsHandler, ""},
 		{"", &c.EnableSystemLogHandler, &f.EnableSystemLogHandler, ""},
 		{"", &c.EnableSystemLogQuery, &f.EnableSystemLogQuery, ""},
@@ -197,12 +197,12 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 func (c *Config) accessOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	who, may := &f.Authentication, &f.Authorization
 	return []option{
-		{"client-ca-file", &c.ClientCAFile, &who.X509.ClientCAFile, "CA of the clients that the kubelet knows by certificate"},
-		{"anonymous-auth", &c.AnonymousAuth, &who.Anonymous.Enabled, "let requests without credentials pass as system:anonymous"},
-		{"authentication-token-webhook", &c.AuthenticationTokenWebhook, &who.Webhook.Enabled, "ask the API server about bearer tokens"},
-		{"authentication-token-webhook-cache-ttl", &c.CacheTTLs.Token, &who.Webhook.CacheTTL, "how long a token that the API server vouched for is good"},
-		{"authorization-mode", &c.AuthorizationMode, &may.Mode, "who may do what on the kubelet's port: Webhook or AlwaysAllow"},
-		{"authorization-webhook-cache-authorized-ttl", &c.CacheTTLs.Allowed, &may.Webhook.CacheAuthorizedTTL, "how long it holds that somebody may do something"},
-		{"authorization-webhook-cache-unauthorized-ttl", &c.CacheTTLs.Denied, &may.Webhook.CacheUnauthorizedTTL, "how long it holds that somebody may not"},
+		{"client-ca-file", &c.ClientCAFile, &who.X509.ClientCAFile, "CA that client certificates must be signed by"},
+		{"anonymous-auth", &c.AnonymousAuth, &who.Anonymous.Enabled, "accept requests without credentials as system:anonymous"},
+		{"authentication-token-webhook", &c.AuthenticationTokenWebhook, &who.Webhook.Enabled, "let the API server validate bearer tokens"},
+		{"authentication-token-webhook-cache-ttl", &c.CacheTTLs.Token, &who.Webhook.CacheTTL, "how long validated bearer tokens are cached"},
+		{"authorization-mode", &c.AuthorizationMode, &may.Mode, "authorization of requests to the kubelet's port: Webhook (ask the API server) or AlwaysAllow"},
+		{"authorization-webhook-cache-authorized-ttl", &c.CacheTTLs.Allowed, &may.Webhook.CacheAuthorizedTTL, "how long positive authorization answers are cached"},
+		{"authorization-webhook-cache-unauthorized-ttl", &c.CacheTTLs.Denied, &may.Webhook.CacheUnauthorizedTTL, "how long negative authorization answers are cached"},
 	}
 }

@@ -19,23 +19,23 @@ var unused = []daemon.Unused{
 	{Flag: "event-qps", Number: true, Field: "eventRecordQPS", Why: notHeldBack}, {Flag: "event-burst", Number: true, Field: "eventBurst", Why: notHeldBack},
 	{Flag: "kube-api-qps", Number: true, Field: "kubeAPIQPS", Why: notHeldBack}, {Flag: "kube-api-burst", Number: true, Field: "kubeAPIBurst", Why: notHeldBack},
 	{Flag: "registry-qps", Number: true, Field: "registryPullQPS", Why: notHeldBack}, {Flag: "registry-burst", Number: true, Field: "registryBurst", Why: notHeldBack},
-	{Flag: "housekeeping-interval", Why: "it is two seconds"},
-	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "no CPU is given to one container alone"},
+	{Flag: "housekeeping-interval", Why: "it is always two seconds"},
+	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "CPUs are never assigned exclusively to one container"},
 
 	// What it always does.
 	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
 	{Flag: "enable-controller-attach-detach", Switch: true, Field: "enableControllerAttachDetach", Values: []string{"true"}},
 	{Field: "configMapAndSecretChangeDetectionStrategy", Values: []string{"Watch", "Cache"}},
-	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout", Why: "the container runtime's stream_idle_timeout says so, with upstream's kubelet as well"},
+	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout", Why: "set the container runtime's stream_idle_timeout instead, which is what counts with upstream's kubelet, too"},
 	{Flag: "maximum-dead-containers", Values: []string{"-1"}}, {Flag: "maximum-dead-containers-per-container", Values: []string{"1"}},
 	{Flag: "minimum-container-ttl-duration", Values: []string{"0", "0s"}},
-	{Flag: "runtime-cgroups", Why: "the summary tells of the group that the runtime is in"},
+	{Flag: "runtime-cgroups", Why: "statistics are taken from the cgroup that the runtime is in"},
 
 	// What others do: this kubelet marks no packets for others and has no bridge, and runs
 	// no volume plugins.
 	{Field: "iptablesMasqueradeBit", Why: noRules}, {Field: "iptablesDropBit", Why: noRules},
-	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "hairpin-veth", "none"}, Why: "the CNI configuration says so"},
-	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not run"},
+	{Flag: "hairpin-mode", Field: "hairpinMode", Values: []string{"promiscuous-bridge", "hairpin-veth", "none"}, Why: "set it in the CNI configuration instead"},
+	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not supported"},
 
 	// What it does not have.
 	{Flag: "cpu-manager-policy", Field: "cpuManagerPolicy", Values: daemon.Off}, {Flag: "cpu-manager-policy-options", Field: "cpuManagerPolicyOptions", Values: daemon.Off},
@@ -50,8 +50,8 @@ var unused = []daemon.Unused{
 }
 
 const (
-	notHeldBack = "requests are not held back here"
-	noRules     = "no packets are marked here"
+	notHeldBack = "this program does not limit its own request rate"
+	noRules     = "this kubelet does not mark packets"
 )
 
 // checkField refuses unsupported values of a field of the file.

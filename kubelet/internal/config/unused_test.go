@@ -287,7 +287,7 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--image-credential-provider-config=/c":                    "go together",
 		"--config-dir=/nowhere":                                    "no such file",
 		"--read-only-port=-1":                                      "is not a port",
-		"--maximum-dead-containers=10":                             "only -1 is",
+		"--maximum-dead-containers=10":                             "the only supported value is -1",
 		"--image-service-endpoint=unix:///other":                   "images are the runtime's",
 		"--reserved-cpus=one":                                      "strconv",
 		"--oom-score-adj=2000":                                     "between -1000 and 1000",

@@ -227,14 +227,14 @@ func notes(file *configv1.KubeSchedulerConfiguration) []string {
 	var notes []string
 	client := file.ClientConnection
 	if file.Parallelism != nil {
-		notes = append(notes, "parallelism: nodes are looked at one after the other")
+		notes = append(notes, "parallelism: nodes are evaluated one at a time")
 	}
 	if client.QPS > 0 || client.Burst > 0 {
-		notes = append(notes, "clientConnection.qps and burst: requests are not held back here; the API server's limits do that")
+		notes = append(notes, "clientConnection.qps and burst: this program does not limit its own request rate; the API server's limits apply")
 	}
 	isJSON := func(contentType string) bool { return contentType == "" || contentType == runtime.ContentTypeJSON }
 	if !isJSON(client.ContentType) || !isJSON(client.AcceptContentTypes) {
-		notes = append(notes, "clientConnection.contentType and acceptContentTypes: "+runtime.ContentTypeJSON+" is spoken")
+		notes = append(notes, "clientConnection.contentType and acceptContentTypes: this program always uses "+runtime.ContentTypeJSON)
 	}
 	return notes
 }

@@ -221,7 +221,7 @@ func TestWhatKubeSchedulerWritesIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"clientConnection.qps", "application/json is spoken", "plugin DynamicResources: "} {
+	for _, want := range []string{"clientConnection.qps", "this program always uses application/json", "plugin DynamicResources: "} {
 		if !strings.Contains(strings.Join(c.Notes, "\n"), want) {
 			t.Errorf("no note with %q in %q", want, c.Notes)
 		}

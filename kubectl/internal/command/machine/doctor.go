@@ -29,13 +29,13 @@ func newDoctor(c *frame.CLI) *cobra.Command {
 	var output string
 	var before time.Duration
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Look for what is wrong, and say what to do",
-		Long: `Look for what is wrong, and say what to do: with the kubeconfig and the way to the
-API server, certificates and clocks, the API server's parts, nodes, requests and
-tokens; with the certificates in --dir (where the kubeconfig is kctl up's, its
-directory); and, where this machine is a node, with its runtime, network, kernel
-and disk. It changes nothing. The exit code is 1 if
-anything fails.`,
+		Use: "doctor", Short: "Find problems and suggest what to do about them",
+		Long: `Find problems and suggest what to do about them. It checks the kubeconfig and the
+connection to the API server, certificates and clocks, the API server's components,
+nodes, certificate requests and tokens; the certificates in --dir (or in the directory
+of "kctl up" if the kubeconfig is from there); and, if this machine is a node, its
+runtime, network, kernel and disk. It changes nothing. The exit code is 1 if a check
+fails.`,
 		Example: `  kctl doctor
   kctl doctor --kubeconfig /etc/kctl/admin.kubeconfig -o json`,
 		Args: frame.NoArgs,
@@ -71,7 +71,7 @@ anything fails.`,
 		},
 	}
 	nodeFlags(cmd, &n)
-	cmd.Flags().DurationVar(&before, "warn", 30*24*time.Hour, "warn of certificates that expire within this time")
+	cmd.Flags().DurationVar(&before, "warn", 30*24*time.Hour, "warn about certificates that expire within this time")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json (default: a table)")
 	return cmd
 }

@@ -15,9 +15,9 @@ func newDown(c *frame.CLI) *cobra.Command {
 	o := cluster.DownOptions{}
 	cmd := &cobra.Command{
 		Use:   "down",
-		Short: "Take the cluster on this machine away",
-		Long: `Take the cluster on this machine away: its pods, its programs, and every mount,
-network namespace, link, rule and cgroup that they made; then its directory.`,
+		Short: "Remove the cluster on this machine",
+		Long: `Remove the cluster on this machine: its pods, its programs, every mount, network
+namespace, link, rule and cgroup that they created, and then its directory.`,
 		Example: `  kctl down
 
   # Keep what is stored for the next kctl up
@@ -40,6 +40,6 @@ network namespace, link, rule and cgroup that they made; then its directory.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Dir, "dir", defaultDir, "the cluster's directory")
-	cmd.Flags().BoolVar(&o.KeepData, "keep-data", false, "keep the store, the certificates and the kubeconfigs")
+	cmd.Flags().BoolVar(&o.KeepData, "keep-data", false, "keep etcd's data, the certificates and the kubeconfigs")
 	return cmd
 }

@@ -29,8 +29,8 @@ func newRegistry() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:5000", "address on loopback")
-	f.StringVar(&binDir, "bin-dir", "", "where the images' binaries are")
-	f.StringVar(&dataDir, "data-dir", "", "where blobs are kept")
+	f.StringVar(&binDir, "bin-dir", "", "directory of the binaries for the images")
+	f.StringVar(&dataDir, "data-dir", "", "directory for blobs")
 	return cmd
 }
 
@@ -54,7 +54,7 @@ func newImages() *cobra.Command {
 			return images.WriteAll(slices.Concat(images.Specs, images.ControlPlane), binDir, dir)
 		},
 	}
-	cmd.Flags().StringVar(&binDir, "bin-dir", "", "where the binaries are (default: beside kctl)")
-	cmd.Flags().StringVar(&dir, "dir", "build/images", "where to write NAME.tar")
+	cmd.Flags().StringVar(&binDir, "bin-dir", "", "directory of the binaries (default: that of kctl)")
+	cmd.Flags().StringVar(&dir, "dir", "build/images", "directory to write NAME.tar to")
 	return cmd
 }

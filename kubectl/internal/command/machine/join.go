@@ -17,7 +17,7 @@ import (
 // nodeFlags are those of join and reset.
 func nodeFlags(cmd *cobra.Command, n *bootstrap.Node) {
 	f := cmd.Flags()
-	f.StringVar(&n.Dir, "dir", configDir, "where the node's configuration is")
+	f.StringVar(&n.Dir, "dir", configDir, "directory of the node's configuration")
 	f.StringVar(&n.RootDir, "root-dir", "/var/lib/kubelet", "the kubelet's directory")
 	f.StringVar(&n.Runtime, "cri-socket", "unix:///run/containerd/containerd.sock", "endpoint of the container runtime")
 }
@@ -27,12 +27,12 @@ func newJoin(c *frame.CLI) *cobra.Command {
 	var start string
 	cmd := &cobra.Command{
 		Use: "join HOST:PORT --token TOKEN --discovery-token-ca-cert-hash HASH", Short: "Make this machine a node of a cluster",
-		Long: `Make this machine a node of a cluster. The server is known by the hash of its
-authority before it is told the token. Then the machine is checked, the files that
-a kubelet starts from are written, and systemd starts it where systemd runs. Run again, it does what is
-left to do.
+		Long: `Make this machine a node of a cluster. The server is verified by the hash of its CA
+before the token is sent to it. Then the machine is checked, the kubelet's files are
+written, and systemd, if it runs, starts the kubelet. Run it again to finish a join
+that was interrupted.
 
-"kctl token create --print-join-command", on the control plane, prints the line to type.`,
+"kctl token create --print-join-command", on the control plane, prints the command line.`,
 		Example: `  kctl join 192.168.10.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:0a1b…
 
   # Without systemd: write the files, and print how to start the kubelet
@@ -60,18 +60,18 @@ left to do.
 	nodeFlags(cmd, &o.Node)
 	f := cmd.Flags()
 	f.StringVar(&o.Token, "token", "", "the bootstrap token")
-	f.StringSliceVar(&o.Hashes, "discovery-token-ca-cert-hash", nil, "hash of the cluster's authority, as sha256:HEX; may be repeated")
-	f.BoolVar(&o.Unsafe, "discovery-token-unsafe-skip-ca-verification", false, "believe in whoever answers, and give them the token")
-	f.StringVar(&o.Discovery.File, "discovery-file", "", "kubeconfig with the cluster's server and authority, instead of a hash")
+	f.StringSliceVar(&o.Hashes, "discovery-token-ca-cert-hash", nil, "hash of the cluster's CA, as sha256:HEX; may be repeated")
+	f.BoolVar(&o.Unsafe, "discovery-token-unsafe-skip-ca-verification", false, "trust any server that answers, and send it the token")
+	f.StringVar(&o.Discovery.File, "discovery-file", "", "kubeconfig with the cluster's server and CA, in place of a hash")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the node (default: this machine's host name)")
-	f.StringVar(&o.NodeIP, "node-ip", "", "address of the node, or one of each family, separated by a comma (default: that of the default route)")
-	f.StringVar(&o.NodeNetwork, "node-network", "", "have the kubelet make the network between the nodes, by routes or vxlan: the same on all of them (default: none; another network is there)")
-	f.StringSliceVar(&o.ClusterDNS, "cluster-dns", nil, "name servers of the cluster, for pods")
-	f.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "domain of the cluster")
+	f.StringVar(&o.NodeIP, "node-ip", "", "IP address of the node, or an IPv4 and an IPv6 address separated by a comma (default: the address of the default route)")
+	f.StringVar(&o.NodeNetwork, "node-network", "", "let the kubelet set up the network between nodes, with routes or vxlan; it must be the same on all nodes (default: none, another network is installed)")
+	f.StringSliceVar(&o.ClusterDNS, "cluster-dns", nil, "DNS servers of the cluster, for pods")
+	f.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
 	f.IntVar(&o.Port, "kubelet-port", 10250, "the kubelet's port")
-	f.BoolVar(&o.ServerTLS, "server-tls-bootstrap", true, "have the kubelet ask for its serving certificate, which somebody has to approve before logs and exec work; false: one that it signs itself")
-	f.StringSliceVar(&o.Ignore, "ignore-preflight-errors", nil, "checks to go on in spite of, by name, or all")
-	f.StringVar(&start, "start", "auto", "who starts the kubelet: systemd, none (its command line is printed), or auto: systemd where it runs")
+	f.BoolVar(&o.ServerTLS, "server-tls-bootstrap", true, "request the kubelet's serving certificate from the API server; an administrator has to approve it before logs and exec work. If false, the kubelet signs its own")
+	f.StringSliceVar(&o.Ignore, "ignore-preflight-errors", nil, "names of checks whose failures are ignored, or all")
+	f.StringVar(&start, "start", "auto", "how the kubelet is started: systemd, none (its command line is printed), or auto (systemd if it runs)")
 	return cmd
 }
 
@@ -102,7 +102,7 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	}
 	fmt.Fprintf(c.Out, "Node %s has joined %s.\n", joined.Node, joined.Server)
 	if o.ServerTLS {
-		fmt.Fprintln(c.Out, "Its serving certificate has to be approved before logs and exec work: `kctl get csr`, `kctl certificate approve NAME`.")
+		fmt.Fprintln(c.Out, "Its serving certificate must be approved before logs and exec work: `kctl get csr`, then `kctl certificate approve NAME`.")
 	}
 	return nil
 }
@@ -167,10 +167,10 @@ func newReset(c *frame.CLI) *cobra.Command {
 	var n bootstrap.Node
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "reset", Short: "Take this machine out of the cluster that it joined",
-		Long: `Take this machine out of the cluster that it joined: its kubelet is stopped, its
-pods end, and the kubelet's directory and configuration are removed. The Node object
-stays: "kctl delete node NAME" removes that.`,
+		Use: "reset", Short: "Remove this machine from the cluster that it joined",
+		Long: `Remove this machine from the cluster that it joined: its kubelet is stopped, its
+pods are ended, and the kubelet's directory and configuration are deleted. The Node
+object stays; remove it with "kctl delete node NAME".`,
 		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on node-3\n  kctl delete node node-3                 # where the cluster can be reached",
 		Args:    frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

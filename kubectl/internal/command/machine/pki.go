@@ -30,8 +30,8 @@ import (
 const configDir = "/etc/kctl"
 
 func newPKI(c *frame.CLI) *cobra.Command {
-	cmd := frame.Group("pki", "Make, renew and check the certificates of a cluster")
-	cmd.Long = `Make, renew and check the certificates of a cluster: authorities, certificates
+	cmd := frame.Group("pki", "Create, renew and check the certificates of a cluster")
+	cmd.Long = `Create, renew and check the certificates of a cluster: CAs, certificates
 and keys in DIR/pki, laid out as kubeadm does, and kubeconfigs in DIR.`
 	cmd.AddCommand(newPKIInit(c), newPKIRenew(c), newPKICheck(c), newPKIKubeconfig(c))
 	return cmd
@@ -80,11 +80,11 @@ func denied(dir string) (first error) {
 func newPKIInit(c *frame.CLI) *cobra.Command {
 	var o pkiOptions
 	cmd := &cobra.Command{
-		Use: "init", Short: "Make what is not there of a cluster's certificates, keys and kubeconfigs",
-		Long: `Make what is not there of a cluster's certificates, keys and kubeconfigs. What is
-there and good is kept; what was cut short is completed; certificates that have
-expired, or lack a name that is asked for, are renewed with the key they have.
-If something is there that makes no sense, nothing is changed.
+		Use: "init", Short: "Create a cluster's missing certificates, keys and kubeconfigs",
+		Long: `Create a cluster's missing certificates, keys and kubeconfigs. Valid files are kept,
+interrupted work is completed, and certificates that have expired or lack a requested
+name are renewed with their existing keys. If existing files contradict each other,
+nothing is changed.
 
 For another machine of the control plane, copy pki/{ca,front-proxy-ca,etcd/ca}.{crt,key}
 and pki/sa.{key,pub} to it, and run this there.`,
@@ -118,15 +118,15 @@ and pki/sa.{key,pub} to it, and run this there.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", configDir, "where the files are")
-	f.StringVar(&o.advertise, "advertise-address", "", "address of this machine's API server (default: the one that packets leave from)")
-	f.StringSliceVar(&o.hosts, "hosts", nil, "more names and addresses that API servers are reached by: load balancers, other API servers")
-	f.StringSliceVar(&o.etcdHosts, "etcd-hosts", nil, "names and addresses that etcd's members are reached by, beside this machine's")
+	f.StringVar(&o.dir, "dir", configDir, "directory of the files")
+	f.StringVar(&o.advertise, "advertise-address", "", "address of this machine's API server (default: the address of the default route)")
+	f.StringSliceVar(&o.hosts, "hosts", nil, "additional names and addresses of the API servers: load balancers, other API servers")
+	f.StringSliceVar(&o.etcdHosts, "etcd-hosts", nil, "names and addresses of etcd's members, in addition to this machine's")
 	f.StringVarP(&o.server, "server", "s", "", "URL of the API server, for kubeconfigs (default https://ADVERTISE-ADDRESS:6443)")
-	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24", "the API server's --service-cluster-ip-range, whose (first) range's first address is the API server's inside the cluster")
-	f.StringVar(&o.domain, "service-dns-domain", "cluster.local", "domain of the cluster's services")
-	f.DurationVar(&o.expires, "expires", certificates.Lasts, "how long certificates last")
-	f.DurationVar(&o.authorityExpires, "ca-expires", certificates.AuthorityLasts, "how long authorities last")
+	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24", "the API server's --service-cluster-ip-range; its first address is that of the API server inside the cluster")
+	f.StringVar(&o.domain, "service-dns-domain", "cluster.local", "DNS domain of the cluster")
+	f.DurationVar(&o.expires, "expires", certificates.Lasts, "lifetime of certificates")
+	f.DurationVar(&o.authorityExpires, "ca-expires", certificates.AuthorityLasts, "lifetime of CAs")
 	return cmd
 }
 
@@ -192,9 +192,9 @@ func newPKIRenew(c *frame.CLI) *cobra.Command {
 	var dir string
 	var expires time.Duration
 	cmd := &cobra.Command{
-		Use: "renew (all | NAME...)", Short: "Give certificates a new validity",
-		Long: `Give certificates a new validity, with the keys, holders and names that they
-have. Authorities stay. Programs that run take the new files up by themselves.`,
+		Use: "renew (all | NAME...)", Short: "Renew certificates",
+		Long: `Renew certificates, with their existing keys, subjects and names. CAs are not
+renewed. Running programs pick up the new files by themselves.`,
 		Example: `  kctl pki renew all
   kctl pki renew apiserver etcd/server
 
@@ -217,8 +217,8 @@ have. Authorities stay. Programs that run take the new files up by themselves.`,
 			return asOwner(dir, err)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", configDir, "where the files are")
-	cmd.Flags().DurationVar(&expires, "expires", certificates.Lasts, "how long certificates last from now")
+	cmd.Flags().StringVar(&dir, "dir", configDir, "directory of the files")
+	cmd.Flags().DurationVar(&expires, "expires", certificates.Lasts, "lifetime of the renewed certificates, from now")
 	return cmd
 }
 
@@ -226,9 +226,9 @@ func newPKICheck(c *frame.CLI) *cobra.Command {
 	var dir, output string
 	var warn time.Duration
 	cmd := &cobra.Command{
-		Use: "check", Short: "Say what is wrong with the certificates and when they expire",
-		Long: `Say what is wrong with the certificates and when they expire. The exit code is 1
-if anything is wrong or expires within --warn.`,
+		Use: "check", Short: "Check the certificates and show when they expire",
+		Long: `Check the certificates and show when they expire. The exit code is 1 if there is a
+problem or a certificate expires within --warn.`,
 		Example: `  kctl pki check
   kctl pki check --warn 1440h -o json`,
 		Args: frame.NoArgs,
@@ -261,8 +261,8 @@ if anything is wrong or expires within --warn.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", configDir, "where the files are")
-	cmd.Flags().DurationVar(&warn, "warn", 30*24*time.Hour, "say so if a certificate expires within this time")
+	cmd.Flags().StringVar(&dir, "dir", configDir, "directory of the files")
+	cmd.Flags().DurationVar(&warn, "warn", 30*24*time.Hour, "warn if a certificate expires within this time")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "output format: json (default: a table)")
 	return cmd
 }
@@ -306,9 +306,9 @@ func newPKIKubeconfig(c *frame.CLI) *cobra.Command {
 	var groups []string
 	var expires time.Duration
 	cmd := &cobra.Command{
-		Use: "kubeconfig --user NAME", Short: "Make a kubeconfig with a certificate for somebody",
-		Long: `Make a kubeconfig with a certificate for somebody. There is no taking back a
-certificate: give it no longer life than is needed, and no group that need not be.`,
+		Use: "kubeconfig --user NAME", Short: "Create a kubeconfig with a client certificate for a user",
+		Long: `Create a kubeconfig with a client certificate for a user. Certificates can't be
+revoked: keep the lifetime short, and add only the groups that are needed.`,
 		Example: `  # Someone who may look for a day, once a binding says so
   kctl pki kubeconfig --user alice --group developers --expires 24h --out alice.kubeconfig
 
@@ -339,11 +339,11 @@ certificate: give it no longer life than is needed, and no group that need not b
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&dir, "dir", configDir, "where the authority is")
+	f.StringVar(&dir, "dir", configDir, "directory of the CA")
 	f.StringVar(&user, "user", "", "name of the user")
 	f.StringSliceVar(&groups, "group", nil, "group of the user; may be repeated")
-	f.DurationVar(&expires, "expires", 24*time.Hour, "how long the certificate lasts")
+	f.DurationVar(&expires, "expires", 24*time.Hour, "lifetime of the certificate")
 	f.StringVarP(&server, "server", "s", "", "URL of the API server (default: that in admin.kubeconfig)")
-	f.StringVar(&file, "out", "", "file to write, readable by its owner only (default: standard output)")
+	f.StringVar(&file, "out", "", "file to write, readable only by its owner (default: standard output)")
 	return cmd
 }

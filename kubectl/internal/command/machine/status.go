@@ -16,11 +16,11 @@ func newStatus(c *frame.CLI) *cobra.Command {
 	var dir, output string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how the cluster on this machine is",
-		Long: `Show how the cluster on this machine is: each program with its process, its
-memory, and why it is not ready. Where the kubeconfig is kctl up's, the cluster is
-the one that it leads to. The exit code is 1 unless all run and are ready, but for
-those that "kctl up --without" left out.`,
+		Short: "Show the state of the cluster on this machine",
+		Long: `Show the state of the cluster on this machine: each program with its process, its
+memory, and the reason if it is not ready. If --dir is not given and the current
+kubeconfig was written by "kctl up", its cluster is shown. The exit code is 1 unless
+all programs run and are ready, except those left out by "kctl up --without".`,
 		Example: `  kctl status
   kctl status -o json`,
 		Args: frame.NoArgs,

@@ -26,12 +26,12 @@ import (
 )
 
 func newBootstrapToken(c *frame.CLI) *cobra.Command {
-	cmd := frame.Group("token", "Manage the tokens by which machines join the cluster")
-	cmd.Long = `Manage the tokens by which machines join the cluster: bootstrap tokens, secrets of type
-bootstrap.kubernetes.io/token in kube-system. A token is good for any number of
+	cmd := frame.Group("token", "Manage bootstrap tokens, with which machines join the cluster")
+	cmd.Long = `Manage bootstrap tokens, with which machines join the cluster: secrets of type
+bootstrap.kubernetes.io/token in kube-system. A token can be used by any number of
 machines until it expires or is deleted.`
 	cmd.AddCommand(newTokenCreate(c), newTokenList(c), newTokenDelete(c), &cobra.Command{
-		Use: "generate", Short: "Print a random token, without making it known to any server", Args: frame.NoArgs,
+		Use: "generate", Short: "Print a random token, without sending it to any server", Args: frame.NoArgs,
 		Example: "  kctl token create $(kctl token generate)",
 		Run:     func(*cobra.Command, []string) { fmt.Fprintln(c.Out, bootstrap.NewToken()) },
 	})
@@ -44,10 +44,10 @@ func newTokenCreate(c *frame.CLI) *cobra.Command {
 	var ttl time.Duration
 	var join joinLine
 	cmd := &cobra.Command{
-		Use: "create [TOKEN]", Short: "Make a token, and see to it that it lets machines join",
-		Long: `Make a token, a random one unless one is given, and see to it that its default group
-has the rights that joining takes. It is printed, by itself or in the command line
-that joins a machine.`,
+		Use: "create [TOKEN]", Short: "Create a token with which machines can join",
+		Long: `Create a bootstrap token, a random one unless one is given, and grant its default
+group the rights needed for joining. The token is printed, by itself or as part of the
+command line that joins a machine.`,
 		Example: `  # What to type on a machine that is to join
   kctl token create --print-join-command
 
@@ -79,12 +79,12 @@ that joins a machine.`,
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&ttl, "ttl", 24*time.Hour, "how long the token is good, as 1h or 30m; 0 for ever")
-	f.StringSliceVar(&usages, "usages", slices.Clone(bootstrap.Usages), "what the token is good for: signing, authentication")
-	f.StringSliceVar(&groups, "groups", []string{bootstrap.DefaultGroup}, "groups of whoever shows the token, besides system:bootstrappers")
-	f.StringVar(&description, "description", "", "what the token is for, for people")
-	f.BoolVar(&join.print, "print-join-command", false, "print the whole command line that joins a machine, instead of the token alone")
-	f.StringVar(&join.nodeNetwork, "node-network", "", "with --print-join-command: have kubelets make the network between the nodes, by routes or vxlan, and give them the right that it takes")
+	f.DurationVar(&ttl, "ttl", 24*time.Hour, "lifetime of the token, such as 1h or 30m; 0 for no limit")
+	f.StringSliceVar(&usages, "usages", slices.Clone(bootstrap.Usages), "what the token may be used for: signing, authentication")
+	f.StringSliceVar(&groups, "groups", []string{bootstrap.DefaultGroup}, "groups of clients that use the token, in addition to system:bootstrappers")
+	f.StringVar(&description, "description", "", "description of the token, for people")
+	f.BoolVar(&join.print, "print-join-command", false, "print the complete command line that joins a machine, instead of only the token")
+	f.StringVar(&join.nodeNetwork, "node-network", "", "with --print-join-command: let kubelets set up the network between nodes, with routes or vxlan, and grant them the rights that this needs")
 	return cmd
 }
 
@@ -160,7 +160,7 @@ func newTokenList(c *frame.CLI) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tokens", Args: frame.NoArgs,
-		Long: "List the tokens, whole: whoever sees the list can join machines. `-o json` leaves\nthe secret half out.",
+		Long: "List the tokens in full: anyone who sees the list can join machines. `-o json` omits\nthe secret half.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
@@ -220,8 +220,8 @@ func printTokens(c *frame.CLI, tokens []*bootstrap.Token) error {
 
 func newTokenDelete(c *frame.CLI) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete TOKEN|ID...", Short: "Delete tokens: nobody can join with them any more", Args: cobra.MinimumNArgs(1),
-		Long:    "Delete tokens: nobody can join with them any more. Machines that have joined stay.",
+		Use: "delete TOKEN|ID...", Short: "Delete tokens, so that no machine can join with them any more", Args: cobra.MinimumNArgs(1),
+		Long:    "Delete tokens, so that no machine can join with them any more. Machines that have joined stay.",
 		Example: "  kctl token delete abcdef",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := c.Server()

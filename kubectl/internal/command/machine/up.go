@@ -22,15 +22,16 @@ func newUp(c *frame.CLI) *cobra.Command {
 	flags := map[string]*string{}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Bring a cluster up on this machine",
-		Long: `Bring a cluster up on this machine: certificates, kubeconfigs, an image
-registry, a containerd of its own, the API server, the scheduler and a kubelet.
-Everything is kept below --dir. What runs already is left alone; what does not is
-started as it was the last time, with its flags and --etcd-servers, unless they are
-given again ("--kubelet-flags=" takes them away), and of the others kctl says what
-that will change, a newer build of them included. Parts that were left out stay so,
-until --without is given again ("--without=" starts all). Without --dir, where the
-kubeconfig is kctl up's, the cluster is the one that it leads to.`,
+		Short: "Start a cluster on this machine",
+		Long: `Start a cluster on this machine: certificates, kubeconfigs, an image registry, a
+containerd of its own, the API server, the scheduler and a kubelet. All files are kept
+in --dir.
+
+Run it again to start whatever is not running. Programs that run are left alone; kctl
+prints what will change when they are next started, including a newer build. Flags,
+--etcd-servers and --without are remembered until they are given again
+("--kubelet-flags=" removes them, "--without=" starts all parts). If --dir is not
+given and the current kubeconfig was written by "kctl up", its cluster is used.`,
 		Example: `  # A cluster in /var/lib/kctl
   kctl up
 
@@ -72,12 +73,12 @@ kubeconfig is kctl up's, the cluster is the one that it leads to.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Dir, "dir", defaultDir, "where the cluster keeps everything it makes")
+	f.StringVar(&o.Dir, "dir", defaultDir, "directory for all files of the cluster")
 	f.IntVar(&o.Port, "port", cluster.DefaultPort, "port of the API server")
 	f.StringVar(&o.NodeName, "node-name", "", "name of this machine's node (default: its host name)")
-	f.StringVar(&o.Address, "address", "", "address of this machine by which pods and other machines reach the API server and the kubelet (default: loopback alone)")
-	f.StringVar(&o.EtcdServers, "etcd-servers", "", "etcd servers to use, comma-separated (default: one inside the API server)")
-	f.StringVar(&o.BinDir, "bin-dir", "", "where the programs are (default: beside kctl)")
+	f.StringVar(&o.Address, "address", "", "address of this machine on which pods and other machines reach the API server and the kubelet (default: loopback only)")
+	f.StringVar(&o.EtcdServers, "etcd-servers", "", "comma-separated etcd servers to use (default: an etcd embedded in the API server)")
+	f.StringVar(&o.BinDir, "bin-dir", "", "directory of the programs (default: that of kctl)")
 	f.StringSliceVar(&o.Without, "without", nil, "parts not to start: registry, containerd, apiserver, scheduler, kubelet")
 	for _, part := range cluster.Parts {
 		if part != cluster.Registry {

@@ -59,9 +59,9 @@ func NewExplainSchedule(c *frame.CLI) *cobra.Command {
 	var scheduler, format string
 	cmd := &cobra.Command{
 		Use:   "explain-schedule pod/NAME",
-		Short: "Show what every node answers to a pod, and why it is where it is",
-		Long: "Show what every node answers to a pod: all plugins that refuse it there, or the scores that rank the node.\n\n" +
-			"The scheduler is asked, not the API server: it must be kctl's, and lets you ask by your certificate or token.",
+		Short: "Show how the scheduler judges every node for a pod",
+		Long: "Show how the scheduler judges every node for a pod: the plugins that reject the node, or the scores that rank it.\n\n" +
+			"This asks the scheduler, not the API server: it must be kctl's scheduler, and it authenticates you by your certificate or token.",
 		Example: "  kctl explain-schedule pod/web\n  kctl explain-schedule web --scheduler https://192.168.10.5:10259 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := onePod(cmd, args)
@@ -82,7 +82,7 @@ func NewExplainSchedule(c *frame.CLI) *cobra.Command {
 			return printSchedule(c, answer)
 		},
 	}
-	cmd.Flags().StringVar(&scheduler, "scheduler", "", "Where the scheduler serves its health checks and metrics. (default: where kctl up's does whose kubeconfig is used, else https://127.0.0.1:10259)")
+	cmd.Flags().StringVar(&scheduler, "scheduler", "", "URL of the scheduler's port for health checks and metrics. (default: that of the cluster of kctl up whose kubeconfig is used, else https://127.0.0.1:10259)")
 	cmd.Flags().StringVarP(&format, "output", "o", "", "Output format. One of: (json).")
 	return cmd
 }

@@ -40,10 +40,10 @@ func newTrace(c *frame.CLI) *cobra.Command {
 		Use:   "trace pod/NAME",
 		Short: "Show a pod's way through the programs, leg by leg, with times",
 		Long: "Show a pod's way through the programs, leg by leg, with times.\n\n" +
-			"The times are stamps that the programs made while they did their legs. Legs of programs that make none\n" +
-			"(upstream's) are read from the pod's conditions and events; those are marked ~, being of whole seconds.\n\n" +
-			"A pod that is ended has a second table, from the deletion to the moment when it is gone. The API servers remember that\n" +
-			"for a while, so trace shows a pod that is gone, too.",
+			"The times were recorded by the programs as they worked. For programs that record none (upstream's), they are\n" +
+			"taken from the pod's conditions and events; these are marked ~, because they are precise to the second only.\n\n" +
+			"A pod that ended has a second table, from its deletion until it was gone. The API servers remember it for a\n" +
+			"while, so trace also shows a pod that is gone.",
 		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web -o html > web.html\n  kctl trace pod/web --follow",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := onePod(cmd, args)
@@ -59,8 +59,8 @@ func newTrace(c *frame.CLI) *cobra.Command {
 			return t.run(cmd.Context(), name)
 		},
 	}
-	cmd.Flags().StringVarP(&t.format, "output", "o", "", "Output format. One of: (json, html). html is a page that needs nothing else: no server, no network, no script.")
-	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "Print the legs as they are passed, until the pod is ready or has ended.")
+	cmd.Flags().StringVarP(&t.format, "output", "o", "", "Output format. One of: (json, html). html is a self-contained page: it needs no server, network or script.")
+	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "Print each leg as it completes, until the pod is ready or has ended.")
 	return cmd
 }
 

@@ -51,8 +51,8 @@ func newDump(c *frame.CLI) *cobra.Command {
 	d := &dumpOptions{CLI: c}
 	cmd := &cobra.Command{
 		Use:     "dump",
-		Short:   "Write out what helps to find out what is wrong with a cluster",
-		Long:    "Write out the nodes, and of namespaces the events, workloads, services and pods, with the logs of these:\nto standard output, or to files below a directory.",
+		Short:   "Dump information for debugging a cluster",
+		Long:    "Dump the nodes, and the events, workloads, services, pods and logs of namespaces,\nto standard output or to files in a directory.",
 		Example: "  kctl cluster-info dump\n  kctl cluster-info dump --all-namespaces --output-directory=/tmp/state",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
