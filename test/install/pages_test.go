@@ -229,13 +229,13 @@ type symptom struct {
 
 var symptoms = []symptom{
 	{"", "KUBECONFIG=/nowhere kctl doctor", "no cluster is configured", ""},
-	{"systemctl stop kctl-apiserver", "kctl doctor", "nobody listens", "systemctl start kctl-apiserver"},
+	{"systemctl stop kctl-apiserver", "kctl doctor", "nothing listens", "systemctl start kctl-apiserver"},
 	{"systemctl stop kctl-etcd", "kctl doctor", "not ready: etcd", "systemctl start kctl-etcd"},
 	{"echo 192.0.2.11 nickname >>/etc/hosts", "kctl --server=https://nickname:6443 doctor", "is not for ", ""},
 	{"chmod 644 /etc/kctl/pki/sa.key", "kctl pki check", "can be read or written by others", "chmod 600 /etc/kctl/pki/sa.key"},
 	{"cd /etc/kctl/pki; mv apiserver.key kept; cp front-proxy-client.key apiserver.key", "kctl pki check", "is not the key of", "cd /etc/kctl/pki; mv kept apiserver.key"},
-	{"mv /etc/kctl/pki/front-proxy-client.key /root/kept", "kctl pki check", "is there without", "mv /root/kept /etc/kctl/pki/front-proxy-client.key"},
-	{"", "kctl join 192.0.2.11:6443 --token=abcdef.0123456789abcdef --dir=/root/other --discovery-token-ca-cert-hash=sha256:" + zeros, "is not the one by --discovery-token-ca-cert-hash", ""},
+	{"mv /etc/kctl/pki/front-proxy-client.key /root/kept", "kctl pki check", "exists without", "mv /root/kept /etc/kctl/pki/front-proxy-client.key"},
+	{"", "kctl join 192.0.2.11:6443 --token=abcdef.0123456789abcdef --dir=/root/other --discovery-token-ca-cert-hash=sha256:" + zeros, "differs from --discovery-token-ca-cert-hash", ""},
 	{"", unknownToken, "the server does not know the token", ""},
 	{"", unknownToken, "port 10250 is taken", ""},
 	{"kctl cordon node-1", "kctl doctor", "takes no new pods (cordoned)", "kctl uncordon node-1"},

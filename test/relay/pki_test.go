@@ -46,7 +46,7 @@ func TestAClusterFromPKIAndJoin(t *testing.T) {
 		t.Errorf("the pod on the joined node is %s", phase)
 	}
 	b.renew(etcd)
-	if told := b.eventually("doctor", "--dir", b.dir); !strings.Contains(told, "etcd among them") || !strings.Contains(told, "all of them ready") {
+	if told := b.eventually("doctor", "--dir", b.dir); !strings.Contains(told, "including etcd") || !strings.Contains(told, "all of them ready") {
 		t.Errorf("the doctor says:\n%s", told)
 	}
 }

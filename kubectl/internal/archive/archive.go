@@ -178,7 +178,7 @@ func (p *place) named(name string, isFile bool) (string, error) {
 	}
 	below, ok := strings.CutPrefix(memberName(name)+"/", p.prefix+"/")
 	if p.prefix != "" && !ok {
-		return "", fmt.Errorf("the container sent %q, which was not asked for", name)
+		return "", fmt.Errorf("the container sent %q, which was not requested", name)
 	}
 	below = strings.TrimSuffix(below, "/")
 	if below == "" && p.there && isFile {

@@ -42,7 +42,7 @@ type Balancer struct {
 // New returns a Balancer; Run makes it serve.
 func New(o Options) (*Balancer, error) {
 	if len(o.Backends) == 0 {
-		return nil, errors.New("no servers to give connections to")
+		return nil, errors.New("no servers configured")
 	}
 	if o.CheckEvery <= 0 || o.CheckTimeout <= 0 || o.MaxConnections <= 0 {
 		return nil, errors.New("times and bounds must be positive")

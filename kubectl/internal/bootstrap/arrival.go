@@ -16,7 +16,7 @@ import (
 func (n Node) Admitted(now time.Time) error {
 	has, err := n.hasJoined(now)
 	if err == nil && !has {
-		return fmt.Errorf("%s has no certificate that is good yet", n.Kubeconfig())
+		return fmt.Errorf("%s has no valid certificate yet", n.Kubeconfig())
 	}
 	return err
 }
@@ -43,7 +43,7 @@ func (n Node) Registered(ctx context.Context, name string, started time.Time) er
 		return err
 	}
 	if renewed := lease.Spec.RenewTime; renewed == nil || renewed.Time.Before(started) {
-		return fmt.Errorf("node %s is there from before, and no kubelet has renewed its lease since", name)
+		return fmt.Errorf("node %s already existed, and no kubelet has renewed its lease since", name)
 	}
 	return nil
 }

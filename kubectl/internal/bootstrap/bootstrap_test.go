@@ -94,10 +94,10 @@ func TestServersAreKnownBeforeTheyAreToldAnything(t *testing.T) {
 		"unsafe":              {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Unsafe: true} }, ""},
 		"another's":           {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
 		"another's info":      {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
-		"no authority":        {meet(t, false, time.Hour, told), known, "shows no certificate authority"},
-		"a web page":          {meet(t, false, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), known, "is it an API server at all"},
+		"no authority":        {meet(t, false, time.Hour, told), known, "presents no CA"},
+		"a web page":          {meet(t, false, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), known, "check that it is an API server"},
 		"expired":             {meet(t, true, -time.Hour, told), known, "set the clock, or renew"},
-		"no hash":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address()} }, "--discovery-token-ca-cert-hash is needed"},
+		"no hash":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address()} }, "--discovery-token-ca-cert-hash is required"},
 		"no sound hash":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{"sha256:x"}} }, "64 hexadecimal digits"},
 		"no port":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: "127.0.0.1", Unsafe: true} }, "want HOST:PORT"},
 	} {
@@ -166,7 +166,7 @@ func TestDiscoveryFile(t *testing.T) {
 		t.Error("a file about another server")
 	}
 	write(s.URL, []byte("rubbish"))
-	if _, err := (Discovery{File: file}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "no certificate authority in it") {
+	if _, err := (Discovery{File: file}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "it contains no CA") {
 		t.Errorf("got %v", err)
 	}
 	write("http://127.0.0.1:1", s.ca.Cert)

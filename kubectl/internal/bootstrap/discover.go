@@ -56,7 +56,7 @@ func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
 		return d.fromFile(ctx)
 	}
 	if len(d.Hashes) == 0 && !d.Unsafe {
-		return nil, errors.New("--discovery-token-ca-cert-hash is needed to know the server by (`kctl token create --print-join-command` prints it); --discovery-token-unsafe-skip-ca-verification does without, and gives the token to whoever answers")
+		return nil, errors.New("--discovery-token-ca-cert-hash is required, to verify the server (`kctl token create --print-join-command` prints it); --discovery-token-unsafe-skip-ca-verification does without, and gives the token to whoever answers")
 	}
 	for _, hash := range d.Hashes {
 		if digest, ok := strings.CutPrefix(hash, "sha256:"); !ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "" {
@@ -106,7 +106,7 @@ func fetchInfo(ctx context.Context, server string, config *tls.Config) (*serverI
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("API server %s: no answer within %s: is the address right, and does no firewall stand between?", server, requestTimeout)
+			return nil, fmt.Errorf("API server %s: no answer within %s: check the address, and that no firewall blocks the connection", server, requestTimeout)
 		}
 		return nil, fmt.Errorf("API server %s: %w", server, err)
 	}
@@ -148,9 +148,9 @@ func (d Discovery) pinnedAuthority(a *serverInfo) ([]byte, error) {
 		}
 	}
 	if len(seen) == 0 {
-		return nil, errors.New("the server shows no certificate authority (its certificate file has no chain, and it tells no cluster-info): is it an API server at all? If so, copy the cluster's ca.crt here in a kubeconfig and give that by --discovery-file")
+		return nil, errors.New("the server presents no CA (neither in its certificate chain nor in cluster-info): check that it is an API server; if it is, put the cluster's ca.crt into a kubeconfig on this machine and use --discovery-file")
 	}
-	return nil, fmt.Errorf("the server's authority is %s, which is not the one by --discovery-token-ca-cert-hash: this is another cluster, or somebody stands in between. The token was not sent", strings.Join(seen, ", "))
+	return nil, fmt.Errorf("the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection is intercepted. The token was not sent", strings.Join(seen, ", "))
 }
 
 // authorityOf is the authority in a cluster-info; nil if there is none.
@@ -189,7 +189,7 @@ func verify(a *serverInfo, host string, authority []byte) error {
 	_, err := a.chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		return fmt.Errorf("the server's certificate is good from %s to %s, and this machine's clock says %s (the server's %s): set the clock, or renew the certificate by `kctl pki renew apiserver`",
+		return fmt.Errorf("the server's certificate is valid from %s to %s, but this machine's clock shows %s (the server's %s): set the clock, or renew the certificate with `kctl pki renew apiserver`",
 			formatTime(a.chain[0].NotBefore), formatTime(a.chain[0].NotAfter), formatTime(time.Now()), formatTime(a.time))
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (d Discovery) fromFile(ctx context.Context) (*Cluster, error) {
 	}
 	cluster := onlyCluster(config)
 	if cluster == nil {
-		return nil, fmt.Errorf("--discovery-file=%s: no cluster in it that is the current context's or the only one", d.File)
+		return nil, fmt.Errorf("--discovery-file=%s: it has neither a current context with a cluster nor exactly one cluster", d.File)
 	}
 	ca := cluster.CertificateAuthorityData
 	if len(ca) == 0 && cluster.CertificateAuthority != "" {
@@ -226,10 +226,10 @@ func (d Discovery) fromFile(ctx context.Context) (*Cluster, error) {
 		return nil, fmt.Errorf("--discovery-file=%s: server %q: want https://HOST:PORT", d.File, cluster.Server)
 	}
 	if d.Server != "" && d.Server != host {
-		return nil, fmt.Errorf("--discovery-file=%s: it is about %s, not %s", d.File, host, d.Server)
+		return nil, fmt.Errorf("--discovery-file=%s: it is for %s, not %s", d.File, host, d.Server)
 	}
 	if !bytes.Contains(ca, []byte("BEGIN CERTIFICATE")) {
-		return nil, fmt.Errorf("--discovery-file=%s: no certificate authority in it", d.File)
+		return nil, fmt.Errorf("--discovery-file=%s: it contains no CA", d.File)
 	}
 	a, err := fetchInfo(ctx, host, &tls.Config{InsecureSkipVerify: true}) // verified here, for a clear word
 	if err != nil {

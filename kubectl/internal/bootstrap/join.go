@@ -99,7 +99,7 @@ func (o *Options) Validate() error {
 		return err
 	}
 	if o.Discovery.File != "" && len(o.Hashes) > 0 {
-		return errors.New("--discovery-file and --discovery-token-ca-cert-hash are two ways to know the server: give one")
+		return errors.New("--discovery-file and --discovery-token-ca-cert-hash are mutually exclusive")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return nil, err
 	}
 	if o.Token == "" {
-		return nil, errors.New("--token is needed: `kctl token create --print-join-command`, on the control plane, prints the whole line")
+		return nil, errors.New("--token is required: `kctl token create --print-join-command`, on the control plane, prints the complete command line")
 	}
 	token, err := ParseToken(o.Token)
 	if err != nil {
@@ -187,7 +187,7 @@ func (o *Options) sameCluster(ca []byte) error {
 		return err
 	}
 	if has[0] != wants[0] {
-		return fmt.Errorf("%s is another cluster's authority (%s, and the server's is %s): `kctl reset` takes this machine out of that one first", o.caFile(), has[0], wants[0])
+		return fmt.Errorf("%s is the CA of another cluster (%s, but the server's is %s): `kctl reset` removes this machine from that cluster first", o.caFile(), has[0], wants[0])
 	}
 	return nil
 }

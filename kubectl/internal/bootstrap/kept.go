@@ -54,7 +54,7 @@ func (o *Options) notContradicted() error {
 		if o.Given == nil || !o.Given(s.flag) || reflect.DeepEqual(has, wanted[s.field]) {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s is kept, and has %s, not --%s's %s: change it there, or take what is left of the earlier join away by `kctl reset`",
+		errs = append(errs, fmt.Errorf("%s exists from an earlier join with %s, which differs from --%s=%s: change it in the file, or remove the earlier join with `kctl reset`",
 			o.configFile(), described(s.field, kept), s.flag, shown(wanted[s.field])))
 	}
 	return errors.Join(errs...)

@@ -31,7 +31,7 @@ func (c *Cluster) checkClock(now time.Time) doctor.Check {
 		return check
 	}
 	apart := now.Sub(c.Time).Round(time.Second)
-	check.Detail = fmt.Sprintf("%s apart from the server's", apart.Abs())
+	check.Detail = fmt.Sprintf("%s off from the server's clock", apart.Abs())
 	if apart.Abs() > maxClockSkew {
 		check.Result, check.Advice = doctor.Fail, "set the clock (`timedatectl set-ntp true`): certificates and leases go by it"
 	}
@@ -115,7 +115,7 @@ func checkError(checks []doctor.Check, ignore []string) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("this machine can't join, and nothing was changed:\n%s\n(--ignore-preflight-errors=NAME,… goes on in spite of them)", strings.Join(failed, "\n"))
+	return fmt.Errorf("this machine can't join, and nothing was changed:\n%s\n(--ignore-preflight-errors=NAME,… ignores them)", strings.Join(failed, "\n"))
 }
 
 func isIgnored(name string, ignore []string) bool {

@@ -19,11 +19,11 @@ import (
 // stay.
 func Reset(ctx context.Context, n Node) error {
 	if os.Geteuid() != 0 {
-		return errors.New("kctl reset needs root")
+		return errors.New("kctl reset must run as root")
 	}
 	admitted := n.hasCertificates() // before that, there were no pods
 	if !admitted && hasFiles(n.RootDir) {
-		return fmt.Errorf("%s holds no kubelet's certificates: it is not removed; is it the right --root-dir?", n.RootDir)
+		return fmt.Errorf("%s contains no kubelet certificates and was not removed: check --root-dir", n.RootDir)
 	}
 	if Systemd() {
 		if err := stopUnit(ctx); err != nil {
@@ -31,11 +31,11 @@ func Reset(ctx context.Context, n Node) error {
 		}
 	}
 	if pid := n.kubeletProcess(); pid != "" {
-		return fmt.Errorf("the kubelet still runs (process %s): stop it first", pid)
+		return fmt.Errorf("the kubelet is still running (process %s): stop it first", pid)
 	}
 	if admitted {
 		if err := cluster.RemoveNode(ctx, n.Runtime, n.RootDir); err != nil {
-			return fmt.Errorf("take the pods away: %w", err)
+			return fmt.Errorf("remove the pods: %w", err)
 		}
 	} else if err := cluster.RemoveKubeletDir(n.RootDir); err != nil {
 		return err

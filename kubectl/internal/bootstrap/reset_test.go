@@ -17,7 +17,7 @@ func TestResetKeepsWhatIsNoKubelets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "precious"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := Reset(t.Context(), Node{Dir: dir, RootDir: dir}); err == nil || !strings.Contains(err.Error(), "is it the right --root-dir") {
+	if err := Reset(t.Context(), Node{Dir: dir, RootDir: dir}); err == nil || !strings.Contains(err.Error(), "check --root-dir") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -49,7 +49,7 @@ func TokenID(text string) (string, error) {
 	}
 	token, err := ParseToken(text)
 	if err != nil {
-		return "", fmt.Errorf("give the token or its id, which is the six characters before the dot: %w", err)
+		return "", fmt.Errorf("specify the token, or its id (the six characters before the dot): %w", err)
 	}
 	return token.ID, nil
 }
@@ -75,7 +75,7 @@ func NewToken() *Token {
 func (t *Token) Validate() error {
 	for _, usage := range t.Usages {
 		if !slices.Contains(Usages, usage) {
-			return fmt.Errorf("--usages: %q is none of %s", usage, strings.Join(Usages, ", "))
+			return fmt.Errorf("--usages: %q is not one of %s", usage, strings.Join(Usages, ", "))
 		}
 	}
 	for _, group := range t.Groups {
@@ -84,7 +84,7 @@ func (t *Token) Validate() error {
 		}
 	}
 	if len(t.Groups) > 0 && !slices.Contains(t.Usages, core.BootstrapUsageAuthentication) {
-		return errors.New("--groups is for tokens with the usage authentication only")
+		return errors.New("--groups requires the usage authentication")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func TokenOf(s *core.Secret) (*Token, error) {
 	id, secret := string(s.Data[core.BootstrapTokenID]), string(s.Data[core.BootstrapTokenSecret])
 	t, err := ParseToken(id + "." + secret)
 	if err != nil || s.Name != SecretName(id) {
-		return nil, fmt.Errorf("secret %s/%s: it holds no bootstrap token", s.Namespace, s.Name)
+		return nil, fmt.Errorf("secret %s/%s: it is not a bootstrap token", s.Namespace, s.Name)
 	}
 	if t.Expires, _, err = core.BootstrapTokenExpiry(s); err != nil {
 		return nil, fmt.Errorf("secret %s/%s: %w", s.Namespace, s.Name, err)

@@ -139,7 +139,7 @@ func TestMakeCompletesWhatWasCutShort(t *testing.T) {
 			_, err := d.Make(time.Now())
 			switch {
 			case filepath.Base(path) == "sa.key":
-				if err == nil || !strings.Contains(err.Error(), "whose tokens would be lost") {
+				if err == nil || !strings.Contains(err.Error(), "exists without its private key") {
 					t.Errorf("without %s: %v", path, err)
 				}
 			case err != nil:
@@ -201,7 +201,7 @@ func TestMakeRefusesWhatMakesNoSense(t *testing.T) {
 		"no kubeconfig":       {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("x"), 0o600) }, "; put the right one back, or move it away and run `kctl pki init --dir "},
 		"rubbish kubeconfig":  {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("{"), 0o600) }, "admin.kubeconfig"},
 		"lost authority":      {func(d *Directory) error { return os.Remove(d.Path("ca.key")) }, ""},
-		"lost whole":          {lose("ca.key", "ca.crt"), "is there without"},
+		"lost whole":          {lose("ca.key", "ca.crt"), "exists without"},
 		"another authority's": {replaceAuthority, "is not signed by"},
 		"directory":           {func(d *Directory) error { _ = os.Remove(d.Path("sa.pub")); return os.Mkdir(d.Path("sa.pub"), 0o700) }, "is a directory"},
 	} {

@@ -45,7 +45,7 @@ func (d *Directory) Check(now time.Time) ([]Finding, error) {
 	}
 	findings = append(findings, others...)
 	if len(findings) == 0 {
-		return nil, fmt.Errorf("no certificates are in %s; `kctl pki init` makes them, --dir names another place", d.Dir)
+		return nil, fmt.Errorf("there are no certificates in %s; create them with `kctl pki init`, or choose another directory with --dir", d.Dir)
 	}
 	return append(findings, d.signingKey()...), nil
 }

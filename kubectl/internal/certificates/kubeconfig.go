@@ -51,7 +51,7 @@ func (d *Directory) Mint(e Entry, now time.Time) ([]byte, error) {
 
 func (d *Directory) kubeconfig(e Entry, pair *pki.Pair) ([]byte, error) {
 	if d.Server == "" {
-		return nil, errors.New("no API server is known for the kubeconfig: name it by --server")
+		return nil, errors.New("the kubeconfig needs the API server's URL: use --server")
 	}
 	ca, err := os.ReadFile(d.Path(Authority + ".crt"))
 	if err != nil {
@@ -67,7 +67,7 @@ func loadKubeconfig(path string) (*pki.Pair, error) {
 		return nil, err
 	}
 	if len(config.CertData) == 0 || len(config.KeyData) == 0 {
-		return nil, fmt.Errorf("%s: no certificate and key are inside of it", path)
+		return nil, fmt.Errorf("%s: it contains no certificate and key", path)
 	}
 	return &pki.Pair{Cert: config.CertData, Key: config.KeyData}, nil
 }
@@ -77,7 +77,7 @@ func loadKubeconfig(path string) (*pki.Pair, error) {
 func replaceIn(kubeconfig []byte, before, after *pki.Pair) ([]byte, error) {
 	found := []byte(base64.StdEncoding.EncodeToString(before.Cert))
 	if bytes.Count(kubeconfig, found) != 1 {
-		return nil, errors.New("its certificate is not written on one line, so that it can't be replaced; move the file away and run `kctl pki init`")
+		return nil, errors.New("its certificate can't be replaced, because it is not on one line; move the file away and run `kctl pki init`")
 	}
 	return bytes.Replace(kubeconfig, found, []byte(base64.StdEncoding.EncodeToString(after.Cert)), 1), nil
 }
@@ -92,7 +92,7 @@ func trusting(kubeconfig, trusted, now []byte) ([]byte, error) {
 	}
 	found := []byte(base64.StdEncoding.EncodeToString(trusted))
 	if bytes.Count(kubeconfig, found) != 1 {
-		return nil, errors.New("its authority is not written on one line, so that it can't be replaced; move the file away and run `kctl pki init`")
+		return nil, errors.New("its CA can't be replaced, because it is not on one line; move the file away and run `kctl pki init`")
 	}
 	return bytes.Replace(kubeconfig, found, []byte(base64.StdEncoding.EncodeToString(now)), 1), nil
 }

@@ -42,7 +42,7 @@ func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 		changes = append(changes, change)
 	}
 	if len(changes) == 0 && len(errs) == 0 {
-		errs = append(errs, fmt.Errorf("no certificates are in %s", d.Path("")))
+		errs = append(errs, fmt.Errorf("there are no certificates in %s", d.Path("")))
 	}
 	return changes, errors.Join(errs...)
 }

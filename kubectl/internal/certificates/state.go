@@ -69,7 +69,7 @@ func (d *Directory) readState(e Entry, authority *state, now time.Time) *state {
 		s.add(problemMissing, "%s is not there", f.cert)
 		return s
 	case len(pair.Cert) == 0:
-		s.add(problemHalf, "%s is there without its certificate %s", f.key, f.cert)
+		s.add(problemHalf, "%s exists without its certificate %s", f.key, f.cert)
 		return s
 	}
 	if s.cert, err = parse(pair.Cert); err != nil {
@@ -158,7 +158,7 @@ func (f certificateFiles) checkKey(s *state) {
 	if len(s.pair.Key) == 0 {
 		// An authority's key may be kept elsewhere: it is needed to sign only.
 		if s.entry.Authority != "" {
-			s.add(problemHalf, "%s is there without its key %s", f.cert, f.key)
+			s.add(problemHalf, "%s exists without its key %s", f.cert, f.key)
 		}
 		return
 	}
@@ -184,7 +184,7 @@ func (f certificateFiles) checkAuthority(s, authority *state, authorityFile stri
 	}
 	if authority == nil || authority.cert == nil {
 		if authority == nil || !authority.has(problemHalf) {
-			s.add(problemUnusable, "%s is there without %s, which signed it: put that back, or move %s away", file, authorityFile, file)
+			s.add(problemUnusable, "%s exists without %s, which signed it: restore that, or move %s away", file, authorityFile, file)
 		}
 		return
 	}

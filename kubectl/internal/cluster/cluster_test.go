@@ -297,10 +297,10 @@ func TestMissingToolsComeFirst(t *testing.T) {
 	dir := filepath.Join(layout(t).Dir, "cluster")
 	t.Setenv("PATH", t.TempDir())
 	for want, without := range map[string][]string{
-		"missing on this machine":                 {Apiserver, Scheduler, Kubelet},
-		"kubelet is not built or not there":       {Apiserver, Scheduler, Containerd},
-		"or say by --bin-dir where it is":         {Apiserver, Registry},
-		"scheduler is not built or not there: ex": {Apiserver},
+		"missing on this machine":             {Apiserver, Scheduler, Kubelet},
+		"kubelet can't be found":              {Apiserver, Scheduler, Containerd},
+		"or set its directory with --bin-dir": {Apiserver, Registry},
+		"scheduler can't be found: ex":        {Apiserver},
 	} {
 		_, err := Up(t.Context(), UpOptions{Dir: dir, Port: 6443, BinDir: t.TempDir(), Without: without}, &Lines{Out: os.Stderr})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -75,7 +75,7 @@ func (r *runtimeService) call(ctx context.Context, method string, message []byte
 		return nil, fmt.Errorf("%s: %s (%s, code %s)", method, reason, response.Status, code)
 	}
 	if len(answer) < frameHeaderSize || answer[0] != 0 {
-		return nil, fmt.Errorf("%s: the answer is no message", method)
+		return nil, fmt.Errorf("%s: the answer is not a valid message", method)
 	}
 	return answer[frameHeaderSize:], nil
 }

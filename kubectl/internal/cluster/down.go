@@ -30,7 +30,7 @@ func Down(ctx context.Context, o DownOptions, progress Progress) error {
 		return err
 	}
 	if os.Geteuid() != 0 {
-		return errors.New("kctl down needs root")
+		return errors.New("kctl down must run as root")
 	}
 	if _, err := os.Stat(l.Settings()); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -20,7 +20,7 @@ type Layout struct {
 // newLayout returns the layout below dir.
 func newLayout(dir string) (Layout, error) {
 	if dir == "" { // an unset variable, more likely than the directory one is in
-		return Layout{}, errors.New("cluster directory: its name is empty; --dir names one")
+		return Layout{}, errors.New("cluster directory: --dir is empty")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -28,7 +28,7 @@ func newLayout(dir string) (Layout, error) {
 	}
 	l := Layout{Dir: dir}
 	if n := len(l.Socket()); n > maxSocketPath {
-		return Layout{}, fmt.Errorf("cluster directory %s: too long by %d characters for a Unix socket below it", dir, n-maxSocketPath)
+		return Layout{}, fmt.Errorf("cluster directory %s: its path is %d characters too long for a Unix socket in it", dir, n-maxSocketPath)
 	}
 	return l, nil
 }

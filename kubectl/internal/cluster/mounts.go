@@ -98,7 +98,7 @@ func (l Layout) checkUnmounted(names ...string) error {
 	mounts, err := l.mounts()
 	for _, m := range slices.Backward(mounts) { // what hides others comes before them
 		if len(names) == 0 && m.in != "" || m.within(names...) {
-			return fmt.Errorf("%s is mounted, and what is there may be somebody's own: unmount it first", m.path)
+			return fmt.Errorf("%s is a mount point, and its content may not belong to the cluster: unmount it first", m.path)
 		}
 	}
 	return err

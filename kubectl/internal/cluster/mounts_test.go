@@ -77,7 +77,7 @@ func TestDownLeavesMountsOfOthers(t *testing.T) {
 	for _, at := range []string{l.path("containerd"), l.path("apiserver", "backup")} { // a disk for the images, say
 		disk := mountTmpfs(t, at)
 		err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
-		if partial, ok := errors.AsType[*PartialError](err); !ok || !strings.Contains(partial.Error(), at+" is mounted") {
+		if partial, ok := errors.AsType[*PartialError](err); !ok || !strings.Contains(partial.Error(), at+" is a mount point") {
 			t.Errorf("down with something mounted at %s: %v", at, err)
 		}
 		if _, err := os.Stat(disk); err != nil {
@@ -153,7 +153,7 @@ func TestDownLeavesWhatIsMountedOverItsOwn(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(l.KubeletRoot(), unix.MNT_DETACH) })
 	disk := mountTmpfs(t, l.KubeletRoot())
 	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
-	if err == nil || !strings.Contains(err.Error(), l.KubeletRoot()+" is mounted") {
+	if err == nil || !strings.Contains(err.Error(), l.KubeletRoot()+" is a mount point") {
 		t.Errorf("down: %v", err)
 	}
 	if _, err := os.Stat(disk); err != nil {
@@ -216,7 +216,7 @@ func TestDownWhereALinkLeadsToADiskInTheDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: os.Stderr})
-	if err == nil || !strings.Contains(err.Error(), l.path("containerd")+" is mounted") {
+	if err == nil || !strings.Contains(err.Error(), l.path("containerd")+" is a mount point") {
 		t.Errorf("down: %v", err)
 	}
 	if _, err := os.Stat(disk); err != nil {

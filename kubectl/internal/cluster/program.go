@@ -108,7 +108,7 @@ func (l Layout) start(ctx context.Context, p program) (started bool, err error) 
 	if pid := l.pid(p.name); pid != 0 {
 		err := l.waitReady(ctx, p, func() bool { return l.pid(p.name) == 0 })
 		if err != nil && ctx.Err() == nil && l.pid(p.name) != 0 {
-			err = fmt.Errorf("%w\n%s was running before: if it hangs, end it with `kill -9 %d` and run this again", err, p.name, pid)
+			err = fmt.Errorf("%w\n%s was already running: if it hangs, end it with `kill -9 %d` and run this again", err, p.name, pid)
 		}
 		return false, err
 	}
@@ -300,7 +300,7 @@ func terminate(ctx context.Context, pid int, grace time.Duration) error {
 			return err
 		}
 	}
-	return fmt.Errorf("process %d does not end", pid)
+	return fmt.Errorf("process %d does not exit", pid)
 }
 
 func waitEnd(ctx context.Context, pidfd int, wait time.Duration) (ended bool, err error) {

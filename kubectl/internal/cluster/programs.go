@@ -67,7 +67,7 @@ func (o UpOptions) checkBuilt() error {
 			continue
 		}
 		if _, err := exec.LookPath(filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("%s is not built or not there: %w; run `make build`, or say by --bin-dir where it is", name, err)
+			return fmt.Errorf("%s can't be found: %w; run `make build`, or set its directory with --bin-dir", name, err)
 		}
 	}
 	return nil

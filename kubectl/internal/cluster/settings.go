@@ -65,7 +65,7 @@ func loadSettings(l Layout) (*settings, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNoCluster{l}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("settings of the cluster in %s: %w (it is root's: ask as root)", l.Dir, err)
+		return nil, fmt.Errorf("settings of the cluster in %s: %w (they belong to root: run this as root)", l.Dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("settings of the cluster in %s: %w", l.Dir, err)
 	}
@@ -101,7 +101,7 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	// It is the value of a label, too, which may be shorter.
 	problems := append(validation.IsDNS1123Subdomain(s.NodeName), validation.IsValidLabelValue(s.NodeName)...)
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("no node can be called %q (--node-name gives it another name): %s", s.NodeName, problems[0])
+		return nil, fmt.Errorf("%q is not a valid node name: %s (choose another with --node-name)", s.NodeName, problems[0])
 	}
 	taken := []int{o.Port} // nobody listens on it yet
 	for port, preferred := range map[*int]int{
@@ -176,7 +176,7 @@ func (l Layout) checkAvailable(o UpOptions) error {
 		return nil
 	}
 	if free, err := freePort(o.Port, nil); err != nil || free != o.Port {
-		return fmt.Errorf("port %d is taken on this machine: --port names another one", o.Port)
+		return fmt.Errorf("port %d is already in use on this machine: choose another with --port", o.Port)
 	}
 	return nil
 }
@@ -191,18 +191,18 @@ func loopbackUp() error {
 	if slices.ContainsFunc(links, func(link net.Interface) bool { return link.Flags&net.FlagLoopback != 0 && link.Flags&net.FlagUp != 0 }) {
 		return nil
 	}
-	return errors.New("this machine's loopback interface is down, over which the programs reach each other: `ip link set lo up`")
+	return errors.New("this machine's loopback interface, which the programs need, is down: `ip link set lo up`")
 }
 
 func (s *settings) checkAgrees(o UpOptions) error {
 	if o.PortSet && o.Port != s.Port {
-		return fmt.Errorf("this cluster's port is %d and stays so; `kctl down` it first to have %d", s.Port, o.Port)
+		return fmt.Errorf("this cluster's port is %d and can't be changed; run `kctl down` first to use %d", s.Port, o.Port)
 	}
 	if o.NodeName != "" && o.NodeName != s.NodeName {
-		return fmt.Errorf("this cluster's node is called %q and stays so; `kctl down` it first to have %q", s.NodeName, o.NodeName)
+		return fmt.Errorf("this cluster's node is called %q and can't be renamed; run `kctl down` first to use %q", s.NodeName, o.NodeName)
 	}
 	if o.Address != "" && o.Address != s.address() {
-		return fmt.Errorf("this cluster's address is %s and stays so; `kctl down` it first to have %s", s.address(), o.Address)
+		return fmt.Errorf("this cluster's address is %s and can't be changed; run `kctl down` first to use %s", s.address(), o.Address)
 	}
 	return nil
 }

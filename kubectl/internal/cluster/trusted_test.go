@@ -62,7 +62,7 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := Layout{Dir: dir}
-		if _, err := l.prepare(); err == nil || !strings.Contains(err.Error(), "replace what root runs from there") {
+		if _, err := l.prepare(); err == nil || !strings.Contains(err.Error(), "replace programs that root runs from there") {
 			t.Errorf("%s: %v", name, err)
 		} else if strings.Contains(err.Error(), "chown -h root") != (name == "a link") {
 			t.Errorf("%s: the remedy is another's: %v", name, err)

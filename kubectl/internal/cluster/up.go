@@ -41,7 +41,7 @@ type UpOptions struct {
 func (o UpOptions) Validate() error {
 	for _, w := range o.Without {
 		if !slices.Contains(Parts, w) {
-			return fmt.Errorf("--without=%s: no such part; there are %s", w, strings.Join(Parts, ", "))
+			return fmt.Errorf("--without=%s: unknown part; the parts are %s", w, strings.Join(Parts, ", "))
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(o.Flags)) {
@@ -50,7 +50,7 @@ func (o UpOptions) Validate() error {
 			return fmt.Errorf("--%s-flags: %w", part, err)
 		}
 		if part == Apiserver && flagOf(args, "--secure-port") != "" {
-			return errors.New("--apiserver-flags: --secure-port is what --port says, which all parts and kubeconfigs are told")
+			return errors.New("--apiserver-flags: use --port instead of --secure-port, so that all parts and kubeconfigs use the same port")
 		}
 	}
 	if o.Port < 1 || o.Port > 65535 {
@@ -91,7 +91,7 @@ func Up(ctx context.Context, o UpOptions, progress Progress) (*Result, error) {
 		return nil, err
 	}
 	if os.Geteuid() != 0 {
-		return nil, errors.New("kctl up needs root: it starts a container runtime and makes network links")
+		return nil, errors.New("kctl up must run as root: it starts a container runtime and creates network links")
 	}
 	if before, err := loadSettings(l); err == nil { // what is wrong with them is told below
 		before.recall(&o)
@@ -165,7 +165,7 @@ func renewedSummary(changes []certificates.Change) string {
 func (l Layout) prepare() (unlock func(), err error) {
 	if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 {
 		if _, err := os.Stat(l.Settings()); errors.Is(err, fs.ErrNotExist) && !onlyOurs(entries) {
-			return nil, fmt.Errorf("%s is not empty and holds no cluster; choose another --dir", l.Dir)
+			return nil, fmt.Errorf("%s is not empty and contains no cluster; choose another --dir", l.Dir)
 		}
 	}
 	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
@@ -201,7 +201,7 @@ func (l Layout) lock() (unlock func(), err error) {
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("another kctl is working on the cluster in %s", l.Dir)
+		return nil, fmt.Errorf("another kctl process is working on the cluster in %s", l.Dir)
 	}
 	return func() { f.Close() }, nil
 }

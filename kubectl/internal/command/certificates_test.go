@@ -68,7 +68,7 @@ func TestCertificatesOutOfTime(t *testing.T) {
 		want   string
 	}{
 		{"server expired", expired, expiredFile, goodFile, "certificate has expired or is not yet valid"},
-		{"server not yet", early, earlyFile, goodFile, "is this machine's clock right? kctl doctor"},
+		{"server not yet", early, earlyFile, goodFile, "check this machine's clock; kctl doctor"},
 		{"server unknown", good, strangerFile, goodFile, "certificate signed by unknown authority"},
 		{"user expired", good, goodFile, expiredFile, " expired at "},
 		{"user unknown", good, goodFile, strangerFile, "certificate"},

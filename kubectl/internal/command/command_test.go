@@ -120,7 +120,7 @@ func TestNoServer(t *testing.T) {
 	}
 	for _, args := range [][]string{{"get", "pods"}, {"run", "x", "--image=x"}, {"delete", "pod", "x"}, {"logs", "x"}, {"describe", "pod", "x"}, {"trace", "pod/x"}, {"wait", "--for=delete", "pod/x"}} {
 		kctl(t, "http://"+address, "", args...).want(t, 1,
-			"The connection to the server "+address+" was refused - did you specify the right host or port?\n", `"kctl status" tells`)
+			"The connection to the server "+address+" was refused - did you specify the right host or port?\n", `"kctl status" shows`)
 	}
 	places := kubeconfig.Places
 	t.Cleanup(func() { kubeconfig.Places = places })

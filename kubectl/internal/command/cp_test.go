@@ -51,7 +51,7 @@ func pouringUntil(t *testing.T, stream, most int, end string) string {
 func TestCopyWithoutEnd(t *testing.T) {
 	const endless = 1 << 60
 	kctl(t, pouring(t, 1, endless), "", "cp", "x:a", filepath.Join(t.TempDir(), "a")).
-		want(t, 1, "error: the container goes on sending behind the end of the archive")
+		want(t, 1, "error: the container keeps sending data after the end of the archive")
 }
 
 // Only a part of a container's error output is kept.

@@ -51,7 +51,7 @@ func TestDebugByANameThatIsTaken(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}],"ephemeralContainers":[{"name":"d","image":"i"}]}}`)
 	})
-	kctl(t, host, "", "debug", "p", "--image=i", "-c", "d", "--attach=false").want(t, 1, `pod p has an ephemeral container "d", which can't be changed`)
+	kctl(t, host, "", "debug", "p", "--image=i", "-c", "d", "--attach=false").want(t, 1, `pod p already has an ephemeral container "d", which can't be changed`)
 }
 
 // A copy of which only images are changed keeps its labels, its probes and its processes

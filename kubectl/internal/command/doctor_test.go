@@ -25,7 +25,7 @@ func TestDoctorQuotesDirectories(t *testing.T) {
 		}
 	}
 	c := kctl(t, "", "", "doctor", "--kubeconfig", file)
-	if out := c.out.String(); c.code != 1 || !strings.Contains(out, "`kctl up --dir '"+dir+"'` starts what does not run") {
+	if out := c.out.String(); c.code != 1 || !strings.Contains(out, "`kctl up --dir '"+dir+"'` starts programs that are not running") {
 		t.Errorf("exit code %d:\n%s%s", c.code, out, c.err.String())
 	}
 }

@@ -56,7 +56,7 @@ n2     275     A 75×1; C 100×2
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "other", "--scheduler", scheduler.URL).want(t, 1, "asking the scheduler at "+scheduler.URL, "may not get /debug/explain")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "gone", "--scheduler", scheduler.URL).want(t, 1, `pods "gone" not found`)
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "upstream", "--scheduler", scheduler.URL).want(t, 1, "is not kctl's scheduler")
-	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1, "error: no scheduler listens at http://127.0.0.1:1: --scheduler says where else")
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1, "error: no scheduler listens at http://127.0.0.1:1: use --scheduler if it listens elsewhere")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "pod", "gone", "--scheduler", scheduler.URL).want(t, 1, `pods "gone" not found`)
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node", "gone", "--scheduler", scheduler.URL).want(t, 1, "exactly one NAME is required, got 2")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)
@@ -72,8 +72,8 @@ func TestExplainScheduleOfOneWithAnOldCertificate(t *testing.T) {
 	}{
 		{100 * time.Hour, -2 * time.Hour, time.Hour, `"kctl pki renew scheduler-server" on its machine, and "systemctl restart kctl-scheduler"`},
 		{100 * time.Hour, -2 * time.Hour, 3 * time.Hour, "is not kctl's scheduler"},
-		{100 * time.Hour, time.Hour, time.Hour, "see that this machine's clock is right"},
-		{time.Hour, -2 * time.Hour, 3 * time.Hour, `has expired, and has to be replaced: see "Replacing an authority"`},
+		{100 * time.Hour, time.Hour, time.Hour, "check this machine's clock"},
+		{time.Hour, -2 * time.Hour, 3 * time.Hour, `has expired and must be replaced: see "Replacing an authority"`},
 	} {
 		ca, err := pki.NewCA("ca", now.Add(-3*time.Hour), test.authorityLasts)
 		if err != nil {

@@ -89,7 +89,7 @@ func TestServerSpeaksTLS(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	for _, args := range firstSteps {
-		kctl(t, strings.Replace(s.URL, "https:", "http:", 1), "", args...).want(t, 1, "change that to https://")
+		kctl(t, strings.Replace(s.URL, "https:", "http:", 1), "", args...).want(t, 1, "change it to https://")
 	}
 }
 

@@ -77,14 +77,14 @@ func (s *Server) lister(ctx context.Context, checks *[]Check) func(core.Resource
 		if err == nil {
 			return true
 		}
-		advice := "see the API server's log"
+		advice := "check the API server's log"
 		switch {
 		case apierrors.IsForbidden(err):
 			advice = "ask somebody who may to run this"
 		case ctx.Err() != nil:
-			silent, err = true, fmt.Errorf("no answer within %s, so that nothing else was asked for", answerWithin)
+			silent, err = true, fmt.Errorf("no answer within %s; the remaining checks were skipped", answerWithin)
 		}
-		*checks = append(*checks, warn(resource.Name, advice, "not looked at: %s", reason(err)))
+		*checks = append(*checks, warn(resource.Name, advice, "not checked: %s", reason(err)))
 		return false
 	}
 }
@@ -133,7 +133,7 @@ func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
 	if len(nodes) == 0 || len(elections) == 0 || age <= leaseAge {
 		return nil
 	}
-	return []Check{fail("writes", "see in the API server's log what etcd says to writes: after `database space exceeded`, make room in it (docs/troubleshooting.md); the kubelets may be well",
+	return []Check{fail("writes", "look in the API server's log for etcd's answers to writes: if it says `database space exceeded`, free space in etcd (docs/troubleshooting.md). The kubelets themselves may be fine",
 		"nobody has renewed a lease for %s, neither nodes nor the control plane: the API server is probably unable to write", age.Round(time.Second))}
 }
 
@@ -147,7 +147,7 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 			ready = condition
 		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			if condition.Status == corev1.ConditionTrue {
-				checks = append(checks, warn(name, "free some there, or move pods away: it takes no new ones and may evict", "%s: %s", condition.Type, condition.Message))
+				checks = append(checks, warn(name, "free some on the node, or move pods elsewhere: it takes no new pods and may evict existing ones", "%s: %s", condition.Type, condition.Message))
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 	case leased && now.Sub(lease) > leaseAge:
 		checks = append(checks, fail(name, log, "its kubelet has not renewed its lease for %s", now.Sub(lease).Round(time.Second)))
 	case node.Spec.Unschedulable:
-		checks = append(checks, warn(name, "`kctl uncordon "+node.Name+"` when it is to take pods again", "takes no new pods (cordoned)"))
+		checks = append(checks, warn(name, "run `kctl uncordon "+node.Name+"` to let it take pods again", "takes no new pods (cordoned)"))
 	}
 	return append(checks, checkSkew(name, node.Status.NodeInfo.KubeletVersion, server)...)
 }
@@ -194,9 +194,9 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 		}
 	}
 	if len(pending) == 0 {
-		return ok(name, "none waits for a decision")
+		return ok(name, "none pending")
 	}
-	return warn(name, "`kctl certificate approve NAME` for those that you know; logs and exec wait for kubelets' serving certificates", "waiting for a decision: %s", abbreviate(pending))
+	return warn(name, "run `kctl certificate approve NAME` for those that you recognize; logs and exec need kubelets' serving certificates", "pending: %s", abbreviate(pending))
 }
 
 // judgeWorkloads looks for those that no controller handles: the API server only stores
@@ -212,7 +212,7 @@ func judgeWorkloads(kind string, objects []unstructured.Unstructured, now time.T
 	if len(waiting) == 0 {
 		return nil
 	}
-	return []Check{warn(kind, "run a kube-controller-manager, which makes pods of "+kind+" (docs/networking.md has it beside us), or run pods by themselves",
+	return []Check{warn(kind, "run a kube-controller-manager, which creates the pods of "+kind+" (see docs/networking.md), or create pods directly",
 		"no controller takes up: %s", abbreviate(waiting))}
 }
 
@@ -242,9 +242,9 @@ func judgeTokens(secrets []core.Secret, now time.Time) Check {
 	}
 	switch {
 	case len(expired) > 0:
-		return warn(name, "`kctl token delete ID`, and see that the loop tokencleaner runs (--controllers): it removes them", "expired and still there: %s", abbreviate(expired))
+		return warn(name, "run `kctl token delete ID`, and check that the loop tokencleaner is enabled (--controllers): it deletes them", "expired but not deleted: %s", abbreviate(expired))
 	case len(endless) > 0:
-		return warn(name, "`kctl token delete ID`, and make tokens with a --ttl", "never expire: %s", abbreviate(endless))
+		return warn(name, "run `kctl token delete ID`, and create tokens with a --ttl", "never expire: %s", abbreviate(endless))
 	}
-	return ok(name, "%d, each with an end", len(secrets))
+	return ok(name, "%d, all of them expire", len(secrets))
 }

@@ -110,19 +110,19 @@ func TestServers(t *testing.T) {
 		want   Result
 		says   string
 	}{
-		"well":               {nil, nil, "ready", OK, "etcd among them"},
+		"well":               {nil, nil, "ready", OK, "including etcd"},
 		"no nodes":           {nil, nil, "nodes", Warn, "there are none"},
 		"expired":            {func(p *patient) { p.lasts = -time.Minute }, nil, "server-certificate", Fail, "expired at"},
 		"expires soon":       {func(p *patient) { p.lasts = time.Hour }, nil, "server-certificate", Warn, "expires at"},
-		"another authority":  {nil, func(s *Server) { s.Config.CAData = other.Cert }, "server-authority", Fail, "not of the kubeconfig's authority"},
+		"another authority":  {nil, func(s *Server) { s.Config.CAData = other.Cert }, "server-authority", Fail, "not signed by the kubeconfig's CA"},
 		"another name":       {func(p *patient) { p.serving.IPs = nil }, nil, "server-authority", Fail, "is not for 127.0.0.1"},
 		"not verified":       {nil, func(s *Server) { s.Config.Insecure = true }, "server-authority", Warn, "insecure-skip-tls-verify"},
 		"a web page":         {answers(http.StatusOK, "text/html", "<html>"), nil, "api-server", Fail, "a web page"},
 		"a proxy's error":    {answers(http.StatusBadGateway, "text/plain", "no"), nil, "api-server", Fail, "status 502"},
-		"who are you?":       {answers(http.StatusUnauthorized, "application/json", "{}"), nil, "api-server", Fail, "does not know who you are"},
+		"who are you?":       {answers(http.StatusUnauthorized, "application/json", "{}"), nil, "api-server", Fail, "authentication failed"},
 		"etcd is gone":       {func(p *patient) { p.handler = withoutEtcd }, nil, "ready", Fail, "not ready: etcd"},
-		"a day behind":       {nil, func(s *Server) { s.Now = func() time.Time { return time.Now().Add(24 * time.Hour) } }, "clock", Fail, "apart from the server"},
-		"lists are not ours": {func(p *patient) { p.handler = forbidden }, nil, "nodes", Warn, "not looked at: Forbidden"},
+		"a day behind":       {nil, func(s *Server) { s.Now = func() time.Time { return time.Now().Add(24 * time.Hour) } }, "clock", Fail, "off from the server"},
+		"lists are not ours": {func(p *patient) { p.handler = forbidden }, nil, "nodes", Warn, "not checked: Forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPatient(t)
@@ -193,7 +193,7 @@ func TestServersThatAreNone(t *testing.T) {
 		t.Errorf("half dead: %+v", got)
 	}
 	listener.Close()
-	if got := find(t, half.Checks(t.Context()), "connection"); got.Result != Fail || !strings.Contains(got.Detail, "nobody listens") {
+	if got := find(t, half.Checks(t.Context()), "connection"); got.Result != Fail || !strings.Contains(got.Detail, "nothing listens") {
 		t.Errorf("dead: %+v", got)
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())

@@ -85,15 +85,15 @@ func (m *Machine) checkRuntime(ctx context.Context) ([]Check, cluster.RuntimeNet
 func (m *Machine) runtimeFault(name string, err error) Check {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		return fail(name, "install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or name its socket by --cri-socket", "%s is not there", cluster.SocketPath(m.Runtime))
+		return fail(name, "install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or set its socket with --cri-socket", "%s does not exist", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(name, "start it: "+m.Start, "nobody listens on %s", cluster.SocketPath(m.Runtime))
+		return fail(name, "start it: "+m.Start, "nothing listens on %s", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(name, m.Restart, "no answer within %s from %s", answerWithin, m.Runtime)
 	case errors.Is(err, syscall.EACCES):
-		return fail(name, asRoot, "%s is not this user's to use", cluster.SocketPath(m.Runtime))
+		return fail(name, asRoot, "this user has no access to %s", cluster.SocketPath(m.Runtime))
 	}
-	return fail(name, "see that the runtime's CRI plugin is on (disabled_plugins in /etc/containerd/config.toml) and speaks CRI v1", "%v", err)
+	return fail(name, "check that the runtime's CRI plugin is enabled (disabled_plugins in /etc/containerd/config.toml) and supports CRI v1", "%v", err)
 }
 
 // checkNetwork says whether pods have a network. If the kubelet makes it, it comes
@@ -103,9 +103,9 @@ func (m *Machine) checkNetwork(state cluster.Runtime) Check {
 	read := cmp.Or(state.Network.Config, cluster.NetworkDir)
 	switch {
 	case m.NodeNetwork && filepath.Clean(read) != cluster.NetworkDir:
-		return fail(name, "set `conf_dir` to "+cluster.NetworkDir+cniSection, "the runtime reads network configurations in %s, and the kubelet writes its own to %s", read, cluster.NetworkDir)
+		return fail(name, "set `conf_dir` to "+cluster.NetworkDir+cniSection, "the runtime reads network configurations from %s, but the kubelet writes its own to %s", read, cluster.NetworkDir)
 	case m.NodeNetwork:
-		return ok(name, "the kubelet will make it")
+		return ok(name, "the kubelet will create it")
 	case state.NotReady != nil:
 		return warn(name, "put a network configuration into "+read+"; pods wait until there is one", "%v", state.NotReady)
 	}
@@ -127,7 +127,7 @@ func (m *Machine) checkPlugins(told []string) Check {
 	}
 	where := strings.Join(sought, " or ")
 	if there := withPlugins(m.CNI); there != "" {
-		return fail(name, "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, and the runtime seeks them in %s", there, where)
+		return fail(name, "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s", there, where)
 	}
 	return fail(name, "install them (on Debian `apt install containernetworking-plugins`)", "no loopback plugin in %s", where)
 }
@@ -150,12 +150,12 @@ func (m *Machine) checkPort() Check {
 	listener, err := net.Listen("tcp", ":"+strconv.Itoa(m.Port))
 	switch {
 	case m.Kubelet && err != nil:
-		return ok(name, "it is this node's kubelet's")
+		return ok(name, "used by this node's kubelet")
 	case m.Kubelet:
 		listener.Close()
-		return fail(name, m.KubeletHint, "nobody listens on port %d: this node's kubelet does not run", m.Port)
+		return fail(name, m.KubeletHint, "nothing listens on port %d: this node's kubelet is not running", m.Port)
 	case err != nil:
-		return fail(name, "see who it is (`ss -ltnp 'sport = :"+strconv.Itoa(m.Port)+"'`): a kubelet of another cluster must be taken away first", "port %d is taken", m.Port)
+		return fail(name, "find out which program uses it (`ss -ltnp 'sport = :"+strconv.Itoa(m.Port)+"'`): if it is a kubelet of another cluster, remove that first", "port %d is taken", m.Port)
 	}
 	listener.Close()
 	return ok(name, "%d is free", m.Port)
@@ -164,7 +164,7 @@ func (m *Machine) checkPort() Check {
 func (m *Machine) checkSwap() Check {
 	data, err := os.ReadFile(filepath.Join(m.Proc, "swaps"))
 	if err == nil && bytes.Count(bytes.TrimSpace(data), []byte("\n")) > 0 {
-		return warn("swap", "`swapoff -a` and take it out of /etc/fstab, or memory that pods are promised may be on disk", "swap is on")
+		return warn("swap", "run `swapoff -a` and remove swap from /etc/fstab; otherwise pods' memory may be swapped to disk", "swap is on")
 	}
 	return ok("swap", "off")
 }
@@ -184,9 +184,9 @@ func (m *Machine) checkSetting(name, file string, otherwise Result, advice strin
 func (m *Machine) checkOverlay() Check {
 	data, err := os.ReadFile(filepath.Join(m.Proc, "filesystems"))
 	if err == nil && !bytes.Contains(data, []byte("\toverlay\n")) {
-		return warn("overlay", "`modprobe overlay`, and the same in /etc/modules-load.d", "the kernel has not loaded its overlay file system, which images are unpacked by")
+		return warn("overlay", "run `modprobe overlay`, and add overlay to /etc/modules-load.d", "the kernel module overlay, which is needed to unpack images, is not loaded")
 	}
-	return ok("overlay", "the kernel has it")
+	return ok("overlay", "supported by the kernel")
 }
 
 // How little may be left of the disk with the kubelet's directory.

@@ -56,7 +56,7 @@ func TestMachines(t *testing.T) {
 	}
 	taken.Close()
 	m.KubeletHint = "wake it"
-	if got := m.checkPort(); got.Result != Fail || !strings.Contains(got.Detail, "nobody listens on port ") || got.Advice != "wake it" {
+	if got := m.checkPort(); got.Result != Fail || !strings.Contains(got.Detail, "nothing listens on port ") || got.Advice != "wake it" {
 		t.Errorf("a node whose kubelet does not run: %+v", got)
 	}
 	// A socket on which nobody listens any more, and one that never answers.
@@ -72,7 +72,7 @@ func TestMachines(t *testing.T) {
 	}
 	listener.(*net.UnixListener).SetUnlinkOnClose(false)
 	listener.Close()
-	if got := find(t, m.Checks(t.Context()), "container-runtime"); got.Result != Fail || !strings.Contains(got.Detail, "nobody listens") {
+	if got := find(t, m.Checks(t.Context()), "container-runtime"); got.Result != Fail || !strings.Contains(got.Detail, "nothing listens") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -89,7 +89,7 @@ func TestNetworksOfRuntimes(t *testing.T) {
 	for told, want := range map[string]Check{
 		"":        ok("cni-plugins", "in %s", there),
 		there:     ok("cni-plugins", "in %s", there),
-		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, and the runtime seeks them in %s", there, elsewhere),
+		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s", there, elsewhere),
 	} {
 		if got := m.checkPlugins(strings.Fields(told)); got != want {
 			t.Errorf("%+v, want %+v", got, want)
@@ -110,8 +110,8 @@ func TestNetworksOfRuntimes(t *testing.T) {
 		{false, "", nil, OK, "has a network"},
 		{false, "", errors.New("cni is missing"), Warn, "into /etc/cni/net.d"},
 		{false, elsewhere, errors.New("cni is missing"), Warn, "into " + elsewhere},
-		{true, "", errors.New("cni is missing"), OK, "will make it"},
-		{true, "/etc/cni/net.d/", errors.New("cni is missing"), OK, "will make it"},
+		{true, "", errors.New("cni is missing"), OK, "will create it"},
+		{true, "/etc/cni/net.d/", errors.New("cni is missing"), OK, "will create it"},
 		{true, elsewhere, nil, Fail, "set `conf_dir` to /etc/cni/net.d"},
 	} {
 		m.NodeNetwork = tc.made

@@ -71,7 +71,7 @@ func (s *Server) judgeUnscheduled(pods []core.Pod, latest func() map[string]time
 	for _, scheduler := range slices.Sorted(maps.Keys(waiting)) {
 		names := waiting[scheduler]
 		if ago := s.serverNow().Sub(active[scheduler]); ago <= Patience {
-			checks = append(checks, warn("scheduler", "wait; if the backlog does not shrink, see in its metrics and its log what takes it so long (extenders and webhooks, above all)",
+			checks = append(checks, warn("scheduler", "wait; if the backlog does not shrink, check its metrics and log for what takes so long (mainly extenders and webhooks)",
 				"%s has a backlog of %d pods that have waited longer than %s, and placed another one %s ago", scheduler, len(names), Patience, max(ago, 0).Round(time.Second)))
 			continue
 		}

@@ -47,7 +47,7 @@ func (s *Server) serviceHint(name string) string { return ServiceHint(s.Up, name
 // in the directory up, or, if that is empty, of a systemd unit.
 func ServiceHint(up, name string) string {
 	if up != "" {
-		return fmt.Sprintf("`kctl status --dir %[1]s` tells how it is, `kctl up --dir %[1]s` starts what does not run, %[2]s is its log", up, cluster.Layout{Dir: up}.Log(name))
+		return fmt.Sprintf("`kctl status --dir %[1]s` shows its state, `kctl up --dir %[1]s` starts programs that are not running, %[2]s is its log", up, cluster.Layout{Dir: up}.Log(name))
 	}
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }
@@ -98,7 +98,7 @@ func (s *Server) clientCertificate() []Check {
 		if len(*part.into) == 0 && part.file != "" {
 			data, err := os.ReadFile(part.file)
 			if err != nil {
-				return []Check{fail(name, "put the file back, or get a new kubeconfig", "%v", err)}
+				return []Check{fail(name, "restore the file, or get a new kubeconfig", "%v", err)}
 			}
 			*part.into = data
 		}
@@ -108,7 +108,7 @@ func (s *Server) clientCertificate() []Check {
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane", "certificate and key in the kubeconfig don't belong together: %v", err)}
+		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane", "certificate and key in the kubeconfig don't match: %v", err)}
 	}
 	return []Check{s.checkExpiry(name, pair.Leaf, s.renewHint("admin")+" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
 }
@@ -118,13 +118,13 @@ func (s *Server) checkExpiry(name string, cert *x509.Certificate, advice string)
 	now, until := s.Now(), cert.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case now.Before(cert.NotBefore):
-		return fail(name, "set this machine's clock", "that of %q is not valid before %s", cert.Subject.CommonName, cert.NotBefore.UTC().Format(time.RFC3339))
+		return fail(name, "set this machine's clock", "%q is not valid before %s", cert.Subject.CommonName, cert.NotBefore.UTC().Format(time.RFC3339))
 	case !now.Before(cert.NotAfter):
-		return fail(name, advice, "that of %q expired at %s", cert.Subject.CommonName, until)
+		return fail(name, advice, "%q expired at %s", cert.Subject.CommonName, until)
 	case now.Add(s.Warn).After(cert.NotAfter):
-		return warn(name, advice, "that of %q expires at %s", cert.Subject.CommonName, until)
+		return warn(name, advice, "%q expires at %s", cert.Subject.CommonName, until)
 	}
-	return ok(name, "that of %q is good until %s", cert.Subject.CommonName, until)
+	return ok(name, "%q is valid until %s", cert.Subject.CommonName, until)
 }
 
 // checkConnection connects to the server and looks at its certificate.
@@ -148,7 +148,7 @@ func (s *Server) checkConnection(ctx context.Context) ([]Check, bool) {
 	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}) // verified below, for a clear word
 	if err := conn.HandshakeContext(ctx); err != nil {
 		if ctx.Err() != nil {
-			return []Check{fail(name, "restart what listens there, and see its log: it takes connections and does not answer", "%s: no TLS handshake within %s", address, answerWithin)}, false
+			return []Check{fail(name, "restart the program that listens there, and check its log: it accepts connections but does not answer", "%s: no TLS handshake within %s", address, answerWithin)}, false
 		}
 		return []Check{fail(name, "is it the API server's port?", "%s: %v", address, err)}, false
 	}
@@ -162,13 +162,13 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 	var lookup *net.DNSError
 	switch {
 	case errors.As(err, &lookup):
-		return fail(name, "is the name in the kubeconfig right, and does this machine's DNS know it?", "%s: %v", address, err)
+		return fail(name, "check the name in the kubeconfig and this machine's DNS", "%s: %v", address, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(name, "start the API server ("+s.serviceHint("apiserver")+"), or mend the address in the kubeconfig", "%s: nobody listens", address)
+		return fail(name, "start the API server ("+s.serviceHint("apiserver")+"), or correct the address in the kubeconfig", "%s: nothing listens there", address)
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
-		return fail(name, "is the machine up, and does no firewall stand between?", "%s: no connection within %s", address, answerWithin)
+		return fail(name, "check that the machine is up, and that no firewall blocks the connection", "%s: no connection within %s", address, answerWithin)
 	}
-	return fail(name, "is the address in the kubeconfig right?", "%s: %v", address, err)
+	return fail(name, "check the address in the kubeconfig", "%s: %v", address, err)
 }
 
 // checkTrusted verifies the server's certificate as clients with this kubeconfig do.
@@ -176,7 +176,7 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	const name = "server-authority"
 	if s.Config.Insecure {
-		return warn(name, "name the authority in the kubeconfig (certificate-authority-data)", "the kubeconfig has the server's certificate not verified (insecure-skip-tls-verify)")
+		return warn(name, "add the CA to the kubeconfig (certificate-authority-data)", "the kubeconfig turns off verification of the server's certificate (insecure-skip-tls-verify)")
 	}
 	if s.Config.ServerName != "" {
 		host = s.Config.ServerName
@@ -189,7 +189,7 @@ func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	if len(ca) == 0 && s.Config.CAFile != "" {
 		data, err := os.ReadFile(s.Config.CAFile)
 		if err != nil {
-			return fail(name, "put the file back", "%v", err)
+			return fail(name, "restore the file", "%v", err)
 		}
 		ca = data
 	}
@@ -203,9 +203,9 @@ func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	case errors.As(err, &otherName):
 		return fail(name, "`kctl pki init --hosts "+host+"` on the control plane adds the name", "the server's certificate is not for %s: %v", host, err)
 	case err != nil:
-		return fail(name, "get the cluster's own kubeconfig; if you have, somebody may stand between you and the server", "the server's certificate is not of the kubeconfig's authority: %v", err)
+		return fail(name, "get the cluster's own kubeconfig; if this is it, someone may be intercepting the connection", "the server's certificate is not signed by the kubeconfig's CA: %v", err)
 	}
-	return ok(name, "the server's certificate is of the kubeconfig's authority")
+	return ok(name, "the server's certificate is signed by the kubeconfig's CA")
 }
 
 // maxAnswer bounds what is read of an answer.
@@ -250,19 +250,19 @@ func (s *Server) checkVersion(ctx context.Context) ([]Check, string) {
 	const name = "api-server"
 	status, header, body, err := s.get(ctx, "/version")
 	if err != nil {
-		return []Check{fail(name, "see the API server's log, and that its machine is not overloaded", "%v", err)}, ""
+		return []Check{fail(name, "check the API server's log and the load of its machine", "%v", err)}, ""
 	}
 	var version struct{ GitVersion string }
 	isVersion := json.Unmarshal(body, &version) == nil && version.GitVersion != ""
 	switch {
 	case status == http.StatusUnauthorized:
-		return []Check{fail(name, "get a new kubeconfig: this one's certificate or token is not known there", "the server does not know who you are (401)")}, ""
+		return []Check{fail(name, "get a new kubeconfig: the server does not accept this one's certificate or token", "authentication failed (401)")}, ""
 	case status == http.StatusForbidden:
-		return []Check{fail(name, "have somebody bind the role system:public-info-viewer to you", "you may not ask for the server's version (403)")}, ""
+		return []Check{fail(name, "ask an administrator to bind the role system:public-info-viewer to you", "you are not allowed to read the server's version (403)")}, ""
 	case status == http.StatusBadRequest && strings.Contains(string(body), "HTTP request to an HTTPS server"):
-		return []Check{fail(name, "write https:// instead of http:// before the server's address in the kubeconfig", "the server speaks HTTPS, and was spoken to without TLS")}, ""
+		return []Check{fail(name, "change http:// to https:// in the server's address in the kubeconfig", "the server expects HTTPS, but was contacted without TLS")}, ""
 	case status != http.StatusOK || !isVersion:
-		return []Check{fail(name, "is a web server or a proxy at this address? Mend the server in the kubeconfig", "the answer is not an API server's: status %d, %s", status, kindOf(header, body))}, ""
+		return []Check{fail(name, "there may be a web server or a proxy at this address: correct the server in the kubeconfig", "the answer is not an API server's: status %d, %s", status, kindOf(header, body))}, ""
 	}
 	checks := []Check{ok(name, "version %s", version.GitVersion)}
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
@@ -285,11 +285,11 @@ func (s *Server) checkClock(server time.Time) Check {
 	const advice = "set the clocks by NTP (`timedatectl set-ntp true`): certificates, leases and tokens go by them"
 	switch {
 	case apart > mostSkew:
-		return fail("clock", advice, "%s apart from the server's", apart)
+		return fail("clock", advice, "%s off from the server's clock", apart)
 	case apart > someSkew:
-		return warn("clock", advice, "%s apart from the server's", apart)
+		return warn("clock", advice, "%s off from the server's clock", apart)
 	}
-	return ok("clock", "%s apart from the server's", apart)
+	return ok("clock", "%s off from the server's clock", apart)
 }
 
 // checkReady asks which of the server's parts are not ready.
@@ -297,7 +297,7 @@ func (s *Server) checkReady(ctx context.Context) Check {
 	const name = "ready"
 	status, _, body, err := s.get(ctx, "/readyz?verbose")
 	if err != nil {
-		return fail(name, "see the API server's log", "%v", err)
+		return fail(name, "check the API server's log", "%v", err)
 	}
 	var failed []string
 	for line := range strings.Lines(string(body)) {
@@ -308,13 +308,13 @@ func (s *Server) checkReady(ctx context.Context) Check {
 	}
 	switch {
 	case len(failed) > 0:
-		advice := "see the API server's log"
+		advice := "check the API server's log"
 		if strings.Contains(strings.Join(failed, " "), "etcd") {
 			advice = s.etcdHint()
 		}
 		return fail(name, advice, "not ready: %s", strings.Join(failed, ", "))
 	case status != http.StatusOK:
-		return fail(name, "see the API server's log", "/readyz: status %d", status)
+		return fail(name, "check the API server's log", "/readyz: status %d", status)
 	}
-	return ok(name, "all parts of the API server are ready, etcd among them")
+	return ok(name, "all components of the API server are ready, including etcd")
 }

@@ -22,7 +22,7 @@ import (
 // project's images are there again, pushed ones must be pushed again.
 func Serve(ctx context.Context, address, binDir, dir string) error {
 	if host, _, err := net.SplitHostPort(address); err != nil || !net.ParseIP(host).IsLoopback() {
-		return fmt.Errorf("registry: %q is not an address on loopback, and the registry asks no client for a password", address)
+		return fmt.Errorf("registry: %q is not a loopback address, and the registry has no authentication", address)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("registry: %w", err)

@@ -45,7 +45,7 @@ func deny(w http.ResponseWriter, err error) {
 func checkWriter(r *http.Request) error {
 	connection, ok := r.Context().Value(connectionKey{}).(*net.TCPConn)
 	if !ok {
-		return errors.New("who pushes is not known: the connection is no TCP")
+		return errors.New("can't identify the pushing user: not a TCP connection")
 	}
 	client, server := connection.RemoteAddr().(*net.TCPAddr), connection.LocalAddr().(*net.TCPAddr)
 	user, err := userOf(client.AddrPort(), server.AddrPort())
@@ -53,10 +53,10 @@ func checkWriter(r *http.Request) error {
 		err = checkOpen(connection)
 	}
 	if err != nil {
-		return fmt.Errorf("who pushes is not known: %w", err)
+		return fmt.Errorf("can't identify the pushing user: %w", err)
 	}
 	if user != 0 && user != os.Geteuid() {
-		return fmt.Errorf("user %d may not push: only root may, and the user who runs this registry", user)
+		return fmt.Errorf("user %d may not push: only root and the user who runs this registry may", user)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func userOf(client, server netip.AddrPort) (int, error) {
 			return user, err
 		}
 	}
-	return 0, fmt.Errorf("no process has the connection from %s any more", client)
+	return 0, fmt.Errorf("no process owns the connection from %s any more", client)
 }
 
 // userIn looks for the client's end of a connection in a table of the kernel's (proc(5)).

@@ -59,7 +59,7 @@ func (g *guarded) check(content any) error {
 	switch content := content.(type) {
 	case string:
 		if ref := optionIn(content); ref != "" {
-			err := fmt.Errorf("%q is refused: git would take the ref %q for an option", content, ref)
+			err := fmt.Errorf("%q is refused: git would interpret the ref %q as an option", content, ref)
 			if g.refused == nil {
 				g.refused = err
 			}

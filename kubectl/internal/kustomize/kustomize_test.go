@@ -164,7 +164,7 @@ func TestRefsThatAreOptions(t *testing.T) {
 		if !strings.Contains(at, ":") {
 			at = filepath.Join(dir, at)
 		}
-		if out, err := YAML(at); err == nil || !strings.Contains(err.Error(), "for an option") {
+		if out, err := YAML(at); err == nil || !strings.Contains(err.Error(), "as an option") {
 			t.Errorf("%s: got %v; %s", at, err, out)
 		}
 	}

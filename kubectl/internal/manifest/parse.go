@@ -136,7 +136,7 @@ func onlyDocument(document []byte) error {
 		case err != nil:
 			return err
 		case count > 0 && content != nil:
-			return errors.New("documents are separated by a line of their own, ---")
+			return errors.New("YAML documents must be separated by a line with only ---")
 		}
 	}
 }

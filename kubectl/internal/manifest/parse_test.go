@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		{"JSON with an error in its second object", "f.json", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\",}", "error parsing f.json: line 2: invalid character '}'"},
 		{"JSON with an object behind one with a comma too many", "f.json", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",}\n{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "error parsing f.json: line 1: invalid character '}'"},
 		{"cut behind an object", "f.json", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}\n{\"apiVersion\":", "error parsing f.json: line 2: unexpected EOF"},
-		{"an object beside its separator", "f.yaml", "apiVersion: v1\nkind: Pod\n--- {apiVersion: v1, kind: Node}\n", "error parsing f.yaml: line 1: documents are separated by a line of their own, ---"},
+		{"an object beside its separator", "f.yaml", "apiVersion: v1\nkind: Pod\n--- {apiVersion: v1, kind: Node}\n", "error parsing f.yaml: line 1: YAML documents must be separated by a line with only ---"},
 		{"the end of a document", "f.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n...\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: b}\n...\n", "Pod/a@1 Pod/b@6"},
 		{"a tab", "f.yaml", "kind: Pod\nmetadata:\n\tname: a\n", "error parsing f.yaml: line 3: found character that cannot start any token (it is a tab: YAML is indented by spaces)"},
 		{"a template", "f.yaml", "kind: Pod\nmetadata:\n  name: {{ .Name }}\n", "(it contains \"{{\", as a template does: apply what `helm template`, or the like, makes of it)"},

@@ -122,7 +122,7 @@ func withoutTLS(status *apierrors.StatusError) string {
 	}
 	for _, cause := range status.ErrStatus.Details.Causes {
 		if cause.Type == metav1.CauseTypeUnexpectedServerResponse && strings.Contains(cause.Message, "HTTP request to an HTTPS server") {
-			return "\n(The server speaks HTTPS, and its address begins with http://: change that to https://.)"
+			return "\n(The server expects HTTPS, but its address begins with http://: change it to https://.)"
 		}
 	}
 	return ""
@@ -147,7 +147,7 @@ func managedByOthers(status *apierrors.StatusError) string {
 // the disk helps.
 func withoutRoom(text string) string {
 	if strings.Contains(text, "mvcc: database space exceeded") {
-		return "\n(etcd's quota is used up, and it takes no writes but deletions: docs/troubleshooting.md says how to make room.)"
+		return "\n(etcd's storage quota is exhausted, so it accepts only deletions: docs/troubleshooting.md says how to make room.)"
 	}
 	return ""
 }
@@ -246,7 +246,7 @@ func (c *CLI) connectionText(failed *url.Error) string {
 			host = u.Host
 			// Not a file's address, say.
 			if net.ParseIP(u.Hostname()).IsLoopback() && c.client != nil && c.client.URL("").Host == host {
-				local = "\n(\"kctl status\" tells how the cluster on this machine is, \"kctl up\" starts what does not run.)"
+				local = "\n(\"kctl status\" shows the state of the cluster on this machine, \"kctl up\" starts programs that are not running.)"
 			}
 		}
 		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?%s", host, local)
@@ -256,7 +256,7 @@ func (c *CLI) connectionText(failed *url.Error) string {
 	}
 	var invalid x509.CertificateInvalidError
 	if errors.As(failed.Err, &invalid) && invalid.Reason == x509.Expired {
-		return fmt.Sprintf("Unable to connect to the server: %v (is this machine's clock right? kctl doctor tells which of the two is wrong)", failed.Err)
+		return fmt.Sprintf("Unable to connect to the server: %v (check this machine's clock; kctl doctor shows whether the clock or the certificate is wrong)", failed.Err)
 	}
 	return fmt.Sprintf("Unable to connect to the server: %v", failed.Err)
 }

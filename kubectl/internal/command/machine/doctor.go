@@ -64,7 +64,7 @@ fails.`,
 			}
 			for _, check := range checks {
 				if check.Result == doctor.Fail {
-					return errors.New("not everything is well")
+					return errors.New("some checks failed")
 				}
 			}
 			return nil

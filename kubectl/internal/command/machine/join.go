@@ -42,12 +42,12 @@ that was interrupted.
 			if len(args) == 1 {
 				o.Server = strings.TrimPrefix(args[0], "https://")
 			} else if o.Discovery.File == "" {
-				return errors.New("name the API server, as HOST:PORT, or give --discovery-file")
+				return errors.New("specify the API server as HOST:PORT, or use --discovery-file")
 			}
 			systemd := bootstrap.Systemd()
 			switch {
 			case start == "systemd" && !systemd:
-				return errors.New("--start=systemd: systemd does not run this machine")
+				return errors.New("--start=systemd: this machine does not run systemd")
 			case start == "none":
 				systemd = false
 			case start != "auto" && start != "systemd":
@@ -95,7 +95,7 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 		return nil
 	}
 	if err := bootstrap.StartUnit(ctx, joined.Args); err != nil {
-		return fmt.Errorf("%w; the kubelet's files are in %s, and joining again is safe", err, o.Dir)
+		return fmt.Errorf("%w; the kubelet's files are in %s, and you can run the command again", err, o.Dir)
 	}
 	if err := untilJoined(ctx, c, o.Node, joined.Node, c.Clock.Now()); err != nil {
 		return err
@@ -175,7 +175,7 @@ object stays; remove it with "kctl delete node NAME".`,
 		Args:    frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
-				return errors.New("this ends all pods on this machine and removes " + n.RootDir + ": say so by --yes")
+				return errors.New("this ends all pods on this machine and deletes " + n.RootDir + ": say so by --yes")
 			}
 			if err := bootstrap.Reset(cmd.Context(), n); err != nil {
 				return err

@@ -145,7 +145,7 @@ func TestJoinIsNotMetByWhatIsLeft(t *testing.T) {
 	clock.Step(200 * time.Millisecond)
 	j.says("registered node n")
 	clock.Step(stepWithin)
-	if err := <-j.ended; err == nil || !strings.Contains(err.Error(), "node n is there from before, and no kubelet has renewed its lease since") {
+	if err := <-j.ended; err == nil || !strings.Contains(err.Error(), "node n already existed, and no kubelet has renewed its lease since") {
 		t.Error(err)
 	}
 }

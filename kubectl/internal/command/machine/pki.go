@@ -54,7 +54,7 @@ func asOwner(dir string, err error) error {
 		err = keys // once, and not for each of the files
 	}
 	if errors.Is(err, syscall.EACCES) {
-		return fmt.Errorf("%w (run it as root, or name a directory of your own by --dir)", err)
+		return fmt.Errorf("%w (run it as root, or choose a directory of your own with --dir)", err)
 	}
 	return err
 }
@@ -135,7 +135,7 @@ func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error
 	if advertise == "" {
 		own, err := core.OwnAddress()
 		if err != nil {
-			return nil, fmt.Errorf("%w; name it by --advertise-address", err)
+			return nil, fmt.Errorf("%w; set it with --advertise-address", err)
 		}
 		advertise = own.String()
 	}
@@ -147,11 +147,11 @@ func (o *pkiOptions) directory(serverGiven bool) (*certificates.Directory, error
 		return nil, fmt.Errorf("--service-cidr=%s: not a range of addresses", o.serviceCIDR)
 	}
 	if o.expires <= 0 || o.authorityExpires < o.expires {
-		return nil, errors.New("--expires must be positive, and not longer than --ca-expires")
+		return nil, errors.New("--expires must be positive and at most --ca-expires")
 	}
 	for _, host := range append(o.hosts, o.etcdHosts...) {
 		if host == "" || strings.ContainsAny(host, "/ ") || net.ParseIP(host) == nil && strings.Contains(host, ":") {
-			return nil, fmt.Errorf("host %q: neither a name nor an IP address (names have neither a scheme nor a port here)", host)
+			return nil, fmt.Errorf("host %q: not a host name or IP address (leave out the scheme and the port)", host)
 		}
 	}
 	server := cmp.Or(o.server, "https://"+net.JoinHostPort(advertise, "6443"))
@@ -255,7 +255,7 @@ problem or a certificate expires within --warn.`,
 			}
 			for _, f := range findings {
 				if len(f.Problems) > 0 {
-					return errors.New("not all certificates are good")
+					return errors.New("some certificates have problems")
 				}
 			}
 			return nil
@@ -317,7 +317,7 @@ revoked: keep the lifetime short, and add only the groups that are needed.`,
 		Args: frame.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if user == "" {
-				return errors.New("--user must be given: the name that the certificate is for")
+				return errors.New("--user is required: the name of the user")
 			}
 			if expires <= 0 {
 				return errors.New("--expires must be positive")
@@ -326,7 +326,7 @@ revoked: keep the lifetime short, and add only the groups that are needed.`,
 			d.Lasts, d.Server = expires, cmp.Or(server, d.ServerOf("admin"))
 			data, err := d.Mint(certificates.User(user, user, groups...), c.Clock.Now())
 			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%w (--dir says where the authority is; that of `kctl up` is in %s)", err, defaultDir)
+				return fmt.Errorf("%w (set the CA's directory with --dir; that of `kctl up` is in %s)", err, defaultDir)
 			}
 			if err != nil {
 				return asOwner(dir, err)

@@ -75,7 +75,7 @@ func TestFilesOfAnotherUser(t *testing.T) {
 		for _, dir := range []string{closed, open} {
 			for _, line := range []string{"init --advertise-address 192.0.2.1", "renew all", "check", "kubeconfig --user me"} {
 				out, err := pki(line, dir)
-				if err == nil || !strings.Contains(err.Error(), "permission denied (run it as root, or name a directory of your own by --dir)") ||
+				if err == nil || !strings.Contains(err.Error(), "permission denied (run it as root, or choose a directory of your own with --dir)") ||
 					strings.Count(err.Error(), "denied") > 1 || out != "" {
 					t.Errorf("pki %s: %v, printed %s", line, err, out)
 				}

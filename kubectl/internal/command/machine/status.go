@@ -43,7 +43,7 @@ all programs run and are ready, except those left out by "kctl up --without".`,
 			}
 			for _, p := range status.Programs {
 				if !p.Ready && !p.Without {
-					return errors.New("not everything is ready")
+					return errors.New("the cluster is not ready")
 				}
 			}
 			return nil

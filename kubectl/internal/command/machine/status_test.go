@@ -57,8 +57,8 @@ func TestUpAndDownOfTheKubeconfigsCluster(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel() // whatever they are about, nothing happens to it
 	for want, cmd := range map[string]*cobra.Command{
-		"this cluster's port is 1 and stays so":           newUp(c),
-		"the kubeconfig is that of the cluster in " + dir: newDown(c),
+		"this cluster's port is 1 and can't be changed":           newUp(c),
+		"the kubeconfig belongs to the cluster in " + dir: newDown(c),
 	} {
 		cmd.SetOut(io.Discard)
 		cmd.SetErr(io.Discard)

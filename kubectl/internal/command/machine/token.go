@@ -96,7 +96,7 @@ type joinLine struct {
 
 func (j joinLine) validate() error {
 	if j.nodeNetwork != "" && !j.print {
-		return errors.New("--node-network is for the command line that joins a machine: give --print-join-command, too")
+		return errors.New("--node-network requires --print-join-command")
 	}
 	return bootstrap.ValidateNodeNetwork(j.nodeNetwork)
 }
@@ -144,11 +144,11 @@ func joinCommand(c *frame.CLI, token *bootstrap.Token) (string, error) {
 	}
 	hashes, err := certificates.Hashes(ca)
 	if err != nil {
-		return "", fmt.Errorf("the kubeconfig names no certificate authority that a joining machine could be told: %w", err)
+		return "", fmt.Errorf("the kubeconfig has no CA to pass on to joining machines: %w", err)
 	}
 	u, err := url.Parse(target.Client.Host)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("the kubeconfig's server %q is no URL", target.Client.Host)
+		return "", fmt.Errorf("the kubeconfig's server %q is not a URL", target.Client.Host)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() {
 		c.Warn("other machines can't reach %s: name the server as they do, by --server https://ADDRESS:PORT (`kctl up` listens there with --address)", u.Host)

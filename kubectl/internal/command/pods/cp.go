@@ -242,7 +242,7 @@ const mostPadding = 1 << 20
 func discardPadding(r io.Reader) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(r, mostPadding+1))
 	if err == nil && n > mostPadding {
-		return errors.New("the container goes on sending behind the end of the archive")
+		return errors.New("the container keeps sending data after the end of the archive")
 	}
 	return err
 }

@@ -229,7 +229,7 @@ func (d *debugOptions) addEphemeral(ctx context.Context, pod *core.Pod, containe
 	for i := range pod.Spec.EphemeralContainers {
 		there := pod.Spec.EphemeralContainers[i].Name
 		if there == added.Name { // the patch would be merged into it, perhaps to nothing
-			return fmt.Errorf("pod %s has an ephemeral container %q, which can't be changed: name another with -c", pod.Name, there)
+			return fmt.Errorf("pod %s already has an ephemeral container %q, which can't be changed: choose another name with -c", pod.Name, there)
 		}
 		order = append(order, named{there})
 	}
