@@ -18,10 +18,10 @@ func ParseNodeIPs(flag string) ([]string, error) {
 			return nil, fmt.Errorf("%q is not an IP address", text)
 		}
 		if ip = ip.Unmap(); ip.Zone() != "" || ip.IsUnspecified() || ip.IsMulticast() {
-			return nil, fmt.Errorf("%s is no address by which others reach a node", text)
+			return nil, fmt.Errorf("%s is not an address on which others can reach a node", text)
 		}
 		if families[ip.Is4()] {
-			return nil, fmt.Errorf("%q has two addresses of one family; one, or one IPv4 and one IPv6 address, can be given", flag)
+			return nil, fmt.Errorf("%q has two addresses of one family; specify one address, or one IPv4 and one IPv6 address", flag)
 		}
 		families[ip.Is4()] = true
 		all = append(all, ip.String())

@@ -21,25 +21,25 @@ func adviceFor(err error) string {
 	file := errors.As(err, &path)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return "another program has that port: `ss -ltnp` tells which; stop it, or choose another port"
+		return "another program uses that port: find it with `ss -ltnp` and stop it, or choose another port"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine has no such address: `ip address` lists those it has"
+		return "this machine does not have that address: `ip address` lists its addresses"
 	case errors.Is(err, syscall.ENOSPC):
-		return "make room on that disk: `df -h` tells which is full"
+		return "the disk is full: `df -h` shows which; free some space"
 	case errors.Is(err, syscall.EROFS):
-		return "that place can't be written to: choose a directory that this program may write to"
+		return "the file system is read-only: choose a directory that this program can write to"
 	case errors.Is(err, fs.ErrPermission) && file:
-		return fmt.Sprintf("this program runs as %s: `namei -l %s` tells what that user may not do", currentUser(), path.Path)
+		return fmt.Sprintf("this program runs as %s: `namei -l %s` shows which permission is missing", currentUser(), path.Path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("this program runs as %s, who may not do that", currentUser())
+		return fmt.Sprintf("this program runs as %s, which lacks the permission", currentUser())
 	case errors.Is(err, fs.ErrNotExist) && file && isJoined(path.Path):
-		return "`kctl join` writes it when this machine becomes a node; or name the right file"
+		return "`kctl join` creates it when this machine becomes a node; otherwise check the file name"
 	case errors.Is(err, fs.ErrNotExist) && file && isPKI(path.Path):
-		return "`kctl pki init` makes what is missing; or name the right file"
+		return "`kctl pki init` creates missing files; otherwise check the file name"
 	case isEmptyFile(err):
-		return "`kctl pki check` tells which file is empty or damaged; put it back from a copy, or have `kctl pki init` make what is missing"
+		return "`kctl pki check` shows which file is empty or damaged; restore it from a copy, or create missing files with `kctl pki init`"
 	case errors.As(err, &verification), strings.Contains(err.Error(), "private key does not match public key"):
-		return "`kctl pki check` tells which certificates don't belong together, or have expired"
+		return "`kctl pki check` shows which certificates don't match or have expired"
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func Waiting(what string, logger *zap.Logger) { notifyOrLog(notifyStatus+"waitin
 
 func notifyOrLog(state string, logger *zap.Logger) {
 	if err := notify(state); err != nil {
-		logger.Warn("the service manager was not told", zap.Error(err))
+		logger.Warn("the service manager could not be notified", zap.Error(err))
 	}
 }
 
@@ -65,7 +65,7 @@ func Watchdog(ctx context.Context, health *Health, clock clock.Clock, logger *za
 	}
 	for {
 		if err := health.Check(ctx, Livez, except...); err != nil && ctx.Err() == nil {
-			logger.Error("not alive, the service manager is not told otherwise", zap.Duration("watchdog", patience), zap.Error(err))
+			logger.Error("not healthy, so the service manager gets no sign of life", zap.Duration("watchdog", patience), zap.Error(err))
 		} else {
 			notifyOrLog(notifyAlive, logger)
 		}
@@ -84,7 +84,7 @@ func watchdogPatience() (time.Duration, error) {
 	}
 	microseconds, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || microseconds <= 0 || microseconds > int64(24*time.Hour/time.Microsecond) {
-		return 0, &UsageError{fmt.Errorf("$WATCHDOG_USEC=%q: not a number of microseconds, a day at most", value)}
+		return 0, &UsageError{fmt.Errorf("$WATCHDOG_USEC=%q: not a number of microseconds up to one day", value)}
 	}
 	return time.Duration(microseconds) * time.Microsecond, nil
 }

@@ -53,7 +53,7 @@ func (o *TLSOptions) Apply(c *tls.Config) error {
 			return s.Name == name || strings.HasSuffix(name, "_CHACHA20_POLY1305") && s.Name == name+"_SHA256"
 		})
 		if i < 0 {
-			return fmt.Errorf("--tls-cipher-suites=%s: it is unknown, or too weak to be spoken here", name)
+			return fmt.Errorf("--tls-cipher-suites=%s: unknown or insecure", name)
 		}
 		c.CipherSuites = append(c.CipherSuites, suites[i].ID)
 	}

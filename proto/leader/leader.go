@@ -82,7 +82,7 @@ func New(config Config) (*Elector, error) {
 	config.RenewDeadline = cmp.Or(config.RenewDeadline, DefaultRenewDeadline)
 	config.RetryPeriod = cmp.Or(config.RetryPeriod, DefaultRetryPeriod)
 	if config.Identity == "" || config.Namespace == "" || config.Name == "" {
-		return nil, errors.New("leader election: identity, lease namespace and lease name are needed")
+		return nil, errors.New("leader election: identity, lease namespace and lease name are required")
 	}
 	if err := CheckTimes(config.LeaseDuration, config.RenewDeadline, config.RetryPeriod); err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
@@ -172,7 +172,7 @@ func (e *Elector) acquire(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !apierrors.IsConflict(err) && !warned:
-			e.config.Logger.Warn("lease can't be had yet, will keep trying", zap.String("lease", e.leaseName()), zap.Error(err))
+			e.config.Logger.Warn("can't acquire the lease yet, will keep trying", zap.String("lease", e.leaseName()), zap.Error(err))
 			warned = true
 		}
 		if err := backoff.Sleep(ctx, e.config.Clock, wait.Delay(1)); err != nil {

@@ -112,7 +112,7 @@ func (ca *Pair) sign(template *x509.Certificate, key crypto.Signer) (*Pair, erro
 	}
 	signer, ok := authority.PrivateKey.(crypto.Signer)
 	if !ok || authority.Leaf == nil || !authority.Leaf.IsCA {
-		return nil, errors.New("certificate authority: the certificate is not one of an authority")
+		return nil, errors.New("certificate authority: the certificate is not a CA certificate")
 	}
 	return sign(template, authority.Leaf, key, signer)
 }
@@ -205,7 +205,7 @@ func SubjectOf(cert *x509.Certificate) Subject {
 func parseKey(keyPEM []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(keyPEM)
 	if block == nil {
-		return nil, errors.New("private key: no PEM in it")
+		return nil, errors.New("private key: it is not PEM")
 	}
 	var key any
 	var err error

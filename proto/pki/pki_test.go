@@ -275,7 +275,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 			}
 		})
 	}
-	if want := "changed files are not taken, and what they said before stays in use: authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 || refused[0] != want {
+	if want := "changed files were rejected, and their previous content stays in use: authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 || refused[0] != want {
 		t.Errorf("told %q, want once %q", refused, want)
 	}
 }

@@ -19,7 +19,7 @@ type Told struct {
 // Read tells why changed files were not taken; nil says that they were.
 func (t *Told) Read(err error) {
 	if err != nil {
-		err = fmt.Errorf("changed files are not taken, and what they said before stays in use: %w", err)
+		err = fmt.Errorf("changed files were rejected, and their previous content stays in use: %w", err)
 	}
 	t.once(&t.refused, err)
 }

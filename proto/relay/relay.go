@@ -134,7 +134,7 @@ func Decode(value string) ([]Stamp, error) {
 	}
 	parts := strings.Split(value, ",")
 	if len(parts) > maxSent {
-		return nil, fmt.Errorf("%s: %d stamps, at most %d are taken", Header, len(parts), maxSent)
+		return nil, fmt.Errorf("%s: %d stamps; at most %d are accepted", Header, len(parts), maxSent)
 	}
 	stamps := make([]Stamp, 0, len(parts))
 	for _, part := range parts {

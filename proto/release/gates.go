@@ -185,7 +185,7 @@ func checkGate(name, value string, differs map[string]bool) error {
 		!asked && (slices.Contains(gatesOff, name) || slices.Contains(gatesLockedOff, name)):
 		return nil
 	case slices.Contains(gatesOn, name):
-		return errors.New("not supported, it can't be switched off")
+		return errors.New("not supported: this feature can't be turned off")
 	case name != "AllAlpha" && !slices.Contains(gatesOff, name):
 		return errors.New("unknown feature gate of Kubernetes " + Kubernetes)
 	}

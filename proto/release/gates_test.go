@@ -9,7 +9,7 @@ func TestCheckGates(t *testing.T) {
 	differs := map[string]bool{"MemoryQoS": false, "EventedPLEG": true, "NodeSwap": false}
 	for gate, want := range map[string]string{
 		"ContainerRestartRules=true":  "",
-		"ContainerRestartRules=false": "can't be switched off",
+		"ContainerRestartRules=false": "can't be turned off",
 		"CRIListStreaming=false":      "",
 		"CRIListStreaming=true":       "not supported",
 		"ImageVolume=true":            "",

@@ -75,7 +75,7 @@ const maxRedirects = 10
 // and what is behind a server's proxies (pods, services) may redirect anywhere.
 func (c *Client) checkRedirect(request *http.Request, via []*http.Request) error {
 	if to := request.URL; to.Scheme != c.base.Scheme || to.Host != c.base.Host {
-		return fmt.Errorf("redirected to another server, %s://%s, which is not to have the credentials for this one", to.Scheme, to.Host)
+		return fmt.Errorf("redirect to another server, %s://%s, was not followed, to keep the credentials from it", to.Scheme, to.Host)
 	}
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)

@@ -199,7 +199,7 @@ func dataOrFile(data []byte, file string) ([]byte, error) {
 func (cfg *Config) baseURL() (*url.URL, error) {
 	host := cfg.Host
 	if host == "" {
-		return nil, errors.New("no API server given")
+		return nil, errors.New("no API server specified")
 	}
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
@@ -209,7 +209,7 @@ func (cfg *Config) baseURL() (*url.URL, error) {
 		return nil, fmt.Errorf("API server address %q: %w", cfg.Host, err)
 	}
 	if u.Host == "" {
-		return nil, fmt.Errorf("API server address %q names no host", cfg.Host)
+		return nil, fmt.Errorf("API server address %q has no host", cfg.Host)
 	}
 	if u.Scheme != "https" && !isLoopback(u.Hostname()) {
 		return nil, fmt.Errorf("API server address %q: only https is supported", cfg.Host)

@@ -215,7 +215,7 @@ func (i *kubeconfigCertificate) take(newest *Config) {
 	case err != nil:
 		err = fmt.Errorf("kubeconfig %s: %w", i.file.path, err)
 	case cert == nil:
-		err = fmt.Errorf("kubeconfig %s: no client certificate in it", i.file.path)
+		err = fmt.Errorf("kubeconfig %s: it contains no client certificate", i.file.path)
 	default:
 		i.read, i.cert = newest, cert
 	}
@@ -239,7 +239,7 @@ func (k *kubeconfig) config(dir string) (*Config, error) {
 		}
 		return cfg, nil
 	}
-	return nil, fmt.Errorf("current-context %q is not among its contexts", k.CurrentContext)
+	return nil, fmt.Errorf("current-context %q does not exist in the file", k.CurrentContext)
 }
 
 func (k *kubeconfig) cluster(cfg *Config, name, dir string) error {
@@ -257,7 +257,7 @@ func (k *kubeconfig) cluster(cfg *Config, name, dir string) error {
 		cfg.ServerName = c.Cluster.ServerName
 		return nil
 	}
-	return fmt.Errorf("cluster %q is not among its clusters", name)
+	return fmt.Errorf("cluster %q does not exist in the file", name)
 }
 
 func (k *kubeconfig) user(cfg *Config, name, dir string) error {
@@ -276,7 +276,7 @@ func (k *kubeconfig) user(cfg *Config, name, dir string) error {
 		case u.User.impersonates():
 			return fmt.Errorf("user %q: impersonation (as) is not supported here", name)
 		case u.User.Username+u.User.Password != "" && u.User.Token+u.User.TokenFile != "":
-			return fmt.Errorf("user %q: username and password, or a token, but not both", name)
+			return fmt.Errorf("user %q: use either username and password or a token, not both", name)
 		}
 		cfg.CertFile = relativeTo(dir, u.User.CertFile)
 		cfg.KeyFile = relativeTo(dir, u.User.KeyFile)
@@ -286,7 +286,7 @@ func (k *kubeconfig) user(cfg *Config, name, dir string) error {
 		cfg.BearerTokenFile = relativeTo(dir, u.User.TokenFile)
 		return nil
 	}
-	return fmt.Errorf("user %q is not among its users", name)
+	return fmt.Errorf("user %q does not exist in the file", name)
 }
 
 func relativeTo(dir, file string) string {

@@ -66,7 +66,7 @@ func (r Resource) Create(ctx context.Context, obj, into any, opts ...Option) err
 	if call.subresource != "" {
 		meta, ok := obj.(metav1.Object)
 		if !ok || meta.GetName() == "" {
-			return fmt.Errorf("create a subresource of %s: the object names no %s", r.resource.Name, r.resource.Kind)
+			return fmt.Errorf("create a subresource of %s: the object lacks the name of the %s", r.resource.Name, r.resource.Kind)
 		}
 		name = meta.GetName()
 	}

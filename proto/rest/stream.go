@@ -36,7 +36,7 @@ func newStream(body io.ReadCloser) *Stream {
 
 // ErrNoEvent says that the server sent something else on a watch: it would send that
 // again for the same revision.
-var ErrNoEvent = errors.New("no event of a watch")
+var ErrNoEvent = errors.New("not a watch event")
 
 // Next waits for the next event. It returns io.EOF when the server ends the
 // watch. It does not check that the object is JSON; decoding it does.

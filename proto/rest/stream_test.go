@@ -29,8 +29,8 @@ func TestStream(t *testing.T) {
 		"cut":                {usual + `{"type":"ADDED","obj`, io.EOF, both + "unexpected EOF"},
 		"cut after an event": {usual + `{"type":"ADDED","object":{}}`, io.EOF, both + "ADDED {} EOF"},
 		"broken":             {usual + `{"type":"ADDED","obj`, broken, both + broken.Error()},
-		"HTML":               {"<html>\n", io.EOF, "no event of a watch: invalid character '<' looking for beginning of value"},
-		"another kind":       {`["ADDED"]` + "\n", io.EOF, "no event of a watch: json: cannot unmarshal array into Go value of type rest.Event"},
+		"HTML":               {"<html>\n", io.EOF, "not a watch event: invalid character '<' looking for beginning of value"},
+		"another kind":       {`["ADDED"]` + "\n", io.EOF, "not a watch event: json: cannot unmarshal array into Go value of type rest.Event"},
 		"nothing":            {"", io.EOF, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,9 +59,9 @@ func TestWhatIsWrongWithAKubeconfigIsTold(t *testing.T) {
 		want          string // "" for nothing
 	}{
 		{"well", good, 0, ""},
-		{"rubbish", "rubbish", 0, "changed files are not taken"},
+		{"rubbish", "rubbish", 0, "changed files were rejected"},
 		{"well again", good, 0, ""},
-		{"rubbish again", "rubbish", 0, "changed files are not taken"},
+		{"rubbish again", "rubbish", 0, "changed files were rejected"},
 		{"no certificate", content(server.URL, "none"), 0, "kubeconfig " + path + ": client certificate: "},
 		{"another server", content("https://me:secret@localhost:1", string(pair.Cert)), 0, "names another server, https://localhost:1"},
 		{"expired", good, 2 * time.Hour, "client certificate in kubeconfig " + path + " has expired"},

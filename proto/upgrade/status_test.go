@@ -64,9 +64,9 @@ func TestStatusThatIsNone(t *testing.T) {
 	}))
 	defer front.Close()
 	for status, want := range map[string]string{
-		"000": "502 answered with the status 0, which HTTP does not have\n",
-		"042": "502 answered with the status 42, which HTTP does not have\n",
-		"099": "502 answered with the status 99, which HTTP does not have\n",
+		"000": "502 answered with 0, which is not an HTTP status\n",
+		"042": "502 answered with 42, which is not an HTTP status\n",
+		"099": "502 answered with 99, which is not an HTTP status\n",
 		"200": "200 {}", "404": "404 {}", "999": "999 {}",
 	} {
 		answer, err := http.Get(front.URL + "/" + status)

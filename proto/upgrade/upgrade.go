@@ -66,7 +66,7 @@ func checkStatus(code int) error {
 	if code == http.StatusSwitchingProtocols || code >= http.StatusOK && code <= 999 {
 		return nil
 	}
-	return fmt.Errorf("answered with the status %d, which HTTP does not have", code)
+	return fmt.Errorf("answered with %d, which is not an HTTP status", code)
 }
 
 // Carry copies between a client and a backend until both have ended, or one has

@@ -117,7 +117,7 @@ func (r *Reflector[T]) Synced() <-chan struct{} { return r.synced }
 
 // errRelist says that the revision can't be used any more: it is too old, or followed by
 // an error or by what can't be read.
-var errRelist = errors.New("the revision is of no use")
+var errRelist = errors.New("the revision is not usable")
 
 var (
 	errNoName    = errors.New("it has no name")

@@ -169,7 +169,7 @@ func (a *Aggregator) fetchVersion(ctx context.Context, r *remote) error {
 	return fmt.Errorf("failing or missing response from https://%s%s: %w", host, path, err)
 }
 
-var errReplaced = errors.New("the APIService is another one now")
+var errReplaced = errors.New("the APIService was replaced")
 
 // updateCondition writes a condition if it has changed.
 func (a *Aggregator) updateCondition(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {

@@ -185,7 +185,7 @@ func fromPlain(r *remote, body []byte) (*apidiscoveryv2.APIVersionDiscovery, err
 		return nil, fmt.Errorf("decode its list of resources: %w", err)
 	}
 	if list.GroupVersion != r.String() {
-		return nil, fmt.Errorf("its list of resources is of %q, and not of %s", list.GroupVersion, r.GroupVersion)
+		return nil, fmt.Errorf("its list of resources is for %q instead of %s", list.GroupVersion, r.GroupVersion)
 	}
 	out := &apidiscoveryv2.APIVersionDiscovery{Version: r.Version}
 	index := map[string]int{}

@@ -68,7 +68,7 @@ func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersio
 	return nil
 }
 
-var errNotManaged = errors.New("it is somebody's own")
+var errNotManaged = errors.New("it is managed by a user")
 
 // ensureLocal stores an APIService, unless there is one that the servers may not
 // change.

@@ -114,7 +114,7 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 			out.Items = append(out.Items, registry.Encoded{Object: &list.Items[i]})
 		}
 		if len(out.Items) > maxObjects {
-			return registry.List{}, fmt.Errorf("there are more than %d %s", maxObjects, o.info.Name)
+			return registry.List{}, fmt.Errorf("more than %d %s exist", maxObjects, o.info.Name)
 		}
 		out.ResourceVersion = list.ResourceVersion
 		if len(list.Items) == 0 || list.Continue == "" {

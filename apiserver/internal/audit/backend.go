@@ -73,7 +73,7 @@ func (d *delivery) deliver(ctx context.Context, events []*Event) bool {
 	whole := true
 	for _, part := range d.truncate.split(events, func(dropped *Event) {
 		whole = false
-		d.lose(1, errors.New("the event is larger than the largest batch"))
+		d.lose(1, errors.New("the event is larger than the maximum batch size"))
 	}) {
 		if err := d.backend.Deliver(ctx, part); err != nil {
 			d.lose(len(part), err)
@@ -123,7 +123,7 @@ func (b *batching) Write(e *Event) bool {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	if b.ended {
-		b.lose(1, errors.New("the server is ending"))
+		b.lose(1, errors.New("the server is shutting down"))
 		return false
 	}
 	select {

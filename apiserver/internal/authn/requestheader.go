@@ -97,7 +97,7 @@ func NewRequestHeader(authorities *pki.Authorities, allowed []string, names Head
 		authorities: authorities, clock: clock,
 		userOf: func(leaf *x509.Certificate, _ [sha256.Size]byte) (*request.User, error) {
 			if len(allowed) > 0 && !slices.Contains(allowed, leaf.Subject.CommonName) {
-				return nil, fmt.Errorf("certificate of %q: not one of the proxies that may name users", leaf.Subject.CommonName)
+				return nil, fmt.Errorf("certificate of %q: not in --requestheader-allowed-names", leaf.Subject.CommonName)
 			}
 			return &request.User{Username: leaf.Subject.CommonName}, nil
 		},

@@ -126,7 +126,7 @@ func TestWebSocketTokens(t *testing.T) {
 		"in two headers":     {[]string{encode("good"), "a,b"}, "jane", "", "a,b"},
 		"no token":           {[]string{"v5.channel.k8s.io"}, "", "", "v5.channel.k8s.io"},
 		"unknown token":      {[]string{"a", encode("bad")}, "", "invalid bearer token", "a"},
-		"token alone":        {[]string{encode("good")}, "", "a real one is needed", ""},
+		"token alone":        {[]string{encode("good")}, "", "another subprotocol is required", ""},
 		"two tokens":         {[]string{encode("good") + ",a," + encode("bad")}, "", "more than one", "a"},
 		"not base64":         {[]string{"a," + tokenProtocol + "!"}, "", "not a base64url token", "a"},
 		"empty token":        {[]string{"a," + tokenProtocol}, "", "not a base64url token", "a"},

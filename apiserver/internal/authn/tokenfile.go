@@ -56,7 +56,7 @@ func readTokens(r io.Reader, apiAudiences []string) (*TokenFile, error) {
 		}
 		line, _ := lines.FieldPos(0)
 		if len(record) < 3 {
-			return nil, fmt.Errorf("line %d: token, user name and user id are needed, found %d columns", line, len(record))
+			return nil, fmt.Errorf("line %d: token, user name and user id are required, but there are %d columns", line, len(record))
 		}
 		for i := range record {
 			record[i] = strings.TrimSpace(record[i])
@@ -66,7 +66,7 @@ func readTokens(r io.Reader, apiAudiences []string) (*TokenFile, error) {
 		}
 		entry := tokenEntry{sum: sha256.Sum256([]byte(record[0])), user: &request.User{Username: record[1], UID: record[2]}}
 		if slices.ContainsFunc(t.entries, func(e tokenEntry) bool { return e.sum == entry.sum }) {
-			return nil, fmt.Errorf("line %d: the token is there already", line)
+			return nil, fmt.Errorf("line %d: duplicate token", line)
 		}
 		if len(record) > 3 && record[3] != "" {
 			for group := range strings.SplitSeq(record[3], ",") {

@@ -25,7 +25,7 @@ type WebSocket struct{ Tokens TokenAuthenticator }
 var (
 	errProtocolToken = errors.New("WebSocket subprotocol: not a base64url token")
 	errTwoTokens     = errors.New("WebSocket subprotocols: more than one token")
-	errOnlyToken     = errors.New("WebSocket subprotocols: a real one is needed beside the token")
+	errOnlyToken     = errors.New("WebSocket subprotocols: another subprotocol is required in addition to the token")
 )
 
 // RemoveTokens removes the tokens from a request, however it was authenticated, so

@@ -53,7 +53,7 @@ func (c *Certificates) Authenticate(r *http.Request) (*request.User, bool, error
 
 func userOfCertificate(leaf *x509.Certificate, sum [sha256.Size]byte) (*request.User, error) {
 	if leaf.Subject.CommonName == "" {
-		return nil, errors.New("client certificate: no common name, which would be the user's name")
+		return nil, errors.New("client certificate: it has no common name to use as the user's name")
 	}
 	uid, err := uidOfCertificate(leaf)
 	if err != nil {

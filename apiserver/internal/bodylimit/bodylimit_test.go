@@ -89,7 +89,7 @@ func TestAnswer(t *testing.T) {
 		"about many": {maxParts + 40_000, 10_000, true}, "too many about many": {maxParts + 40_001, 10_000, false},
 	} {
 		err := Answer(list(c.answer), list(c.question))
-		if (err == nil) != c.ok || err != nil && !strings.HasPrefix(err.Error(), "the answer has 1") {
+		if (err == nil) != c.ok || err != nil && !strings.HasPrefix(err.Error(), "the answer contains 1") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -26,7 +26,7 @@ func JSON(body []byte) error {
 func Answer(answer, question []byte) error {
 	most := maxParts + answerFactor*braces(question)
 	if parts := partsBeyond(most, answer); parts > 0 {
-		return fmt.Errorf("the answer has %d objects in it, at most %d are taken", parts, most)
+		return fmt.Errorf("the answer contains %d objects; at most %d are accepted", parts, most)
 	}
 	return nil
 }
@@ -58,5 +58,5 @@ func partsBeyond(most int, body []byte) int {
 }
 
 func tooManyPartsError(parts int) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object has %d objects in it, at most %d are taken", parts, maxParts))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the object contains %d objects; at most %d are accepted", parts, maxParts))
 }

@@ -46,7 +46,7 @@ func Protobuf(body []byte, kind schema.GroupVersionKind) error {
 // countMessages walks the messages in data, which is of type t.
 func countMessages(data []byte, t reflect.Type, depth int, parts *int) error {
 	if depth > maxDepth {
-		return apierrors.NewBadRequest(fmt.Sprintf("the object is deeper than %d levels", maxDepth))
+		return apierrors.NewBadRequest(fmt.Sprintf("the object is nested deeper than %d levels", maxDepth))
 	}
 	if t.Kind() == reflect.Struct { // an entry of a map is no object
 		*parts++

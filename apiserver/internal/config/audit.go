@@ -73,7 +73,7 @@ func addSink(fs *pflag.FlagSet, name string, s *audit.SinkOptions) {
 func (a *Audit) validate() error {
 	var errs []error
 	if a.PolicyFile == "" && (a.Log.Path != "" || a.WebhookConfigFile != "") {
-		errs = append(errs, errors.New("--audit-policy-file: needed by --audit-log-path and --audit-webhook-config-file"))
+		errs = append(errs, errors.New("--audit-policy-file: required by --audit-log-path and --audit-webhook-config-file"))
 	}
 	errs = append(errs, known("--audit-log-format", []string{a.Log.Format}, []string{audit.FormatJSON, audit.FormatLegacy}))
 	if a.Log.MaxAge < 0 || a.Log.MaxBackups < 0 || a.Log.MaxSizeMB < 0 {
@@ -94,7 +94,7 @@ func (a *Audit) validate() error {
 func validateSink(name string, s audit.SinkOptions) error {
 	var errs []error
 	if modes := []string{audit.ModeBatch, audit.ModeBlocking, audit.ModeBlockingStrict}; !slices.Contains(modes, s.Mode) {
-		errs = append(errs, fmt.Errorf("%s-mode=%s: unknown; there are %v", name, s.Mode, modes))
+		errs = append(errs, fmt.Errorf("%s-mode=%s: unknown; known are %v", name, s.Mode, modes))
 	}
 	if b := s.Batch; s.Mode == audit.ModeBatch {
 		if b.BufferSize < 1 || b.MaxSize < 1 || b.MaxSize > b.BufferSize {

@@ -101,7 +101,7 @@ func (o *Options) validateIdentities() error {
 
 func (w *Webhook) validate(flag string) error {
 	if !slices.Contains(reviewVersions, w.Version) {
-		return fmt.Errorf("%s-version=%s: unknown; there are %s", flag, w.Version, strings.Join(reviewVersions, ", "))
+		return fmt.Errorf("%s-version=%s: unknown; known are %s", flag, w.Version, strings.Join(reviewVersions, ", "))
 	}
 	if w.TTL < 0 || w.RefusedTTL < 0 {
 		return fmt.Errorf("%s-cache-...ttl: must not be negative", flag)
@@ -112,17 +112,17 @@ func (w *Webhook) validate(flag string) error {
 func (h *RequestHeader) validate() error {
 	if h.ClientCAFile == "" {
 		if len(h.AllowedNames)+len(h.UsernameHeaders)+len(h.UIDHeaders)+len(h.GroupHeaders)+len(h.ExtraPrefixes) > 0 {
-			return errors.New("--requestheader-... flags are for --requestheader-client-ca-file, which is not given")
+			return errors.New("--requestheader-... flags: require --requestheader-client-ca-file")
 		}
 		return nil
 	}
 	if len(h.UsernameHeaders) == 0 {
-		return errors.New("--requestheader-client-ca-file: --requestheader-username-headers is needed too")
+		return errors.New("--requestheader-client-ca-file: requires --requestheader-username-headers")
 	}
 	for _, list := range [][]string{h.AllowedNames, h.UsernameHeaders, h.UIDHeaders, h.GroupHeaders, h.ExtraPrefixes} {
 		for _, value := range list {
 			if strings.TrimSpace(value) == "" {
-				return errors.New("--requestheader-...: empty values are not headers or names")
+				return errors.New("--requestheader-...: values must not be empty")
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func (h *RequestHeader) validate() error {
 func (i *OIDC) validate() error {
 	if i.IssuerURL == "" {
 		if i.ClientID != "" || i.CAFile != "" || i.GroupsClaim != "" || i.GroupsPrefix != "" || i.UsernamePrefix != "" || i.UsernameClaim != usernameClaim || len(i.RequiredClaims) > 0 {
-			return errors.New("--oidc-... flags are for --oidc-issuer-url, which is not given")
+			return errors.New("--oidc-... flags: require --oidc-issuer-url")
 		}
 		return nil
 	}
@@ -141,13 +141,13 @@ func (i *OIDC) validate() error {
 		return fmt.Errorf("--oidc-issuer-url=%s: not a URL of the form https://host/path", i.IssuerURL)
 	}
 	if i.ClientID == "" {
-		return errors.New("--oidc-issuer-url: --oidc-client-id is needed too")
+		return errors.New("--oidc-issuer-url: requires --oidc-client-id")
 	}
 	if i.UsernameClaim == "" {
 		return errors.New("--oidc-username-claim: must not be empty")
 	}
 	if len(i.SigningAlgorithms) == 0 {
-		return errors.New("--oidc-signing-algs: at least one is needed")
+		return errors.New("--oidc-signing-algs: at least one is required")
 	}
 	return known("--oidc-signing-algs", i.SigningAlgorithms, oidcAlgorithms)
 }

@@ -42,15 +42,15 @@ func (o *Options) validateAuthorization() error {
 			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl")
 	}
 	if len(o.AuthorizationModes) == 0 {
-		return errors.New("--authorization-mode: at least one mode is needed")
+		return errors.New("--authorization-mode: at least one mode is required")
 	}
 	var errs []error
 	for i, mode := range o.AuthorizationModes {
 		switch {
 		case !slices.Contains(modes, mode):
-			errs = append(errs, fmt.Errorf("--authorization-mode=%s: unknown mode; there are %s", mode, strings.Join(modes, ", ")))
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: unknown mode; known are %s", mode, strings.Join(modes, ", ")))
 		case slices.Contains(o.AuthorizationModes[:i], mode):
-			errs = append(errs, fmt.Errorf("--authorization-mode=%s: given twice", mode))
+			errs = append(errs, fmt.Errorf("--authorization-mode=%s: must not be repeated", mode))
 		}
 	}
 	errs = append(errs,
@@ -75,9 +75,9 @@ func (o *Options) Given(flag string) bool { return o.flags != nil && o.flags.Cha
 func (o *Options) modeNeeds(mode, flag, file string) error {
 	switch on := slices.Contains(o.AuthorizationModes, mode); {
 	case on && file == "":
-		return fmt.Errorf("--authorization-mode=%s: %s is needed too", mode, flag)
+		return fmt.Errorf("--authorization-mode=%s: requires %s", mode, flag)
 	case !on && file != "":
-		return fmt.Errorf("%s is for --authorization-mode=%s, which is not given", flag, mode)
+		return fmt.Errorf("%s: requires --authorization-mode=%s", flag, mode)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (e *Encryption) addFlags(fs *pflag.FlagSet) {
 
 func (e *Encryption) validate() error {
 	if e.Reload && e.File == "" {
-		return errors.New("--encryption-provider-config-automatic-reload: needs --encryption-provider-config")
+		return errors.New("--encryption-provider-config-automatic-reload: requires --encryption-provider-config")
 	}
 	return nil
 }

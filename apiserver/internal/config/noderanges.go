@@ -46,13 +46,13 @@ func (n *NodeRanges) Ranges() ([]*podcidr.Range, error) {
 		return nil, nil
 	}
 	if len(n.Clusters) == 0 {
-		return nil, errors.New("--allocate-node-cidrs: --cluster-cidr is needed too")
+		return nil, errors.New("--allocate-node-cidrs: requires --cluster-cidr")
 	}
 	if len(n.Clusters) > 2 {
-		return nil, errors.New("--cluster-cidr: two ranges at most, one of each family")
+		return nil, errors.New("--cluster-cidr: at most two ranges are allowed, one IPv4 and one IPv6")
 	}
 	if n.Size != 0 && (len(n.Clusters) > 1 || n.Size4 != 0 || n.Size6 != 0) {
-		return nil, errors.New("--node-cidr-mask-size is for one --cluster-cidr; with two give --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6")
+		return nil, errors.New("--node-cidr-mask-size requires a single --cluster-cidr; with two, use --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6")
 	}
 	var out []*podcidr.Range
 	for _, text := range n.Clusters {
@@ -65,7 +65,7 @@ func (n *NodeRanges) Ranges() ([]*podcidr.Range, error) {
 			return nil, fmt.Errorf("--cluster-cidr=%s: %w", text, err)
 		}
 		if len(out) == 1 && out[0].Is4() == r.Is4() {
-			return nil, errors.New("--cluster-cidr: two ranges must be one of IPv4 and one of IPv6")
+			return nil, errors.New("--cluster-cidr: two ranges must be one IPv4 and one IPv6 range")
 		}
 		out = append(out, r)
 	}
@@ -93,10 +93,10 @@ func (o *Options) validateNodeRanges() error {
 	}
 	_, err := o.NodeRanges.Ranges()
 	if err == nil && o.NodeRanges.Allocate && !o.Operation.LeaderElect.Enabled {
-		err = errors.New("--allocate-node-cidrs: --leader-elect is needed, or two servers could give one range to two nodes")
+		err = errors.New("--allocate-node-cidrs: requires --leader-elect; otherwise two servers could assign one range to two nodes")
 	}
 	if err == nil && !o.NodeRanges.Allocate && len(o.NodeRanges.Clusters) > 0 {
-		err = errors.New("--cluster-cidr is for --allocate-node-cidrs, which is not given")
+		err = errors.New("--cluster-cidr: requires --allocate-node-cidrs")
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func (o *Operation) validate() error {
 	_, tracingErr := o.Tracing()
 	errs := []error{o.TLS.Validate(), sniErr, corsErr, tracingErr, release.CheckGates(o.FeatureGates, nil), o.RuntimeConfig.validate(), o.LeaderElect.Validate()}
 	if !o.AllowPrivileged {
-		errs = append(errs, errors.New("--allow-privileged=false: not supported; Pod Security's levels baseline and restricted refuse privileged containers"))
+		errs = append(errs, errors.New("--allow-privileged=false: not supported; use the Pod Security levels baseline or restricted to forbid privileged containers"))
 	}
 	if o.EndpointReconciler != EndpointsByLease && o.EndpointReconciler != EndpointsByOthers {
 		errs = append(errs, fmt.Errorf("--endpoint-reconciler-type=%s: only %s and %s are supported", o.EndpointReconciler, EndpointsByLease, EndpointsByOthers))
@@ -134,7 +134,7 @@ func (o *Operation) validate() error {
 	}
 	for _, directive := range o.HSTSDirectives {
 		if directive != "includeSubDomains" && directive != "preload" && !maxAge.MatchString(directive) {
-			errs = append(errs, fmt.Errorf("--strict-transport-security-directives=%s: only max-age=SECONDS, includeSubDomains and preload are known", directive))
+			errs = append(errs, fmt.Errorf("--strict-transport-security-directives=%s: only max-age=SECONDS, includeSubDomains and preload are supported", directive))
 		}
 	}
 	return errors.Join(errs...)

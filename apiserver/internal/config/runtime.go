@@ -53,7 +53,7 @@ func (c RuntimeConfig) Missing(there []schema.GroupVersion) error {
 		on, _ := strconv.ParseBool(c[key])
 		version, err := schema.ParseGroupVersion(key)
 		if on && version.Group != "api" && (err != nil || !slices.Contains(there, version)) {
-			errs = append(errs, fmt.Errorf("--runtime-config=%s=%s: not supported, there is no such version here", key, c[key]))
+			errs = append(errs, fmt.Errorf("--runtime-config=%s=%s: not supported: this server has no such API version", key, c[key]))
 		}
 	}
 	return errors.Join(errs...)
@@ -76,7 +76,7 @@ func (c RuntimeConfig) validate() error {
 		some = some || on
 	}
 	if !some {
-		errs = append(errs, fmt.Errorf("--runtime-config=%s=false: nothing would be served; name what is to be", allVersions))
+		errs = append(errs, fmt.Errorf("--runtime-config=%s=false: this leaves no API to serve; enable the versions that you need", allVersions))
 	}
 	return errors.Join(errs...)
 }

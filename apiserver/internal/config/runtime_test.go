@@ -37,8 +37,8 @@ func TestVersionsThatAreNotThere(t *testing.T) {
 	for flag, want := range map[string]string{
 		"apps/v1=true,v1=true,api/all=true":          "",
 		"apps/v1beta1=false":                         "",
-		"apps/v1beta1=true":                          "--runtime-config=apps/v1beta1=true: not supported, there is no such version here",
-		"nowhere.example.com/v1=true,api/alpha=true": "--runtime-config=nowhere.example.com/v1=true: not supported, there is no such version here",
+		"apps/v1beta1=true":                          "--runtime-config=apps/v1beta1=true: not supported: this server has no such API version",
+		"nowhere.example.com/v1=true,api/alpha=true": "--runtime-config=nowhere.example.com/v1=true: not supported: this server has no such API version",
 	} {
 		got := ""
 		if err := parse(t, "--runtime-config="+flag).Operation.RuntimeConfig.Missing(there); err != nil {

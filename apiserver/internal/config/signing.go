@@ -25,7 +25,7 @@ func (c *ClusterSigning) addFlags(fs *pflag.FlagSet) {
 
 func (c *ClusterSigning) validate() error {
 	if c.Duration <= 0 {
-		return errors.New("--cluster-signing-duration: must be longer than nothing")
+		return errors.New("--cluster-signing-duration: must be positive")
 	}
 	return together("--cluster-signing-cert-file", c.CertFile, "--cluster-signing-key-file", c.KeyFile)
 }

@@ -157,7 +157,7 @@ func (o *Options) validateServices() error {
 	}
 	own, err := netip.ParseAddr(o.AdvertiseAddress)
 	if err == nil && own.Is4() != addresses[0].Addr().Is4() {
-		return fmt.Errorf("--advertise-address=%s: not of the family of --service-cluster-ip-range=%s, where the service kubernetes has its address", own, o.ServiceClusterIPRange)
+		return fmt.Errorf("--advertise-address=%s: must have the same IP family as --service-cluster-ip-range=%s, from which the service kubernetes gets its address", own, o.ServiceClusterIPRange)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (o *Options) validateStorage() error {
 		}
 	}
 	if len(o.EtcdServers) == 0 && (o.EtcdCAFile != "" || o.EtcdCertFile != "") {
-		errs = append(errs, errors.New("--etcd-cafile and --etcd-certfile are for --etcd-servers, which is not given"))
+		errs = append(errs, errors.New("--etcd-cafile, --etcd-certfile: require --etcd-servers"))
 	}
 	return errors.Join(errs...)
 }
@@ -237,7 +237,7 @@ func known(flag string, values, all []string) error {
 	var errs []error
 	for _, v := range values {
 		if !slices.Contains(all, v) {
-			errs = append(errs, fmt.Errorf("%s=%s: unknown; there are %s", flag, v, strings.Join(all, ", ")))
+			errs = append(errs, fmt.Errorf("%s=%s: unknown; known are %s", flag, v, strings.Join(all, ", ")))
 		}
 	}
 	return errors.Join(errs...)

@@ -125,7 +125,7 @@ func (d *Definitions) establish(ctx context.Context, s *snapshot, e *entry) erro
 	return err
 }
 
-var errGone = errors.New("the definition is gone")
+var errGone = errors.New("the definition no longer exists")
 
 // updateStatus changes the status of a definition, or its finalizers. If the definition is
 // gone it returns errGone, and leaves one alone that has taken its name since: objects that

@@ -214,7 +214,7 @@ func readPatch(media types.PatchType, body []byte, newObject func() core.Object)
 		return patcher{}, errNoPatch
 	}
 	if depth := depthOf(body); depth > maxPatchDepth {
-		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patch is nested %d deep, at most %d is taken", depth, maxPatchDepth))
+		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patch is nested %d levels deep; at most %d are accepted", depth, maxPatchDepth))
 	}
 	switch media {
 	case types.JSONPatchType:

@@ -81,7 +81,7 @@ func (c *call) createSubresource(sub registry.Subresource) error {
 	c.acceptedKinds = sub.AlsoAccepts
 	decoded, ok := obj.(runtime.Object)
 	if !ok {
-		return fmt.Errorf("%s/%s takes a %T, which is no API object", c.resource.Name, sub.Name, obj)
+		return fmt.Errorf("%s/%s accepts a %T, which is not an API object", c.resource.Name, sub.Name, obj)
 	}
 	if err := c.decodeBody(decoded, sub.Kind, options.FieldValidation); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *call) createSubresource(sub registry.Subresource) error {
 	}
 	object, ok := answer.(runtime.Object)
 	if !ok {
-		return fmt.Errorf("%s/%s answered a %T, which is no API object", c.resource.Name, sub.Name, answer)
+		return fmt.Errorf("%s/%s returned a %T, which is not an API object", c.resource.Name, sub.Name, answer)
 	}
 	return c.respondObject(http.StatusCreated, object)
 }

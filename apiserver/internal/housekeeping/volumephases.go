@@ -19,7 +19,7 @@ import (
 )
 
 // errTaken ends a binding at which another binder was faster.
-var errTaken = errors.New("the volume has been bound to another claim meanwhile")
+var errTaken = errors.New("the volume has meanwhile been bound to another claim")
 
 // bind binds a volume and a claim to each other, the volume first: any binder that
 // finds an unfinished binding completes it.

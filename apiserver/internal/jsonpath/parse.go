@@ -120,7 +120,7 @@ func (p *parser) bracket() (step, error) {
 	for part := range strings.SplitSeq(inside, ",") {
 		i, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil {
-			return nil, fmt.Errorf("%q is no index", part)
+			return nil, fmt.Errorf("%q is not an index", part)
 		}
 		out = append(out, i)
 	}
@@ -194,7 +194,7 @@ func parseRange(text string) (step, error) {
 		}
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no index", part)
+			return nil, fmt.Errorf("%q is not an index", part)
 		}
 		out[i] = &n
 	}
@@ -260,7 +260,7 @@ func parseOperand(text string) (operand, error) {
 	}
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return operand{}, fmt.Errorf("%q is no value", text)
+		return operand{}, fmt.Errorf("%q is not a value", text)
 	}
 	return operand{value: number}, nil
 }

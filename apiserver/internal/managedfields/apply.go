@@ -142,7 +142,7 @@ func (c *converter) ObjectToTyped(obj runtime.Object, options ...typed.Validatio
 func (c *converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	content, ok := value.AsValue().Unstructured().(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("a %s is no object", c.tracker.options.Kind.Kind)
+		return nil, fmt.Errorf("a %s is not an object", c.tracker.options.Kind.Kind)
 	}
 	if text, ok := content["apiVersion"].(string); ok {
 		if version, err := schema.ParseGroupVersion(text); err == nil {

@@ -50,7 +50,7 @@ func (t *Tracker) checkSteps(old core.Object, applied map[string]any, by Manager
 }
 
 func tooManyStepsError(what string, steps int) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s (%d steps, at most %d are taken); an update has no such bound", what, steps, maxApplySteps))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s (%d steps, at most %d are accepted); use an update instead", what, steps, maxApplySteps))
 }
 
 // ownedSteps counts the steps of a set of fields, for the levels that each is nested in.

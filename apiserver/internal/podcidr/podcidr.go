@@ -31,9 +31,9 @@ func New(cluster netip.Prefix, bits int) (*Range, error) {
 	case cluster != cluster.Masked():
 		return nil, fmt.Errorf("%s is an address in a range; the range is %s", cluster, cluster.Masked())
 	case bits < cluster.Bits() || bits > cluster.Addr().BitLen():
-		return nil, fmt.Errorf("%s can't be cut into ranges of /%d", cluster, bits)
+		return nil, fmt.Errorf("%s can't be divided into ranges of /%d", cluster, bits)
 	case bits-cluster.Bits() > maxBits:
-		return nil, fmt.Errorf("%s has too many ranges of /%d: the lengths may differ by %d at most", cluster, bits, maxBits)
+		return nil, fmt.Errorf("%s contains too many ranges of /%d: the prefix lengths may differ by at most %d", cluster, bits, maxBits)
 	}
 	return &Range{cluster: cluster, bits: bits}, nil
 }
@@ -45,7 +45,7 @@ func (r *Range) Is4() bool { return r.cluster.Addr().Is4() }
 func (r *Range) String() string { return r.cluster.String() }
 
 // ErrFull is returned if no range is left.
-var ErrFull = errors.New("all ranges are given to nodes")
+var ErrFull = errors.New("all ranges are assigned to nodes")
 
 // Free returns a range that overlaps none of those taken. It searches
 // round-robin, so that returned ranges are reused as late as possible: others

@@ -51,7 +51,7 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	case errors.Is(err, storage.ErrUnreadable) && verb == "list":
 		return s.listHasUnreadable(err)
 	case errors.Is(err, cache.ErrEnded):
-		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are read anew, if they are still served", 1)
+		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are being read again, if they are still served", 1)
 	case errors.Is(err, cache.ErrNotReady):
 		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are not read from etcd yet", 1)
 	case errors.Is(err, context.Canceled):

@@ -73,7 +73,7 @@ func (s *Server) reachedAt() (netip.AddrPort, bool) {
 	addr, err := netip.ParseAddr(cmp.Or(s.options.AdvertiseAddress, s.options.BindAddress))
 	if err == nil && addr.IsUnspecified() {
 		if addr, err = core.OwnAddress(); err == nil && addr.IsLoopback() {
-			err = errors.New("this machine has loopback alone")
+			err = errors.New("this machine has only loopback addresses")
 		}
 		if err != nil {
 			s.logger.Warn("this server is not among the endpoints of service kubernetes; name its address with --advertise-address", zap.Error(err))

@@ -75,7 +75,7 @@ func (s *Server) servesCustom(info *request.Info) bool {
 // unavailable is the answer for a custom resource that should be served and can't be.
 func unavailable(err error) *apierrors.StatusError {
 	if errors.Is(err, cache.ErrNotReady) || errors.Is(err, cache.ErrHeldBack) {
-		return apierrors.NewServiceUnavailable("definitions of custom resources are not read yet")
+		return apierrors.NewServiceUnavailable("definitions of custom resources have not been read yet")
 	}
 	return apierrors.NewInternalError(err)
 }

@@ -32,7 +32,7 @@ type Authority struct {
 	Longest time.Duration
 }
 
-var errNotCA = errors.New("the certificate is not one of an authority")
+var errNotCA = errors.New("the certificate is not a CA certificate")
 
 func (a *Authority) load() (*x509.Certificate, crypto.Signer, error) {
 	pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile)
@@ -77,7 +77,7 @@ func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.C
 		template.NotAfter = authority.NotAfter
 	}
 	if !template.NotAfter.After(now) {
-		return nil, fmt.Errorf("signing authority %s: it ended at %s", a.CertFile, authority.NotAfter.Format(time.RFC3339))
+		return nil, fmt.Errorf("signing CA %s: it expired at %s", a.CertFile, authority.NotAfter.Format(time.RFC3339))
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, authority, parsed.PublicKey, key)
 	if err != nil {

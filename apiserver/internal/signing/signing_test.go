@@ -154,7 +154,7 @@ func TestAuthorityThatEnds(t *testing.T) {
 	if cert, err := x509.ParseCertificate(block.Bytes); err != nil || !cert.NotAfter.Equal(now.Add(time.Hour)) {
 		t.Errorf("it outlives its authority: %v", err)
 	}
-	if _, err := a.Sign(asked(t), spec, now.Add(2*time.Hour)); err == nil || !strings.Contains(err.Error(), "it ended at") {
+	if _, err := a.Sign(asked(t), spec, now.Add(2*time.Hour)); err == nil || !strings.Contains(err.Error(), "it expired at") {
 		t.Errorf("signed by an authority that has ended: %v", err)
 	}
 	leaf, err := pki.SelfSigned(pki.Subject{CommonName: "x", Server: true}, now, time.Hour)
@@ -164,7 +164,7 @@ func TestAuthorityThatEnds(t *testing.T) {
 	if err := leaf.Save(a.CertFile, a.KeyFile); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Validate(); err == nil || !strings.Contains(err.Error(), "not one of an authority") {
+	if err := a.Validate(); err == nil || !strings.Contains(err.Error(), "not a CA certificate") {
 		t.Errorf("a serving certificate would sign: %v", err)
 	}
 }

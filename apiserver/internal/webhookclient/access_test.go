@@ -67,7 +67,7 @@ func TestCredentialsThatCannotBeUsed(t *testing.T) {
 	for config, want := range map[string]string{
 		"users: [{name: u, user: {exec: {command: x}}}]\n":                                 "exec credential plugins are not supported",
 		"users: [{name: u, user: {as: jane}}]\n":                                           "impersonation (as) is not supported",
-		"users: [{name: u, user: {username: a, password: b, token: c}}]\n":                 "but not both",
+		"users: [{name: u, user: {username: a, password: b, token: c}}]\n":                 "not both",
 		"users: [{name: u, user: {client-certificate: /none, client-key: /none}}]\n":       "no such file",
 		"users: [{name: u, user: {client-certificate-data: eA==, client-key-data: eA==}}]": "client certificate",
 		"users: [{name: u\n": "kubeconfig",

@@ -101,13 +101,13 @@ func (s *Service) post(ctx context.Context, body []byte, answer any) (again bool
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= http.StatusInternalServerError:
-		return true, fmt.Errorf("it answers %s", response.Status)
+		return true, fmt.Errorf("the server answered %s", response.Status)
 	case response.StatusCode < 200 || response.StatusCode >= 300:
-		return false, fmt.Errorf("it answers %s", response.Status)
+		return false, fmt.Errorf("the server answered %s", response.Status)
 	case err != nil:
 		return true, fmt.Errorf("read its answer: %w", err)
 	case len(data) > maxAnswer:
-		return false, fmt.Errorf("its answer is longer than %d bytes", maxAnswer)
+		return false, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		return false, fmt.Errorf("decode its answer: %w", err)

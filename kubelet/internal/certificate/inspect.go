@@ -35,7 +35,7 @@ func (o Options) inspect() (state, error) {
 	cert, err := pair.TLS()
 	if err != nil {
 		aside := file + ".broken"
-		o.Logger.Warn("a certificate is broken and was put aside; delete it when it is of no use", zap.String("file", aside), zap.Error(err))
+		o.Logger.Warn("a damaged certificate was moved aside; delete it if you don't need it", zap.String("file", aside), zap.Error(err))
 		if err := os.Rename(file, aside); err != nil {
 			return none, fmt.Errorf("certificate: %w", err)
 		}

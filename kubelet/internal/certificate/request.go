@@ -44,7 +44,7 @@ func (o Options) request(ctx context.Context, client *rest.Client) (*pki.Pair, e
 	}
 	pair := &pki.Pair{Cert: cert, Key: key}
 	if _, err := pair.TLS(); err != nil {
-		return nil, fmt.Errorf("certificate signing request %s: what was signed is of no use: %w", wish.Name, err)
+		return nil, fmt.Errorf("certificate signing request %s: the signed certificate is unusable: %w", wish.Name, err)
 	}
 	return pair, nil
 }
@@ -69,7 +69,7 @@ func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.Cer
 	case d := <-w.decided:
 		return d.cert, d.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nobody has decided about it: %w", ctx.Err())
+		return nil, fmt.Errorf("it has been neither approved nor denied: %w", ctx.Err())
 	}
 }
 

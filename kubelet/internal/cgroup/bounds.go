@@ -40,7 +40,7 @@ func (m *Manager) BoundDaemons(group string, reserved corev1.ResourceList, compr
 	}
 	for controller, dir := range daemons.GetPaths() {
 		if needed(controller, bounds) && !cgroups.PathExists(dir) {
-			return fmt.Errorf("control group %s does not exist: there is no %s", group, dir)
+			return fmt.Errorf("cgroup %s does not exist: %s was not found", group, dir)
 		}
 	}
 	return daemons.Set(bounds)

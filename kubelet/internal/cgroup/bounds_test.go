@@ -47,7 +47,7 @@ func TestDaemonsAreBound(t *testing.T) {
 	group := m.Root + "/daemons"
 	reserved := list("500m", "64Mi")
 	reserved[Processes] = resource.MustParse("77")
-	if err := m.BoundDaemons(group, reserved, false); err == nil || !strings.Contains(err.Error(), "control group "+group+" does not exist") {
+	if err := m.BoundDaemons(group, reserved, false); err == nil || !strings.Contains(err.Error(), "cgroup "+group+" does not exist") {
 		t.Errorf("without such a group: %v", err)
 	}
 	hierarchies := []string{"cpu", "memory", "pids"} // those of other controllers don't matter

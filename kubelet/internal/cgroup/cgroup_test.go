@@ -94,7 +94,7 @@ func TestUnsupportedDriver(t *testing.T) {
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
 		return
 	}
-	if _, err := New(Options{Driver: Systemd}); err == nil || !strings.Contains(err.Error(), "systemd does not run this machine") {
+	if _, err := New(Options{Driver: Systemd}); err == nil || !strings.Contains(err.Error(), "this machine does not run systemd") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -16,7 +16,7 @@ const killAttempts = 5
 
 // errForeign is about processes that the kernel shows as 0: to kill(2) that would be the
 // kubelet, and all that was started with it.
-var errForeign = errors.New("there are processes of another PID namespace, which another kubelet may run")
+var errForeign = errors.New("the cgroup has processes of another PID namespace, possibly of another kubelet")
 
 // kill ends all processes in a group and below it.
 func kill(g cgroups.Manager) error {

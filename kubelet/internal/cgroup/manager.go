@@ -93,7 +93,7 @@ func New(o Options) (*Manager, error) {
 		return m, nil
 	}
 	if m.mounts, err = findMounts(names); err != nil {
-		return nil, fmt.Errorf("control groups can not be kept on this machine: %w", err)
+		return nil, fmt.Errorf("cgroups can't be managed on this machine: %w", err)
 	}
 	least := &cgroups.Resources{}
 	setShares(least, minShares)
@@ -106,7 +106,7 @@ func New(o Options) (*Manager, error) {
 		{path.Join(podsGroup, bestEffortGroup), least},
 	} {
 		if err := m.create(group.name, group.resources); err != nil {
-			return nil, fmt.Errorf("control groups can not be kept on this machine: %w "+
+			return nil, fmt.Errorf("cgroups can't be managed on this machine: %w "+
 				"(with --cgroups-per-qos=false they are left to the container runtime)", err)
 		}
 	}

@@ -36,10 +36,10 @@ func newNaming(driver, root string) (naming, error) {
 		return naming{root: root}, nil
 	case Systemd:
 	default:
-		return naming{}, fmt.Errorf("cgroup driver %q is not supported: there are %s and %s", driver, Cgroupfs, Systemd)
+		return naming{}, fmt.Errorf("cgroup driver %q is not supported: use %s or %s", driver, Cgroupfs, Systemd)
 	}
 	if !systemd.IsRunningSystemd() {
-		return naming{}, errors.New("cgroup driver systemd: systemd does not run this machine; the kubelet and the container runtime both need the driver cgroupfs here")
+		return naming{}, errors.New("cgroup driver systemd: this machine does not run systemd; the kubelet and the container runtime must both use the driver cgroupfs")
 	}
 	return systemdNaming(root)
 }

@@ -316,7 +316,7 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 		add("--node-network=%q: unknown; there are %q", c.NodeNetwork, nodenetwork.Modes)
 	}
 	if c.NodeNetwork != nodenetwork.None && c.Kubeconfig == "" {
-		add("--node-network=%s: --kubeconfig is needed, nodes know each other by the API server", c.NodeNetwork)
+		add("--node-network=%s: --kubeconfig is required: nodes find each other through the API server", c.NodeNetwork)
 	}
 	if err := c.Process.Validate(); err != nil {
 		add("%w", err)
@@ -359,7 +359,7 @@ func (c *Config) validateIdentity(add func(format string, args ...any)) {
 		add("--bootstrap-kubeconfig: --kubeconfig has to say where the kubelet's own goes")
 	}
 	if (c.RotateCertificates || c.ServerTLSBootstrap) && c.Kubeconfig == "" {
-		add("--rotate-certificates and --rotate-server-certificates: --kubeconfig is needed")
+		add("--rotate-certificates, --rotate-server-certificates: --kubeconfig is required")
 	}
 }
 

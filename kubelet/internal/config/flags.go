@@ -142,7 +142,7 @@ func checkTaint(taint *corev1.Taint) error {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 		return nil
 	}
-	return fmt.Errorf("taint %s: the effect %q is none of NoSchedule, PreferNoSchedule and NoExecute", taint.Key, taint.Effect)
+	return fmt.Errorf("taint %s: the effect %q is not one of NoSchedule, PreferNoSchedule and NoExecute", taint.Key, taint.Effect)
 }
 
 type headerFlag http.Header

@@ -40,7 +40,7 @@ func Load(configPath, binDir string) ([]kubeletv1.CredentialProvider, error) {
 		all = append(all, providers...)
 	}
 	if len(problems) == 0 && len(all) == 0 {
-		problems = append(problems, fmt.Errorf("%s: no provider in it", configPath))
+		problems = append(problems, fmt.Errorf("%s: it contains no provider", configPath))
 	}
 	names := map[string]bool{}
 	for i := range all {
@@ -48,7 +48,7 @@ func Load(configPath, binDir string) ([]kubeletv1.CredentialProvider, error) {
 			problems = append(problems, fmt.Errorf("provider %q: %w", all[i].Name, err))
 		}
 		if names[all[i].Name] {
-			problems = append(problems, fmt.Errorf("provider %q: there are two of this name", all[i].Name))
+			problems = append(problems, fmt.Errorf("provider %q: the name is duplicated", all[i].Name))
 		}
 		names[all[i].Name] = true
 	}
@@ -74,7 +74,7 @@ func configPaths(configPath string) ([]string, error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("%s: no .json, .yaml or .yml file in it", configPath)
+		return nil, fmt.Errorf("%s: it contains no .json, .yaml or .yml file", configPath)
 	}
 	return paths, nil
 }

@@ -207,9 +207,9 @@ func TestPluginsThatFail(t *testing.T) {
 		"it fails":                 {"fails", "", "exit status 3: no way"},
 		"it hangs":                 {"hangs", "", "no answer within"},
 		"no JSON":                  {"answer", "secret=1", "not a CredentialProviderResponse"},
-		"another version":          {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","kind":"CredentialProviderResponse","cacheKeyType":"Image"}`, "was asked by credentialprovider.kubelet.k8s.io/v1"},
+		"another version":          {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","kind":"CredentialProviderResponse","cacheKeyType":"Image"}`, "to a request in credentialprovider.kubelet.k8s.io/v1"},
 		"no kind":                  {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`, "it answered with"},
-		"a key of its own":         {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Moon"}`, `"Moon" is none of`},
+		"a key of its own":         {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Moon"}`, `"Moon" is not one of`},
 		"less than no time":        {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","cacheDuration":"-1s"}`, "negative"},
 		"more than a plugin needs": {"answer", strings.Repeat("x", maxResponse+1), "longer than"},
 	} {
@@ -344,7 +344,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		"{":    "neither YAML nor JSON",
-		config: "no provider in it",
+		config: "it contains no provider",
 		strings.Replace(provider(), "/v1\nkind", "/v9\nkind", 1): "is expected",
 		provider("matchImage", "[x]"):                            `unknown field "providers[0].matchImage"`,
 		provider("name", "../cloud"):                             "that of a file",
@@ -356,7 +356,7 @@ func TestBadConfigurations(t *testing.T) {
 		provider("defaultCacheDuration", ""):                     "defaultCacheDuration",
 		provider("defaultCacheDuration", "-1m"):                  "defaultCacheDuration",
 		provider("env", "[{value: x}]"):                          "without a name",
-		provider() + strings.TrimPrefix(provider(), config):      "two of this name",
+		provider() + strings.TrimPrefix(provider(), config):      "the name is duplicated",
 		token("requireServiceAccount: true"):                     "cacheType",
 		token("cacheType: Token"):                                "requireServiceAccount: it is needed",
 		token("cacheType: Token, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: [a]"):                                                              "must be true",

@@ -247,12 +247,12 @@ func (p *plugin) addToCache(who, repository string, response *pluginv1.Credentia
 // checkResponse says why an answer can't be used.
 func (p *plugin) checkResponse(response *pluginv1.CredentialProviderResponse) error {
 	if response.APIVersion != p.APIVersion || response.Kind != "CredentialProviderResponse" {
-		return fmt.Errorf("it answered with a %s %s, and was asked by %s", response.APIVersion, response.Kind, p.APIVersion)
+		return fmt.Errorf("it answered with a %s %s to a request in %s", response.APIVersion, response.Kind, p.APIVersion)
 	}
 	switch response.CacheKeyType {
 	case pluginv1.ImagePluginCacheKeyType, pluginv1.RegistryPluginCacheKeyType, pluginv1.GlobalPluginCacheKeyType:
 	default:
-		return fmt.Errorf("its cacheKeyType %q is none of Image, Registry and Global", response.CacheKeyType)
+		return fmt.Errorf("its cacheKeyType %q is not one of Image, Registry and Global", response.CacheKeyType)
 	}
 	if response.CacheDuration != nil && response.CacheDuration.Duration < 0 {
 		return errors.New("its cacheDuration is negative")

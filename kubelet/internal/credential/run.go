@@ -51,7 +51,7 @@ func (p *plugin) run(ctx context.Context, who identity, repository string) (*plu
 		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(words.kept))
 	}
 	if answer.over {
-		return nil, fmt.Errorf("its answer is longer than %d bytes", maxResponse)
+		return nil, fmt.Errorf("the answer is longer than %d bytes", maxResponse)
 	}
 	response := &pluginv1.CredentialProviderResponse{}
 	if err := json.Unmarshal(answer.kept, response); err != nil {

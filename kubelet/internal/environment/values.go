@@ -27,7 +27,7 @@ func (m *builder) valueFrom(v corev1.EnvVar) (*string, error) {
 	case from.FileKeyRef != nil:
 		return m.fileKey(from.FileKeyRef)
 	}
-	return nil, fmt.Errorf("environment variable %s: valueFrom names no source", v.Name)
+	return nil, fmt.Errorf("environment variable %s: valueFrom has no source", v.Name)
 }
 
 func (m *builder) resourceValue(ref *corev1.ResourceFieldSelector) (string, error) {

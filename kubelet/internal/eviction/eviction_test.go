@@ -51,7 +51,7 @@ func TestThresholds(t *testing.T) {
 		"from 0% to 100%":         {Hard: map[string]string{"memory.available": "101%"}},
 		"needs its grace period":  {Soft: map[string]string{"memory.available": "1Gi"}},
 		"not a positive duration": {Soft: map[string]string{"memory.available": "1Gi"}, SoftGrace: map[string]string{"memory.available": "-1s"}},
-		"no such soft threshold":  {SoftGrace: map[string]string{"memory.available": "1s"}},
+		"no soft threshold for":   {SoftGrace: map[string]string{"memory.available": "1s"}},
 		"evictionMinimumReclaim":  {MinimumReclaim: map[string]string{"memory.available": "x"}},
 	} {
 		if _, err := settings.Thresholds(); err == nil || !strings.Contains(err.Error(), want) {

@@ -134,7 +134,7 @@ func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
 	m.Warn("EvictionThresholdMet", "Attempting to reclaim "+string(resources[due.Signal]))
 	if conditions[due.Signal] == corev1.NodeDiskPressure {
 		if err := m.Reclaim(ctx, !seen[due.Signal].Apart.Images || ofImages(due.Signal)); err != nil {
-			m.Logger.Warn("not everything that nobody needs could be removed", zap.Error(err))
+			m.Logger.Warn("some unused data could not be removed", zap.Error(err))
 		}
 		seen, unknown = m.Observe(ctx)
 		if m.updateConditions(seen); !m.isMet(due, seen) {

@@ -133,7 +133,7 @@ func (s Settings) Thresholds() ([]Threshold, error) {
 	read("evictionSoft", s.Soft, s.softGrace)
 	for signal := range s.SoftGrace {
 		if _, ok := s.Soft[signal]; !ok {
-			problems = append(problems, fmt.Errorf("evictionSoftGracePeriod: %s: there is no such soft threshold", signal))
+			problems = append(problems, fmt.Errorf("evictionSoftGracePeriod: %s: no soft threshold for it is set", signal))
 		}
 	}
 	for signal, value := range s.MinimumReclaim {

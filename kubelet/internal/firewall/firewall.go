@@ -56,7 +56,7 @@ type Firewall struct {
 // without iptables has none. What fails is told once, and tried again.
 func (f *Firewall) Run(ctx context.Context) error {
 	if _, err := exec.LookPath(iptables.V4); err != nil {
-		f.Logger.Info("no rule keeps others from the node's loopback: there is no iptables", zap.Error(err))
+		f.Logger.Info("no rule protects the node's loopback address: iptables is not installed", zap.Error(err))
 		return nil
 	}
 	told := ""

@@ -134,7 +134,7 @@ func TestLoopbackIsGuarded(t *testing.T) {
 func TestNoRulesCanBeMade(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
-	if logged := run(t); len(logged) != 1 || logged[0].Level != zap.InfoLevel || !strings.Contains(logged[0].Message, "there is no iptables") {
+	if logged := run(t); len(logged) != 1 || logged[0].Level != zap.InfoLevel || !strings.Contains(logged[0].Message, "iptables is not installed") {
 		t.Errorf("without iptables: %v", logged)
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {

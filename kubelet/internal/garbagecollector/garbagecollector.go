@@ -270,7 +270,7 @@ func (c *Collector) removePodLogs(gone func(types.UID) bool) error {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(c.PodLogsDir, e.Name())); err != nil {
-			failed = append(failed, fmt.Errorf("removing logs of a pod that is gone: %w", err))
+			failed = append(failed, fmt.Errorf("removing logs of a deleted pod: %w", err))
 		}
 	}
 	return errors.Join(failed...)

@@ -66,16 +66,16 @@ var (
 func (o Options) Validate() error {
 	var problems []error
 	if o.Nodes < 1 || o.Nodes > maxNodes {
-		problems = append(problems, fmt.Errorf("--nodes=%d: from 1 to %d", o.Nodes, maxNodes))
+		problems = append(problems, fmt.Errorf("--nodes=%d: must be between 1 and %d", o.Nodes, maxNodes))
 	}
 	if o.Kubeconfig == "" {
-		problems = append(problems, errors.New("--kubeconfig is needed"))
+		problems = append(problems, errors.New("--kubeconfig is required"))
 	}
 	if o.CPU < 1 || o.Memory.Sign() <= 0 || o.Pods < 1 {
 		problems = append(problems, errors.New("--cpu, --memory and --max-pods must be positive"))
 	}
 	if o.Pods > 254 {
-		problems = append(problems, fmt.Errorf("--max-pods=%d: a node has addresses for 254", o.Pods))
+		problems = append(problems, fmt.Errorf("--max-pods=%d: a node has addresses for at most 254 pods", o.Pods))
 	}
 	if o.Sandbox < 0 || o.Start < 0 || o.Stop < 0 || o.Pull < 0 {
 		problems = append(problems, errors.New("latencies can't be negative"))

@@ -66,7 +66,7 @@ func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id r
 	case hook.TCPSocket != nil:
 		return errors.New("tcpSocket is not supported as a lifecycle hook")
 	}
-	return errors.New("lifecycle hook names no action")
+	return errors.New("lifecycle hook has no action")
 }
 
 func (r *Runner) exec(ctx context.Context, id runtimestate.ContainerID, command []string) error {

@@ -81,14 +81,14 @@ func (k *Kubelet) newServer(clients *pki.Authorities) (*server.Server, error) {
 }
 
 func (k *Kubelet) serveReadOnly(ctx context.Context, s *server.Server) error {
-	k.logger.Warn("the read-only port shows this node's pods to everybody who reaches it", zap.Int32("port", k.config.ReadOnlyPort))
+	k.logger.Warn("the read-only port exposes this node's pods to anyone who can reach it", zap.Int32("port", k.config.ReadOnlyPort))
 	listener := daemon.Listener{Address: k.address(k.config.ReadOnlyPort), Handler: s.ReadOnly(), Logger: k.logger}
 	return listener.Serve(ctx)
 }
 
 func (k *Kubelet) serveTLS(ctx context.Context, s *server.Server, clients *pki.Authorities, listening func()) error {
 	if k.config.AnonymousAuth && k.config.AuthorizationMode == "AlwaysAllow" {
-		k.logger.Warn("everybody who reaches the kubelet's port may do everything: anonymous requests are allowed, and nobody is asked")
+		k.logger.Warn("anyone who can reach the kubelet's port has full access: anonymous requests are allowed, and authorization is off")
 	}
 	certFile, keyFile := k.config.TLSCertFile, k.config.TLSKeyFile
 	if k.config.ServerTLSBootstrap {

@@ -22,7 +22,7 @@ import (
 )
 
 // errStillRunning says that a container appeared or stayed although all were ended.
-var errStillRunning = errors.New("containers of the pod still run")
+var errStillRunning = errors.New("containers of the pod are still running")
 
 // SyncTerminatingPod ends all containers of the pod, and learns how they ended.
 func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (err error) {

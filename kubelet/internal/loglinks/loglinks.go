@@ -79,7 +79,7 @@ func remove(podLogsDir, prefix string) error {
 			continue
 		}
 		if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failed = append(failed, fmt.Errorf("remove the link to a log that is gone: %w", err))
+			failed = append(failed, fmt.Errorf("remove the link to a deleted log: %w", err))
 		}
 	}
 	return errors.Join(failed...)

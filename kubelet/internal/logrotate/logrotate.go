@@ -135,7 +135,7 @@ func (r *Rotator) due(path string) func(ctx context.Context, id, path string) er
 // aside. Until then it writes into the old one, which nobody reads or limits.
 func (r *Rotator) reopen(ctx context.Context, id, _ string) error {
 	if err := r.Reopener.ReopenContainerLog(ctx, id); err != nil {
-		return fmt.Errorf("beginning a log anew that is gone: %w", err)
+		return fmt.Errorf("reopening a deleted log: %w", err)
 	}
 	return nil
 }

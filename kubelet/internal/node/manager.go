@@ -288,7 +288,7 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 	node := &core.Node{}
 	if !m.config.Register {
 		if err := m.nodes.Get(ctx, m.config.Name, node); err != nil {
-			return nil, fmt.Errorf("node %s, which somebody else registers: %w", m.config.Name, err)
+			return nil, fmt.Errorf("node %s, which is registered by others: %w", m.config.Name, err)
 		}
 		m.setNode(node)
 		return node, nil

@@ -38,7 +38,7 @@ type Objects struct {
 }
 
 // errNoServer is the error of a kubelet without an API server.
-var errNoServer = errors.New("there is no API server to ask for what the pod refers to")
+var errNoServer = errors.New("the pod refers to API objects, but this kubelet has no API server")
 
 // New returns an Objects that asks the API server behind client; without a
 // client it has nothing.

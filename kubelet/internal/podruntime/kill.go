@@ -202,7 +202,7 @@ func (m *Manager) stop(ctx context.Context, id runtimestate.ContainerID, grace t
 	began := m.Clock.Now()
 	err := m.runtime.StopContainer(ctx, id.ID, grace)
 	if err != nil && !cri.IsNotFound(err) && !cri.IsUnavailable(err) && ctx.Err() == nil {
-		m.Logger.Info("a container's end is asked for again", zap.String("id", id.ID), zap.Error(err))
+		m.Logger.Info("stopping a container again", zap.String("id", id.ID), zap.Error(err))
 		err = m.runtime.StopContainer(ctx, id.ID, max(0, grace-m.Clock.Since(began)))
 	}
 	if cri.IsNotFound(err) {

@@ -129,7 +129,7 @@ func (s *podSync) inspectSandbox(id string) ([]string, error) {
 		case asked != nil:
 			box = asked
 		case err == nil:
-			err = fmt.Errorf("sandbox %s is gone", id)
+			err = fmt.Errorf("sandbox %s no longer exists", id)
 		}
 		if err == nil && len(box.IPs) == 0 {
 			err = fmt.Errorf("the network gave sandbox %s no address", id)

@@ -22,7 +22,7 @@ func (p Policy) Validate() error {
 	switch p.Verify {
 	case kubeletv1beta1.NeverVerify, kubeletv1beta1.NeverVerifyPreloadedImages, kubeletv1beta1.NeverVerifyAllowlistedImages, kubeletv1beta1.AlwaysVerify:
 	default:
-		return fmt.Errorf("imagePullCredentialsVerificationPolicy: there is no %q", p.Verify)
+		return fmt.Errorf("imagePullCredentialsVerificationPolicy: unknown policy %q", p.Verify)
 	}
 	if len(p.Allowed) > 0 && p.Verify != kubeletv1beta1.NeverVerifyAllowlistedImages {
 		return fmt.Errorf("preloadedImagesVerificationAllowlist: it goes with imagePullCredentialsVerificationPolicy: %s", kubeletv1beta1.NeverVerifyAllowlistedImages)

@@ -121,7 +121,7 @@ func (r *Records) recordEnd(image, id string, by *credential.Credential) {
 			by = &credential.Credential{}
 		}
 		if err := r.note(image, id, by); err != nil { // the intent stays, which records it all the same
-			r.logger.Error("who may have an image is not noted: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
+			r.logger.Error("could not record who may use an image: pods that use it have to pull it", zap.String("image", image), zap.Error(err))
 			return
 		}
 	}
@@ -152,7 +152,7 @@ func (r *Records) check(image, id string, passes func() []credential.Credential)
 	byKubelet := record != nil || r.begun[image] > 0 || r.files.hasIntent(image)
 	r.mu.Unlock()
 	if err != nil {
-		r.logger.Error("who may have an image can't be read: whoever names it has to pull it", zap.String("image", image), zap.Error(err))
+		r.logger.Error("can't read who may use an image: pods that use it have to pull it", zap.String("image", image), zap.Error(err))
 		return Unreadable
 	}
 	if !r.policy.verifies(image, byKubelet) {
@@ -225,7 +225,7 @@ func (r *Records) note(image, id string, pass *credential.Credential) error {
 	}
 	before, err := r.record(id)
 	if err != nil {
-		r.logger.Warn("an image's record is made anew", zap.String("image", image), zap.Error(err))
+		r.logger.Warn("recreating an image's pull record", zap.String("image", image), zap.Error(err))
 	}
 	record, changed := before.DeepCopy(), before == nil
 	if changed {
@@ -313,7 +313,7 @@ func (r *Records) Prune(ids []string, at time.Time) {
 		}
 		delete(r.known, record.ImageRef)
 		if err := r.files.dropRecord(record.ImageRef); err != nil {
-			r.logger.Warn("the record of an image that is gone stays", zap.String("image", record.ImageRef), zap.Error(err))
+			r.logger.Warn("could not delete the pull record of a removed image", zap.String("image", record.ImageRef), zap.Error(err))
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (h *Health) ask(ctx context.Context) (runtime, network error) {
 func unmet(conditions []*runtimeapi.RuntimeCondition, name, what string) error {
 	at := slices.IndexFunc(conditions, func(c *runtimeapi.RuntimeCondition) bool { return c.GetType() == name })
 	if at < 0 {
-		return fmt.Errorf("%s: it says nothing about %s", what, name)
+		return fmt.Errorf("%s: it does not report %s", what, name)
 	}
 	if c := conditions[at]; !c.GetStatus() {
 		return fmt.Errorf("%s: %s=false reason:%s message:%s", what, name, cri.Shorten(c.GetReason()), cri.Shorten(c.GetMessage()))

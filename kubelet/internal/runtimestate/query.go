@@ -33,7 +33,7 @@ type Reader struct {
 func NewReader(ctx context.Context, runtime *cri.Client, clock clock.PassiveClock) (*Reader, error) {
 	version, err := runtime.Version(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking the container runtime who it is: %w", err)
+		return nil, fmt.Errorf("asking the container runtime for its version: %w", err)
 	}
 	if v := version.GetRuntimeApiVersion(); v != "v1" {
 		return nil, fmt.Errorf("container runtime %s speaks CRI %s; only v1 is supported", version.GetRuntimeName(), v)

@@ -129,7 +129,7 @@ func (s *Server) logOptions(query url.Values) (o logs.Options, previous bool, er
 	case "", "All":
 	case "Stdout", "Stderr":
 		if o.TailLines != nil {
-			return o, false, errors.New("tailLines can't be had of one stream only")
+			return o, false, errors.New("tailLines can't be used with a single stream")
 		}
 		o.Stream = map[string]string{"Stdout": "stdout", "Stderr": "stderr"}[stream]
 	default:

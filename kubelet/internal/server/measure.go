@@ -32,7 +32,7 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 	all, err := s.Runtime.ListContainerStats(asking, nil)
 	if err == nil {
 		if s.silent.Swap(false) {
-			s.Logger.Info("the runtime says again what containers use")
+			s.Logger.Info("the runtime reports container usage again")
 			s.groupRates.keep(nil) // the next silence is another one: no rate is that of the time between
 		}
 		all = newest(slices.DeleteFunc(all, func(one *runtimeapi.ContainerStats) bool { return !runtimestate.OfKubelet(one.GetAttributes()) }))
@@ -45,7 +45,7 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 	}
 	if all, known := s.measuredByGroups(); known {
 		if !s.silent.Swap(true) {
-			s.Logger.Warn("the runtime does not say what containers use: until it does, monitors are told what control groups have", zap.Error(err))
+			s.Logger.Warn("the runtime does not report container usage: until it does, statistics come from cgroups", zap.Error(err))
 		}
 		rest, cancel := context.WithTimeout(c.Request.Context(), restWithin)
 		context.AfterFunc(c.Request.Context(), cancel) // which ends with the request

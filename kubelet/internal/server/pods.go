@@ -76,7 +76,7 @@ func (s *Server) answer(c *gin.Context, value any) {
 // configz answers with the configuration in use.
 func (s *Server) configz(c *gin.Context) {
 	if s.Configz == nil {
-		s.refuse(c, http.StatusNotFound, errors.New("the configuration is not shown"))
+		s.refuse(c, http.StatusNotFound, errors.New("the configuration endpoint is disabled"))
 		return
 	}
 	s.answer(c, map[string]any{"kubeletconfig": s.Configz()})

@@ -141,7 +141,7 @@ type Server struct {
 // New returns a Server that listens nowhere yet.
 func New(config Config) (*Server, error) {
 	if config.Authenticator == nil || config.Authorizer == nil {
-		return nil, errors.New("kubelet server: it is not said who may ask for what")
+		return nil, errors.New("kubelet server: no authorizer is configured")
 	}
 	s := &Server{Config: config, engine: newEngine(), measured: withMetrics(config.Metrics), streams: &http.Transport{
 		DialContext:       (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
@@ -318,7 +318,7 @@ func (s *Server) authFilter(c *gin.Context) {
 		return
 	}
 	if err != nil {
-		s.Logger.Error("can't tell who makes a request", zap.String("path", c.Request.URL.Path), zap.Error(err))
+		s.Logger.Error("can't authenticate a request", zap.String("path", c.Request.URL.Path), zap.Error(err))
 		s.refuse(c, http.StatusUnauthorized, auth.ErrUnauthenticated)
 		return
 	}

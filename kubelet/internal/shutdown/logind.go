@@ -49,7 +49,7 @@ func (l logind) inhibitDelay(ctx context.Context) (time.Duration, error) {
 	}
 	microseconds, ok := property.Value().(uint64)
 	if !ok {
-		return 0, fmt.Errorf("logind says that it waits %v", property)
+		return 0, fmt.Errorf("logind reports a delay of %v", property)
 	}
 	return time.Duration(microseconds) * time.Microsecond, nil
 }
@@ -62,7 +62,7 @@ func (l logind) preparing(ctx context.Context) (bool, error) {
 	}
 	preparing, ok := property.Value().(bool)
 	if !ok {
-		return false, fmt.Errorf("logind says of a shutdown: %v", property)
+		return false, fmt.Errorf("logind reports for a shutdown: %v", property)
 	}
 	return preparing, nil
 }
@@ -129,7 +129,7 @@ func (m *Manager) ensure(ctx context.Context, l logind) error {
 			return ctx.Err()
 		}
 	}
-	return errors.Join(err, fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, which is less than the %s that pods are to get and the API server is to be told in; another file in its configuration must say so", has, least))
+	return errors.Join(err, fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, less than the %s needed to end pods and report it to the API server; another file in logind's configuration probably sets it", has, least))
 }
 
 const (

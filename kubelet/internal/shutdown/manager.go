@@ -189,7 +189,7 @@ func (m *Manager) reportShutdown(ctx context.Context) {
 	select {
 	case <-m.Told():
 	case <-timer.C():
-		m.Logger.Warn("the API server was not told of all pods' ends before the machine's shutdown")
+		m.Logger.Warn("not all pods' ends were reported to the API server before the machine's shutdown")
 	case <-ctx.Done():
 	}
 }

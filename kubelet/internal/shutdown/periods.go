@@ -30,7 +30,7 @@ func Periods(all, critical time.Duration, byPriority []Period) ([]Period, error)
 				return nil, fmt.Errorf("shutdownGracePeriodByPodPriority: priority %d has a negative period", p.Priority)
 			}
 			if i > 0 && p.Priority == sorted[i-1].Priority {
-				return nil, fmt.Errorf("shutdownGracePeriodByPodPriority: priority %d is there twice", p.Priority)
+				return nil, fmt.Errorf("shutdownGracePeriodByPodPriority: priority %d is duplicated", p.Priority)
 			}
 		}
 		return sorted, nil

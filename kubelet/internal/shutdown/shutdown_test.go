@@ -33,7 +33,7 @@ func TestPeriods(t *testing.T) {
 		{all: time.Millisecond, wrong: "one second at least"},
 		{all: -time.Second, wrong: "one second at least"},
 		{all: time.Second, byPriority: []Period{{1, 1}}, wrong: "can't both be set"},
-		{byPriority: []Period{{1, 1}, {1, 2}}, wrong: "twice"},
+		{byPriority: []Period{{1, 1}, {1, 2}}, wrong: "duplicated"},
 		{byPriority: []Period{{1, -1}}, wrong: "negative"},
 	} {
 		got, err := Periods(c.all, c.critical, c.byPriority)
@@ -174,7 +174,7 @@ func TestLogindIsMadeToWaitLongEnough(t *testing.T) {
 	l.Deaf = true
 	m := New(Options{Periods: []Period{{0, time.Minute}}, ConfigDir: l.Dir, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t),
 		Connect: func() (*dbus.Conn, error) { return dbus.Connect(address) }})
-	if _, err := m.session(t.Context()); err == nil || !strings.Contains(err.Error(), "InhibitDelayMaxSec=35s, which is less than the 1m5s") {
+	if _, err := m.session(t.Context()); err == nil || !strings.Contains(err.Error(), "InhibitDelayMaxSec=35s, less than the 1m5s") {
 		t.Errorf("error %v", err)
 	}
 }

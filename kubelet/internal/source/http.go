@@ -94,7 +94,7 @@ func (h *HTTP) read(ctx context.Context, last []byte) ([]byte, []*core.Pod, erro
 		return data, nil, nil
 	}
 	if len(data) == 0 {
-		h.Logger.Warn("manifest URL answers with nothing, which is taken for no pods", zap.String("url", h.URL))
+		h.Logger.Warn("the manifest URL returned an empty body, which is treated as no pods", zap.String("url", h.URL))
 		return data, nil, nil
 	}
 	pods, err := podsOf(data, origin{source: core.HTTPSource, location: h.URL, nodeName: h.NodeName})

@@ -56,7 +56,7 @@ func TestAManifestURLThatAnswersWithNothing(t *testing.T) {
 			t.Errorf("%s of %v, want %s of web-n", u.Op, u.Pods, want)
 		}
 	}
-	if n := logs.FilterMessageSnippet("answers with nothing").Len(); n != 1 {
+	if n := logs.FilterMessageSnippet("returned an empty body").Len(); n != 1 {
 		t.Errorf("%d lines in the log about it, want one", n)
 	}
 }

@@ -285,7 +285,7 @@ func validateName(of, name string, taken map[string]bool) error {
 		return fmt.Errorf("%s name %q: %s", of, name, strings.Join(problems, "; "))
 	}
 	if taken[name] {
-		return fmt.Errorf("%s name %q is there twice", of, name)
+		return fmt.Errorf("%s name %q is duplicated", of, name)
 	}
 	taken[name] = true
 	return nil

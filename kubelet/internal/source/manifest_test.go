@@ -26,7 +26,7 @@ func TestManifestsThatAreRefused(t *testing.T) {
 		strings.Replace(manifest, "spec:", "spec:\n  serviceAccount: x", 1):                                                              "service accounts",
 		strings.Replace(manifest, "image: registry.example/app:1", "tty: true", 1):                                                       "image is required",
 		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: ../../v}]", 1):                                                     "volume name",
-		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v}, {name: v}]", 1):                                                "twice",
+		strings.Replace(manifest, "spec:", "spec:\n  volumes: [{name: v}, {name: v}]", 1):                                                "duplicated",
 		strings.Replace(manifest, "spec:", "spec:\n  ephemeralContainers: [{name: ../../../../x, image: i}]", 1):                         "ephemeralContainers",
 		strings.Replace(manifest, "spec:", "spec:\n  restartPolicy: always", 1):                                                          `spec.restartPolicy: Unsupported value: "always": supported values: "Always"`,
 		strings.Replace(manifest, "spec:", "spec:\n  dnsPolicy: clusterFirst", 1):                                                        `spec.dnsPolicy: Unsupported value: "clusterFirst"`,

@@ -152,7 +152,7 @@ func (m *Manager) Mount(ctx context.Context, pod *core.Pod) error {
 	}
 	defer p.give()
 	if m.isGone(p) {
-		return errors.New("the pod's volumes have been taken away")
+		return errors.New("the pod's volumes have been unmounted")
 	}
 	m.config.Objects.Register(pod)
 	return m.mountAll(ctx, p, pod)

@@ -228,7 +228,7 @@ func TestRunRefreshesContent(t *testing.T) {
 		time.Sleep(refreshRetry + refreshTick)
 		synctest.Wait()
 		expectFile(t, "3", config, "k")
-		if stale, again := lines.FilterMessageSnippet("keep the content").Len(), lines.FilterMessageSnippet("again").Len(); stale != 1 || again != 1 {
+		if stale, again := lines.FilterMessageSnippet("keep their old content").Len(), lines.FilterMessageSnippet("again").Len(); stale != 1 || again != 1 {
 			t.Errorf("%d lines say that content is old, and %d that it is new again", stale, again)
 		}
 

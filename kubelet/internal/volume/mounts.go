@@ -36,7 +36,7 @@ func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Con
 	}
 	defer p.give()
 	if m.isGone(p) {
-		return nil, errors.New("the pod's volumes have been taken away")
+		return nil, errors.New("the pod's volumes have been unmounted")
 	}
 	mounts := make([]runtimeconfig.Mount, 0, len(container.VolumeMounts))
 	in := mounting{pod: pod, volumes: p, container: container, variables: variables}

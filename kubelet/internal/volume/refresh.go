@@ -140,7 +140,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 		if p.stale = stale; !stale {
 			m.config.Logger.Info("volumes have their newest content again", daemon.PodFields(pod))
 		} else {
-			m.config.Logger.Warn("volumes keep the content they have: there is no newer one",
+			m.config.Logger.Warn("volumes keep their old content: no newer content is available",
 				daemon.PodFields(pod), zap.Error(err))
 		}
 	}

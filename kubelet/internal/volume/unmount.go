@@ -112,7 +112,7 @@ func (m *Manager) Pods() ([]types.UID, error) {
 // directory.
 func (m *Manager) RemovePodDir(ctx context.Context, uid types.UID) error {
 	if uid == "" || filepath.Base(string(uid)) != string(uid) || uid == "." || uid == ".." {
-		return fmt.Errorf("pod uid %q is no directory's name", uid)
+		return fmt.Errorf("pod uid %q can't be used as a directory name", uid)
 	}
 	if err := m.Unmount(ctx, uid); err != nil {
 		return err

@@ -341,7 +341,7 @@ func (s *parts) expire(ctx context.Context, handlers *eventhandlers.Handlers) er
 	}
 }
 
-var errNotYet = errors.New("the first list has not come yet")
+var errNotYet = errors.New("the first list has not arrived yet")
 
 func isClosed(c <-chan struct{}) func(context.Context) error {
 	return func(context.Context) error {

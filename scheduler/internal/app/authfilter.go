@@ -48,7 +48,7 @@ func (f *authFilter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case len(r.TLS.VerifiedChains) > 0:
 		shown := f.clients.Client(r.TLS, f.clock.Now())
 		if shown == nil || shown.Subject.CommonName == "" {
-			http.Error(w, "the client certificate has expired, is of no authority that is trusted now, or names no user", http.StatusUnauthorized)
+			http.Error(w, "the client certificate has expired, is not signed by a trusted authority, or has no user name", http.StatusUnauthorized)
 			return
 		}
 		user := certificateUser(shown)
@@ -59,7 +59,7 @@ func (f *authFilter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case hasToken:
 		user, known, err := f.reviews.User(r.Context(), token)
 		if err != nil {
-			http.Error(w, "the API server could not be asked who that is", http.StatusServiceUnavailable)
+			http.Error(w, "authentication failed: the API server is unavailable", http.StatusServiceUnavailable)
 			return
 		}
 		if !known {
@@ -91,7 +91,7 @@ func (f *authFilter) may(w http.ResponseWriter, r *http.Request, user authentica
 	allowed, err := f.reviews.May(r.Context(), user, verb, r.URL.Path)
 	switch {
 	case err != nil:
-		http.Error(w, "the API server could not be asked whether you may", http.StatusServiceUnavailable)
+		http.Error(w, "authorization failed: the API server is unavailable", http.StatusServiceUnavailable)
 	case !allowed:
 		http.Error(w, fmt.Sprintf("user %q may not %s %s", user.Username, verb, r.URL.Path), http.StatusForbidden)
 	}

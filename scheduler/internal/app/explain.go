@@ -23,7 +23,7 @@ func explainHandler(e explainer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		namespace, name, whole := strings.Cut(r.URL.Query().Get("pod"), "/")
 		if !whole || namespace == "" || name == "" || strings.Contains(name, "/") {
-			refuse(w, apierrors.NewBadRequest("say which pod: /debug/explain?pod=NAMESPACE/NAME"))
+			refuse(w, apierrors.NewBadRequest("specify a pod: /debug/explain?pod=NAMESPACE/NAME"))
 			return
 		}
 		explanation, err := e.Explain(r.Context(), namespace, name)

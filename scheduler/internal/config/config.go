@@ -104,7 +104,7 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 	configuration, err := profile.Default()
 	switch {
 	case o.ConfigFile != "" && o.PolicyFile != "":
-		err = errors.New("--config and --policy-config-file: give one of them")
+		err = errors.New("--config and --policy-config-file: use only one of them")
 	case o.ConfigFile != "":
 		configuration, err = profile.Load(o.ConfigFile)
 	case o.PolicyFile != "":
@@ -163,16 +163,16 @@ func (o *Options) given(flag string) bool { return o.flags != nil && o.flags.Cha
 func (o *Options) validate() error {
 	var errs []error
 	if o.FlushAfter <= 0 {
-		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration=%s: not positive", o.FlushAfter))
+		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration=%s: must be positive", o.FlushAfter))
 	}
 	if o.Kubeconfig == "" && o.WriteConfigTo == "" {
-		errs = append(errs, errors.New("--kubeconfig: needed, here or as clientConnection.kubeconfig in --config"))
+		errs = append(errs, errors.New("--kubeconfig: required, here or as clientConnection.kubeconfig in --config"))
 	}
 	if o.SecurePort < 0 || o.SecurePort > 65535 {
 		errs = append(errs, fmt.Errorf("--secure-port=%d: not a port", o.SecurePort))
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
-		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file: give both or neither"))
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file: must be set together"))
 	}
 	if o.ElectionLock != "leases" {
 		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock=%s: only leases are supported", o.ElectionLock))

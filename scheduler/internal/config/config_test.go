@@ -84,7 +84,7 @@ func TestBadFlags(t *testing.T) {
 		"no such file":                                 {"--kubeconfig=k", "--config=/nowhere.yaml"},
 		`unknown field "nonsense"`:                     {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
 		"read scheduler policy":                        {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
-		"give one of them":                             {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
+		"use only one of them":                         {"--kubeconfig=k", "--policy-config-file=a", "--config=b"},
 	} {
 		if _, err := parse(t, args...).Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q, got %v", args, want, err)

@@ -27,9 +27,9 @@ const patience = 5
 
 var (
 	// errNotOurs says that the pod is gone or has another node.
-	errNotOurs = errors.New("the pod is gone or was bound by another")
+	errNotOurs = errors.New("the pod was deleted, or bound by another scheduler")
 	// errLeaving says that the scheduler ends before the outcome is known.
-	errLeaving = errors.New("the scheduler ends")
+	errLeaving = errors.New("the scheduler is shutting down")
 )
 
 // startBindingCycle lets the assumed pod go on without the scheduling cycle, which turns
@@ -220,7 +220,7 @@ func (a *attempt) bindUntilKnown(ctx context.Context) error {
 			return err
 		}
 		if tries == 1 {
-			a.Logger.Warn("nobody knows what became of a binding, it is sent until there is an answer",
+			a.Logger.Warn("a binding got no answer; sending it again until there is one",
 				daemon.PodFields(a.queued.Pod), zap.String("node", a.node), zap.Error(cause))
 		}
 		wait := a.Clock.NewTimer(resend.Delay(tries))

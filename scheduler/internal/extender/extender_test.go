@@ -95,7 +95,7 @@ func TestFilter(t *testing.T) {
 		"error":                   {config: verb, answer: `{"Error":"out of order"}`, pod: gpu("p"), asked: "gpu", err: "out of order"},
 		"error, ignorable":        {config: ignorable, answer: `{"Error":"out of order"}`, pod: gpu("p"), asked: "gpu", kept: "n1 n2 n3"},
 		"no JSON":                 {config: verb, answer: `<html>`, pod: gpu("p"), asked: "gpu", err: "invalid character"},
-		"no nodes, not even none": {config: verb, answer: `{}`, pod: gpu("p"), asked: "gpu", err: "names no nodes"},
+		"no nodes, not even none": {config: verb, answer: `{}`, pod: gpu("p"), asked: "gpu", err: "has no list of nodes"},
 		"500":                     {config: func(e *configv1.Extender) { e.FilterVerb = "other" }, pod: gpu("p"), asked: "gpu", err: "500 Internal Server Error"},
 	} {
 		s := &service{answers: map[string]string{"filter": test.answer}}

@@ -91,7 +91,7 @@ func (e *Extender) passed(answer *filterResult) (map[string]bool, error) {
 			passed[answer.Nodes.Items[i].Metadata.Name] = true
 		}
 	default:
-		return nil, fmt.Errorf("extender at %s: the answer names no nodes, not even none", e.URLPrefix)
+		return nil, fmt.Errorf("extender at %s: the answer has no list of nodes, not even an empty one", e.URLPrefix)
 	}
 	return passed, nil
 }

@@ -49,7 +49,7 @@ func TestHostileExtenders(t *testing.T) {
 		"half":                 {text(`{"NodeNames":["n1"`), false, "unexpected EOF"},
 		"another type":         {text(`["n1"]`), false, "cannot unmarshal"},
 		"names that are none":  {text(`{"NodeNames":[1,2]}`), false, "cannot unmarshal"},
-		"null":                 {text(`null`), false, "names no nodes"},
+		"null":                 {text(`null`), false, "has no list of nodes"},
 		"an error without end": {text(`{"Error":"` + strings.Repeat("x", 1<<19) + `"}`), false, "xxx"},
 		"nested without end":   {text(`{"NodeNames":` + strings.Repeat("[", 1<<20)), false, "exceeded max depth"},
 		"204":                  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, false, "answered 204"},

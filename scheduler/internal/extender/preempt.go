@@ -71,7 +71,7 @@ func remaining(candidates map[string]Victims, answer *extenderv1.ExtenderPreempt
 	for node, named := range answer.NodeNameToMetaVictims {
 		before, known := candidates[node]
 		if !known || named == nil {
-			return nil, errors.New("extender names a node that was no candidate: " + node)
+			return nil, errors.New("extender returned a node that was not a candidate: " + node)
 		}
 		chosen := map[types.UID]bool{}
 		for _, pod := range named.Pods {
@@ -84,7 +84,7 @@ func remaining(candidates map[string]Victims, answer *extenderv1.ExtenderPreempt
 			}
 		}
 		if len(victims.Pods) != len(chosen) {
-			return nil, errors.New("extender names a victim that was none on node " + node)
+			return nil, errors.New("extender returned a victim that was not proposed on node " + node)
 		}
 		if len(victims.Pods) > 0 {
 			left[node] = victims

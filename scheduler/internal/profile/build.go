@@ -90,7 +90,7 @@ func (b *builder) build(config *configv1.KubeSchedulerProfile) (*framework.Profi
 			continue
 		}
 		if _, twice := b.args[pc.Name]; twice {
-			return nil, at("pluginConfig["+pc.Name+"]", fmt.Errorf("pluginConfig: %s is there twice", pc.Name))
+			return nil, at("pluginConfig["+pc.Name+"]", fmt.Errorf("pluginConfig: %s is duplicated", pc.Name))
 		}
 		b.args[pc.Name] = pc.Args
 	}
@@ -165,7 +165,7 @@ func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginS
 	off := map[string]bool{}
 	for _, d := range set.Disabled {
 		if d.Name == unsupported.Name {
-			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s: %s can't be switched off: it refuses what would otherwise be ignored", point, d.Name))
+			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s: %s can't be disabled: without it, unsupported settings would be silently ignored", point, d.Name))
 		}
 		if _, upstream := absent[d.Name]; d.Name != "*" && !upstream && b.registry[d.Name] == nil {
 			b.notes[d.Name] = "there is none of this name to be switched off"
@@ -182,7 +182,7 @@ func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginS
 			continue
 		}
 		if replaced[e.Name] != nil {
-			return nil, at(listed(point, "enabled", e.Name), fmt.Errorf("plugins.%s.enabled: %s is there twice", point, e.Name))
+			return nil, at(listed(point, "enabled", e.Name), fmt.Errorf("plugins.%s.enabled: %s is duplicated", point, e.Name))
 		}
 		replaced[e.Name] = &set.Enabled[i]
 	}
@@ -256,7 +256,7 @@ func taking[P framework.Plugin](b *builder, point string, multi []configv1.Plugi
 		if _, ok := plugin.(P); ok {
 			takes = append(takes, m)
 		} else if slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return e.Name == m.Name }) {
-			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not take part in this extension point", point, m.Name))
+			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not implement this extension point", point, m.Name))
 		}
 	}
 	return takes, nil

@@ -33,7 +33,7 @@ func alone(data []byte) error {
 			return nil // the end, or an error that the parser of the content reports
 		}
 		if n > 0 && (len(document.Content) == 0 || document.Content[0].Tag != "!!null") {
-			return fmt.Errorf("line %d: another YAML document begins: a file has one configuration", document.Line)
+			return fmt.Errorf("line %d: the file has a second YAML document; only one is allowed", document.Line)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func decode(data []byte, into any) error {
 	err = core.DecodeStrict(asJSON, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field == "" {
-		return fmt.Errorf("this is no object, but of JSON type %s", wrong.Value)
+		return fmt.Errorf("expected an object, got JSON type %s", wrong.Value)
 	}
 	if wrong != nil {
 		return fmt.Errorf("%s: a %s can't be a %s", wrong.Field, wrong.Value, wrong.Type)

@@ -146,7 +146,7 @@ func parsePolicy(data []byte) (*Configuration, error) {
 		return nil, from.locate("", err)
 	}
 	if p.Kind != "Policy" || p.APIVersion != "v1" {
-		return nil, from.locate("apiVersion", fmt.Errorf("apiVersion %q, kind %q: want v1, Policy", p.APIVersion, p.Kind))
+		return nil, from.locate("apiVersion", fmt.Errorf("apiVersion %q, kind %q: must be v1, Policy", p.APIVersion, p.Kind))
 	}
 	conversion := &conversion{filters: slices.Clone(mandatory), weights: map[string]int32{}, spread: configv1.ListDefaulting}
 	if err := conversion.convert(p); err != nil {
@@ -255,11 +255,11 @@ func (c *conversion) priority(p *priority) error {
 		return fmt.Errorf("priority %q is not supported", p.Name)
 	}
 	if p.Weight < 1 || p.Weight > 1_000_000 {
-		return fmt.Errorf("weight: %d of priority %s is not within 1 and 1000000", p.Weight, p.Name)
+		return fmt.Errorf("weight: %d of priority %s is not between 1 and 1000000", p.Weight, p.Name)
 	}
 	if plugin == noderesources.FitName {
 		if c.strategy != nil {
-			return fmt.Errorf("priority %s cannot be beside %s: a profile scores resources by one strategy", p.Name, c.by)
+			return fmt.Errorf("priority %s can't be combined with %s: a profile scores resources with one strategy", p.Name, c.by)
 		}
 		c.strategy, c.by = strategyOf(p), p.Name
 	}

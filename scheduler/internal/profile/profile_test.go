@@ -129,10 +129,10 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"yaml":                          header + "profiles: [\n",
 		"parallelism: Invalid value: 0": header + "parallelism: 0\n",
 		"Invalid value: 101: not in valid range [0-100]":                  header + "percentageOfNodesToScore: 101\n",
-		"another YAML document":                                           header + "---\n" + header,
+		"a second YAML document":                                          header + "---\n" + header,
 		"podInitialBackoffSeconds: Invalid value: 9":                      header + "podInitialBackoffSeconds: 9223372036854775807\n",
 		"podMaxBackoffSeconds: Invalid value: 1":                          header + "podMaxBackoffSeconds: 18446744074\n", // 0.3 s, in nanoseconds of 64 bits
-		"of JSON type array":                                              "[]",
+		"got JSON type array":                                             "[]",
 		"must be greater than or equal to PodInitialBackoffSeconds":       header + "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 1\n",
 		"clientConnection.burst: Invalid value: -1: must be non-negative": header + "clientConnection: {burst: -1}\n",
 		`"endpoints": resourceLock value must be "leases"`:                header + "leaderElection: {resourceLock: endpoints}\n",
@@ -152,8 +152,8 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		`Duplicate value: "{a, DoNotSchedule}"`:                           header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}"),
 		"plugins.permit":                                                  header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
 		"plugins.placementScore":                                          header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
-		"does not take part":                                              header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
-		"can't be switched off":                                           header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
+		"does not implement":                                              header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
+		"can't be disabled":                                               header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
 		"no bind plugin":                                                  header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
 		"no queueSort plugin":                                             header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
 		"profiles[1].plugins.queueSort: Invalid value":                    header + "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: PrioritySort}], disabled: [{name: '*'}]}}}]\n",
@@ -175,8 +175,8 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		`scoringStrategy.type: Unsupported value: ""`: header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}]\n",
 		"weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]": header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}}}]}]\n",
 		"pluginConfig: unknown":                                     header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
-		"NodePorts is there twice":                                  header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
-		"enabled: NodeName is there":                                header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
+		"NodePorts is duplicated":                                   header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
+		"enabled: NodeName is duplicated":                           header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
 		"ignoredResources[0]":                                       header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a b]}}]}]\n",
 		"ignoredResourceGroups[0]":                                  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]}]\n",
 		`topologyKey: Invalid value: "a b": name part must consist`: header + spread("{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: ScheduleAnyway}"),
@@ -194,10 +194,10 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 // Fields without effect, as in kube-scheduler, are reported.
 func TestWhatHasNoEffectIsNoted(t *testing.T) {
 	for want, file := range map[string]string{
-		"parallelism: ":                            header + "parallelism: 5\n",
-		"plugin NodePorts: it is not enabled":      header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
-		"plugin EBSLimits: there is none of this":  header + "profiles: [{plugins: {filter: {disabled: [{name: EBSLimits}]}}}]\n",
-		"plugin DynamicResources: it is not here:": header + "profiles: [{pluginConfig: [{name: DynamicResources}]}]\n",
+		"parallelism: ":                           header + "parallelism: 5\n",
+		"plugin NodePorts: it is not enabled":     header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
+		"plugin EBSLimits: there is none of this": header + "profiles: [{plugins: {filter: {disabled: [{name: EBSLimits}]}}}]\n",
+		"plugin DynamicResources: not supported:": header + "profiles: [{pluginConfig: [{name: DynamicResources}]}]\n",
 	} {
 		c, err := parse([]byte(file))
 		if err == nil {
@@ -252,7 +252,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 	for want, file := range map[string]string{
 		`line 3: unknown field "bogus"`:                       header + "bogus: 1\n",
 		"line 3: percentageOfNodesToScore: Invalid value: -1": header + "percentageOfNodesToScore: -1\n",
-		"line 4: another YAML document":                       header + "---\n---\n" + header,
+		"line 4: the file has a second YAML document":         header + "---\n---\n" + header,
 		"line 3: parallelism: a string":                       header + "parallelism: many\n",
 		`line 6: unknown field "profiles[1].plugin"`: header + `profiles:
 - schedulerName: a

@@ -111,7 +111,7 @@ var defaults = []configv1.Plugin{
 // as kube-scheduler --write-config-to does, and a note says what that means; any
 // other is refused.
 var absent = map[string]string{
-	"DynamicResources": "it is not here: pods with resource claims are refused by " + unsupported.Name,
+	"DynamicResources": "not supported: pods with resource claims are rejected by " + unsupported.Name,
 	"GangScheduling":   "",
 }
 
@@ -120,7 +120,7 @@ func registry(others map[string]framework.Factory) (map[string]factory, error) {
 	all := maps.Clone(builtin)
 	for name, create := range others {
 		if builtin[name] != nil {
-			return nil, fmt.Errorf("plugin %s: there is one of this name already", name)
+			return nil, fmt.Errorf("plugin %s: the name is already in use", name)
 		}
 		all[name] = func(args runtime.RawExtension, services Services) (framework.Plugin, error) {
 			plugin, err := create(args.Raw, services.Handle)
@@ -154,10 +154,10 @@ func arguments(args runtime.RawExtension, kind string, into runtime.Object) erro
 	}
 	gvk := into.GetObjectKind().GroupVersionKind()
 	if gvk.Kind != "" && gvk.Kind != kind {
-		return fmt.Errorf("kind %q: want %s", gvk.Kind, kind)
+		return fmt.Errorf("kind %q: must be %s", gvk.Kind, kind)
 	}
 	if v := gvk.GroupVersion().String(); v != "" && v != apiVersion {
-		return fmt.Errorf("apiVersion %q: want %s", v, apiVersion)
+		return fmt.Errorf("apiVersion %q: must be %s", v, apiVersion)
 	}
 	return nil
 }

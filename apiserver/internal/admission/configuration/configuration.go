@@ -73,7 +73,7 @@ func (p pluginEntry) content(directory string, known Files) ([]byte, error) {
 	case p.Name == "":
 		return nil, errors.New("has no name")
 	case twice:
-		return nil, errors.New("is there twice")
+		return nil, errors.New("is duplicated")
 	case inline && p.Path != "":
 		return nil, errors.New("has both a path and a configuration")
 	case inline:

@@ -98,7 +98,7 @@ func New(files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
 func (l limit) check() error {
 	switch {
 	case keys[l.Type] == nil:
-		return fmt.Errorf("type %q is none of Server, Namespace, User and SourceAndObject", l.Type)
+		return fmt.Errorf("type %q is not one of Server, Namespace, User and SourceAndObject", l.Type)
 	case l.QPS <= 0:
 		return errors.New("qps must be positive")
 	case l.Burst <= 0:

@@ -85,7 +85,7 @@ func admitSigning(a *admission.Attributes) error {
 		return nil
 	}
 	var asked *x509.CertificateRequest
-	err := errors.New("it is no PEM")
+	err := errors.New("it is not PEM")
 	if block, _ := pem.Decode(request.Spec.Request); block != nil {
 		asked, err = x509.ParseCertificateRequest(block.Bytes)
 	}

@@ -118,9 +118,9 @@ func validateFiles(files configuration.Files) error {
 		e, ok := find(name)
 		switch {
 		case !ok:
-			return fmt.Errorf("admission configuration: there is no plugin %q; there are %s", name, strings.Join(pluginNames(), ", "))
+			return fmt.Errorf("admission configuration: unknown plugin %q; known are %s", name, strings.Join(pluginNames(), ", "))
 		case !e.configurable:
-			return fmt.Errorf("admission configuration: plugin %s takes none", name)
+			return fmt.Errorf("admission configuration: plugin %s has no configuration", name)
 		}
 	}
 	return nil

@@ -103,12 +103,12 @@ func (p *plugin) handleError(ctx context.Context, i *invocation, err error) erro
 		p.failedOpen(ctx, i, err)
 		return nil
 	}
-	p.Logger.Warn("a webhook could not be asked, the request is refused", zap.String("webhook", i.name), zap.String("error", call.why()))
+	p.Logger.Warn("calling a webhook failed, so the request is rejected", zap.String("webhook", i.name), zap.String("error", call.why()))
 	return apierrors.NewInternalError(call)
 }
 
 func (p *plugin) failedOpen(ctx context.Context, i *invocation, err error) {
-	p.Logger.Warn("a webhook could not be asked, the request passes without it", zap.String("webhook", i.name), zap.Error(err))
+	p.Logger.Warn("calling a webhook failed, but its failure policy lets the request pass", zap.String("webhook", i.name), zap.Error(err))
 	p.metrics.countFailOpen(p.kind, i.name)
 	kind := p.kind
 	if kind == mutatingKind {

@@ -19,10 +19,10 @@ const userPrefix = "system:bootstrap:"
 
 var (
 	errBeingDeleted = errors.New("its secret is being deleted")
-	errWrongID      = errors.New("its secret has another id")
+	errWrongID      = errors.New("its secret has a different id")
 	errWrongSecret  = errors.New("the secret part is wrong")
-	errExpired      = errors.New("it has run out")
-	errWrongUsage   = errors.New("it is not for authentication")
+	errExpired      = errors.New("it has expired")
+	errWrongUsage   = errors.New("it can't be used for authentication")
 )
 
 // userOfSecret returns the user of a token, according to its secret, or why there is none.

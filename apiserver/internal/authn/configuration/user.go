@@ -106,7 +106,7 @@ func (e *evaluation) checkRule(r *rule, variable string, value any) error {
 			return fmt.Errorf("required claim %q is missing or not a string", r.claim)
 		}
 		if text != r.value {
-			return fmt.Errorf("required claim %q has another value", r.claim)
+			return fmt.Errorf("required claim %q has a different value", r.claim)
 		}
 		return nil
 	}
@@ -220,7 +220,7 @@ func (e *evaluation) texts(s *source) ([]string, error) {
 			}
 			text, ok := element.(string)
 			if !ok {
-				return nil, fmt.Errorf("%s has something in it that is not a string", s)
+				return nil, fmt.Errorf("%s contains a value that is not a string", s)
 			}
 			if text != "" {
 				out = append(out, text)

@@ -123,7 +123,7 @@ func (a *Authenticator) check(ctx context.Context, token string, wanted []string
 		return nil, nil, fmt.Errorf("oidc: read the token's claims: %w", err)
 	}
 	if from, ok := claims.time("nbf"); ok && from.After(a.options.Clock.Now().Add(mostAhead)) {
-		return nil, nil, fmt.Errorf("oidc: the token is valid from %v on, and it is before that", from)
+		return nil, nil, fmt.Errorf("oidc: the token is not valid before %v", from)
 	}
 	user, err := a.options.UserOf(ctx, claims)
 	if err != nil {
@@ -173,7 +173,7 @@ func (a *Authenticator) Discover(ctx context.Context) error {
 // shortened cuts an error, which has all that the issuer answered in it.
 func shortened(err error) error { return errors.New(status.Shorten(err.Error())) }
 
-var errRecentlyFailed = errors.New("it could not be asked a moment ago")
+var errRecentlyFailed = errors.New("the last request failed a moment ago")
 
 // discoverVerifier reads the issuer's discovery document once. The request to the issuer,
 // and its result, outlive the API request that caused it.

@@ -45,7 +45,7 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 			return nil, err
 		}
 		if value != want {
-			return nil, fmt.Errorf("required claim %q has another value", name)
+			return nil, fmt.Errorf("required claim %q has a different value", name)
 		}
 	}
 	name, err := c.stringValue(o.UsernameClaim)
@@ -53,7 +53,7 @@ func (o *Options) userOf(_ context.Context, raw map[string]json.RawMessage) (*re
 		return nil, err
 	}
 	if name == "" {
-		return nil, fmt.Errorf("claim %q, which would be the user's name, is empty", o.UsernameClaim)
+		return nil, fmt.Errorf("claim %q, the user's name, is empty", o.UsernameClaim)
 	}
 	if err := o.checkEmail(c); err != nil {
 		return nil, err

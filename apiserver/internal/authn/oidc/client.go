@@ -28,7 +28,7 @@ const (
 	maxRequestBurst = 10
 )
 
-var errRateLimited = errors.New("it was asked too often")
+var errRateLimited = errors.New("too many requests to the issuer")
 
 // newClient returns the HTTP client for requests to the issuer.
 func newClient(o *Options) (*http.Client, error) {

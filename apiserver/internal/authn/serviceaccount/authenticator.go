@@ -143,13 +143,13 @@ func (a *Authenticator) verify(token string) (*claims, error) {
 	}
 	k := c.Kubernetes
 	if k.Namespace == "" || k.ServiceAccount.Name == "" || k.ServiceAccount.UID == "" {
-		return nil, errors.New("service account token: names no service account")
+		return nil, errors.New("service account token: it lacks the name of a service account")
 	}
 	if c.Subject != core.ServiceAccountPrefix+k.Namespace+":"+k.ServiceAccount.Name {
-		return nil, errors.New("service account token: subject is not its service account")
+		return nil, errors.New("service account token: its subject is not its service account")
 	}
 	if k.ValidatingWebhook != nil || k.MutatingWebhook != nil {
-		return nil, errors.New("service account token: is bound to a webhook configuration, which is not supported")
+		return nil, errors.New("service account token: binding to a webhook configuration is not supported")
 	}
 	return c, nil
 }
@@ -160,7 +160,7 @@ func (a *Authenticator) candidates(t *jwt.Token) (any, error) { return candidate
 // names, or all if it names none, as older issuers did.
 func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 	if _, ok := t.Header["crit"]; ok {
-		return nil, errors.New("its header demands what is not understood (crit)") // RFC 7515, section 4.1.11
+		return nil, errors.New("its header has critical extensions (crit) that are not supported") // RFC 7515, section 4.1.11
 	}
 	id, named := t.Header["kid"]
 	var set jwt.VerificationKeySet
@@ -170,7 +170,7 @@ func candidates(keys []PublicKey, t *jwt.Token) (any, error) {
 		}
 	}
 	if len(set.Keys) == 0 {
-		return nil, fmt.Errorf("no key for algorithm %s of the name %q", t.Method.Alg(), id)
+		return nil, fmt.Errorf("no key named %[2]q for algorithm %[1]s", t.Method.Alg(), id)
 	}
 	return set, nil
 }
@@ -205,13 +205,13 @@ func (a *Authenticator) checkReference(kind string, want reference, obj metav1.O
 
 func checkReference(clock clock.PassiveClock, kind string, want reference, obj metav1.Object, err error) error {
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("service account token: its %s %s is gone", kind, want.Name)
+		return fmt.Errorf("service account token: its %s %s no longer exists", kind, want.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("service account token: look up its %s %s: %w", kind, want.Name, err)
 	}
 	if string(obj.GetUID()) != want.UID {
-		return fmt.Errorf("service account token: its %s %s is gone and another one has its name", kind, want.Name)
+		return fmt.Errorf("service account token: its %s %s was deleted and recreated", kind, want.Name)
 	}
 	if deleted := obj.GetDeletionTimestamp(); deleted != nil && clock.Now().After(deleted.Add(deletedLeeway)) {
 		return fmt.Errorf("service account token: its %s %s has been deleted", kind, want.Name)

@@ -84,7 +84,7 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 		return nil, nil, false, fmt.Errorf("service account token of a secret: %w", err)
 	}
 	if c.Namespace == "" || c.Secret == "" || c.Account == "" || c.AccountUID == "" || c.Subject != core.ServiceAccountPrefix+c.Namespace+":"+c.Account {
-		return nil, nil, false, errors.New("service account token of a secret: names no secret or no service account")
+		return nil, nil, false, errors.New("service account token of a secret: it lacks the name of the secret or of the service account")
 	}
 	audiences, err := authn.ForAPI(l.Audiences, wanted)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *Legacy) checkBoundObjects(ctx context.Context, c *legacyClaims, token s
 	case secret.DeletionTimestamp != nil:
 		return fmt.Errorf("service account token: its secret %s has been deleted", c.Secret)
 	case secret.Type != corev1.SecretTypeServiceAccountToken || subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1:
-		return fmt.Errorf("service account token: its secret %s holds another one", c.Secret)
+		return fmt.Errorf("service account token: its secret %s contains a different token", c.Secret)
 	}
 	account, err := l.Objects.ServiceAccount(ctx, c.Namespace, c.Account)
 	if err := checkReference(l.Clock, "service account", reference{Name: c.Account, UID: c.AccountUID}, account, err); err != nil {

@@ -43,15 +43,15 @@ func TestTokensOfSecrets(t *testing.T) {
 		"unsigned":                     {unsigned, nil, "signing method none is invalid"},
 		"signed by somebody else":      {other, nil, "no key for algorithm ES256"},
 		"secret deleted":               {token, func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: start} }, "has been deleted"},
-		"secret with another":          {token, func(s *core.Secret) { s.Data = map[string][]byte{"token": []byte("another")} }, "holds another one"},
-		"secret of another type":       {token, func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }, "holds another one"},
+		"secret with another":          {token, func(s *core.Secret) { s.Data = map[string][]byte{"token": []byte("another")} }, "contains a different token"},
+		"secret of another type":       {token, func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }, "contains a different token"},
 		"secret out of use":            {token, func(s *core.Secret) { s.Labels = map[string]string{InvalidSince: "2026-01-01"} }, "the token in secret shop/web-token for service account shop/web has been marked invalid. Use tokens"},
 		"made without being asked for": {token, func(*core.Secret) { f.objects["serviceaccounts/shop/web"] = automatic }, ""},
 		"secret gone":                  {token, func(s *core.Secret) { delete(f.objects, "secrets/shop/web-token") }, "not found"},
 		"account made anew": {token, func(*core.Secret) {
 			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: meta("shop", "web", "sa-2")}
-		}, "another one has its name"},
-		"account gone": {token, func(*core.Secret) { delete(f.objects, "serviceaccounts/shop/web") }, "is gone"},
+		}, "was deleted and recreated"},
+		"account gone": {token, func(*core.Secret) { delete(f.objects, "serviceaccounts/shop/web") }, "no longer exists"},
 		"account deleted": {token, func(*core.Secret) {
 			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sa-1", DeletionTimestamp: &metav1.Time{Time: start}}}
 		}, "has been deleted"},

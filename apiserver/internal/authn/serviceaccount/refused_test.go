@@ -37,11 +37,11 @@ func TestTokenRefused(t *testing.T) {
 			other.issuer.keyID = ""
 			return other.token(t, hour, Bound{})
 		}},
-		"right key, another name": {says: `no key for algorithm RS256 of the name "../../dev/null"`, make: func(t *testing.T, f *fixture) string {
+		"right key, another name": {says: `no key named "../../dev/null" for algorithm RS256`, make: func(t *testing.T, f *fixture) string {
 			f.issuer.keyID = "../../dev/null"
 			return f.token(t, hour, Bound{})
 		}},
-		"demands": {says: "demands what is not understood", make: func(t *testing.T, f *fixture) string {
+		"demands": {says: "has critical extensions (crit) that are not supported", make: func(t *testing.T, f *fixture) string {
 			unsigned := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": testIssuer, "exp": start.Add(time.Hour).Unix()})
 			unsigned.Header["crit"] = []string{"b64"}
 			token, err := unsigned.SignedString(f.key)
@@ -50,10 +50,10 @@ func TestTokenRefused(t *testing.T) {
 			}
 			return token
 		}},
-		"unknown key": {says: "no key for algorithm RS256", make: func(t *testing.T, f *fixture) string {
+		"unknown key": {says: "for algorithm RS256", make: func(t *testing.T, f *fixture) string {
 			return newFixture(t, rsaKey(t)).token(t, hour, Bound{})
 		}},
-		"no key of the algorithm": {says: "no key for algorithm ES256", make: func(t *testing.T, f *fixture) string {
+		"no key of the algorithm": {says: "for algorithm ES256", make: func(t *testing.T, f *fixture) string {
 			return newFixture(t, ecKey(t)).token(t, hour, Bound{})
 		}},
 		"expired": {says: "token is expired", make: func(t *testing.T, f *fixture) string {
@@ -102,7 +102,7 @@ func TestTokenRefused(t *testing.T) {
 			}
 			return token
 		}},
-		"of a webhook": {says: "is bound to a webhook configuration", make: func(t *testing.T, f *fixture) string {
+		"of a webhook": {says: "binding to a webhook configuration", make: func(t *testing.T, f *fixture) string {
 			token, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
 				"iss": testIssuer, "sub": "system:serviceaccount:shop:web", "aud": testIssuer, "exp": start.Add(time.Hour).Unix(),
 				"kubernetes.io": map[string]any{
@@ -115,24 +115,24 @@ func TestTokenRefused(t *testing.T) {
 			}
 			return token
 		}},
-		"no namespace": {says: "names no service account", make: func(t *testing.T, f *fixture) string {
+		"no namespace": {says: "it lacks the name of a service account", make: func(t *testing.T, f *fixture) string {
 			f.sa.Namespace = ""
 			return f.token(t, hour, Bound{})
 		}},
-		"no account": {says: "names no service account", make: func(t *testing.T, f *fixture) string {
+		"no account": {says: "it lacks the name of a service account", make: func(t *testing.T, f *fixture) string {
 			f.sa.Name = ""
 			return f.token(t, hour, Bound{})
 		}},
-		"service account gone": {says: "its service account web is gone", make: func(t *testing.T, f *fixture) string {
+		"service account gone": {says: "its service account web no longer exists", make: func(t *testing.T, f *fixture) string {
 			delete(f.objects, "serviceaccounts/shop/web")
 			return f.token(t, hour, Bound{})
 		}},
-		"service account made anew": {says: "another one has its name", make: func(t *testing.T, f *fixture) string {
+		"service account made anew": {says: "was deleted and recreated", make: func(t *testing.T, f *fixture) string {
 			token := f.token(t, hour, Bound{})
 			f.sa.UID = "sa-2"
 			return token
 		}},
-		"pod gone": {says: "its pod web-0 is gone", make: func(t *testing.T, f *fixture) string {
+		"pod gone": {says: "its pod web-0 no longer exists", make: func(t *testing.T, f *fixture) string {
 			delete(f.objects, "pods/shop/web-0")
 			return f.token(t, hour, Bound{Pod: f.pod})
 		}},
@@ -140,7 +140,7 @@ func TestTokenRefused(t *testing.T) {
 			f.pod.DeletionTimestamp = &metav1.Time{Time: start.Add(-deletedLeeway - time.Second)}
 			return f.token(t, hour, Bound{Pod: f.pod})
 		}},
-		"secret gone": {says: "its secret key is gone", make: func(t *testing.T, f *fixture) string {
+		"secret gone": {says: "its secret key no longer exists", make: func(t *testing.T, f *fixture) string {
 			return f.token(t, hour, Bound{Secret: &core.Secret{ObjectMeta: meta("shop", "key", "secret-1")}})
 		}},
 		"another issuer": {make: func(t *testing.T, f *fixture) string {

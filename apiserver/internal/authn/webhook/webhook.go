@@ -45,7 +45,7 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 		return nil, nil, false, fmt.Errorf("token webhook: %w", err)
 	}
 	if answer.APIVersion != version || answer.Kind != question.Kind {
-		return nil, nil, false, fmt.Errorf("token webhook: the answer is a %s %s, a %s %s is wanted", answer.APIVersion, answer.Kind, version, question.Kind)
+		return nil, nil, false, fmt.Errorf("token webhook: the answer is a %s %s instead of a %s %s", answer.APIVersion, answer.Kind, version, question.Kind)
 	}
 	status := &answer.Status
 	if !status.Authenticated {
@@ -68,4 +68,4 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 	return &status.User, audiences, true, nil
 }
 
-var errNoUser = errors.New("token webhook: it knows the token, but names no user")
+var errNoUser = errors.New("token webhook: it accepted the token without naming a user")

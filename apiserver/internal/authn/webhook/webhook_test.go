@@ -42,8 +42,8 @@ func TestAnswers(t *testing.T) {
 		"unknown":               {head + `{"authenticated":false}}`, nil, "", nil, ""},
 		"unknown, with a user":  {head + `{"user":{"username":"root"}}}`, nil, "", nil, ""},
 		"unknown, and says why": {head + `{"error":"too old"}}`, nil, "", nil, "too old"},
-		"known as nobody":       {head + `{"authenticated":true}}`, nil, "", nil, "names no user"},
-		"of another version":    {`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":true,"user":{"username":"root"}}}`, nil, "", nil, "is wanted"},
+		"known as nobody":       {head + `{"authenticated":true}}`, nil, "", nil, "without naming a user"},
+		"of another version":    {`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","status":{"authenticated":true,"user":{"username":"root"}}}`, nil, "", nil, " instead of a "},
 		"of another kind":       {`{"apiVersion":"v1","kind":"Status","status":"Success"}`, nil, "", nil, "token webhook"},
 		"none":                  {"", nil, "", nil, "no answer"},
 	} {

@@ -128,7 +128,7 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 		return answer.Status, fmt.Errorf("authorization webhook: %w", err)
 	}
 	if answer.APIVersion != version || answer.Kind != meta.Kind {
-		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s, a %s %s is wanted", answer.APIVersion, answer.Kind, version, meta.Kind)
+		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s instead of a %s %s", answer.APIVersion, answer.Kind, version, meta.Kind)
 	}
 	return answer.Status, nil
 }

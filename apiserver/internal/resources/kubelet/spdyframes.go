@@ -81,7 +81,7 @@ func (s *spdyFrames) control(length int) error {
 	case synStream:
 		return errors.New("the kubelet opens a stream, which only the client may")
 	case headers:
-		return errors.New("the kubelet sends headers, which nobody reads")
+		return errors.New("unexpected headers from the kubelet")
 	case synReply:
 		s.replies++
 		valid = s.replies <= maxReplies && length <= maxReply

@@ -92,7 +92,7 @@ func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit re
 func (s *Store) releaseAll(ctx context.Context, e registry.Encoded) {
 	obj, err := s.Decode(e)
 	if err != nil {
-		s.logger.Warn("what a service had can't be taken back", zap.Error(err))
+		s.logger.Warn("can't release a service's addresses and ports", zap.Error(err))
 		return
 	}
 	if service := obj.(*corev1.Service); len(service.Finalizers) == 0 {
@@ -116,7 +116,7 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 		done[port] = true
 	}
 	if err := errors.Join(errs...); err != nil {
-		s.logger.Warn("what a service had was not all taken back", zap.String("service", old.Namespace+"/"+old.Name), zap.Error(err))
+		s.logger.Warn("some of a service's addresses and ports were not released", zap.String("service", old.Namespace+"/"+old.Name), zap.Error(err))
 	}
 }
 
@@ -299,7 +299,7 @@ func (a *allocation) onRollback(undo func(ctx context.Context) error) {
 	}
 	a.undo = append(a.undo, func(ctx context.Context) {
 		if err := undo(ctx); err != nil {
-			a.store.logger.Warn("what was taken for a service that is not stored was not taken back", zap.Error(err))
+			a.store.logger.Warn("addresses and ports of a service that was not stored were not released", zap.Error(err))
 		}
 	})
 }

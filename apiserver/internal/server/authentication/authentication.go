@@ -114,7 +114,7 @@ func (a *Authentication) Publisher(configMaps trust.ConfigMaps) *trust.Publisher
 	}
 }
 
-var errOverlap = errors.New("--requestheader-client-ca-file and --client-ca-file have an authority in common: " +
+var errOverlap = errors.New("--requestheader-client-ca-file and --client-ca-file share a CA: " +
 	"--requestheader-allowed-names is needed too, or every client could name any user")
 
 // tokenTTL is how long a valid token is accepted without being checked again. A

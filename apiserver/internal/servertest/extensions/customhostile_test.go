@@ -117,7 +117,7 @@ func (c *custom) many() {
 		c.want(200, "PATCH", definitionsPath+"/widgets."+group, fmt.Sprintf(`{"spec":{"names":{"shortNames":["w%d"]}}}`, i), merge...)
 	}
 	c.want(200, "DELETE", definitionsPath+"/widgets."+group, nil)
-	c.Until("the definition is gone", func(context.Context) bool {
+	c.Until("the definition no longer exists", func(context.Context) bool {
 		code, _, _ := c.call("GET", definitionsPath+"/widgets."+group, nil)
 		return code == 404
 	})

@@ -310,7 +310,7 @@ func (c *custom) end() {
 		c.T.Errorf("an owner of no fields has managedFields: %v", entries)
 	}
 	c.want(200, "PATCH", path+"/a", `{"metadata":{"finalizers":null}}`, merge...)
-	c.Until("the definition is gone", func(context.Context) bool {
+	c.Until("the definition no longer exists", func(context.Context) bool {
 		code, _, _ := c.call("GET", definitionsPath+"/widgets."+group, nil)
 		return code == 404
 	})
@@ -356,7 +356,7 @@ func (c *custom) endless() {
 		c.T.Errorf("it changed from attempt to attempt:\n%s\n%s", before, after)
 	}
 	broken.Store(false)
-	c.Until("the definition is gone", func(context.Context) bool {
+	c.Until("the definition no longer exists", func(context.Context) bool {
 		code, _, _ := c.call("GET", definition, nil)
 		return code == 404
 	})

@@ -50,7 +50,7 @@ func (c *custom) conversion() {
 	}
 	broken.Store(false)
 	large.Store(true)
-	if answer := c.want(500, "GET", path("v2beta1")+"/a", nil); !strings.Contains(fmt.Sprint(answer["message"]), "failed: the answer has 2") {
+	if answer := c.want(500, "GET", path("v2beta1")+"/a", nil); !strings.Contains(fmt.Sprint(answer["message"]), "failed: the answer contains 2") {
 		c.T.Errorf("a webhook that answers with 200,001 objects in one: %v", answer["message"])
 	}
 }

@@ -44,7 +44,7 @@ func (c *custom) stuck() {
 		c.T.Errorf("another definition was established after the webhook had failed: %s", status)
 	}
 	release()
-	c.Until("the definition is gone", func(context.Context) bool {
+	c.Until("the definition no longer exists", func(context.Context) bool {
 		code, _, _ := c.call("GET", definition, nil)
 		return code == 404
 	})

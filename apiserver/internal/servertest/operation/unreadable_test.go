@@ -42,7 +42,7 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 	get(secrets, 500, `"StorageReadError"`)
 	get(secrets+"?watch=1", 429, "secrets: held back: ")
 	get(secrets+"/good", 200, `"good"`)
-	get(widgets, 503, "definitions of custom resources are not read yet") // and not 404, as if there were none
+	get(widgets, 503, "definitions of custom resources have not been read yet") // and not 404, as if there were none
 	c.AwaitServiceAccount("default")
 	c.Created("default", &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: core.PodSpec{Containers: []core.Container{{Name: "c", Image: "i"}}}})
 

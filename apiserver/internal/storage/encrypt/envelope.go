@@ -103,7 +103,7 @@ func (s *seed) envelope(sealed []byte) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(out, fieldSourceType, protowire.VarintType), uint64(s.source))
 }
 
-var errEnvelope = errors.New("what is stored is no envelope of KMS v2")
+var errEnvelope = errors.New("the stored value is not a KMS v2 envelope")
 
 // parseEnvelope parses an envelope, skipping unknown fields.
 func parseEnvelope(stored []byte) (s *seed, sealed []byte, err error) {
@@ -127,7 +127,7 @@ func parseEnvelope(stored []byte) (s *seed, sealed []byte, err error) {
 		return nil, nil, err
 	}
 	if s.source != sourceKey && s.source != sourceSeed {
-		return nil, nil, fmt.Errorf("the key beside the value is of the unknown kind %d", s.source)
+		return nil, nil, fmt.Errorf("the key stored with the value has the unknown type %d", s.source)
 	}
 	return s, sealed, s.check()
 }

@@ -96,7 +96,7 @@ func newKMS(ctx context.Context, c *kmsConfig, clock clock.WithTicker, metrics *
 	k := &kms{
 		name: c.Name, timeout: c.timeout(), client: kmsv2.NewKeyManagementServiceClient(connection),
 		clock: clock, metrics: metrics, logger: logger.With(zap.String("kms", c.Name)), openedSeeds: lru.New(cachedSeeds),
-		failed: errors.New("not asked yet"),
+		failed: errors.New("not checked yet"),
 	}
 	go func() {
 		defer connection.Close()
@@ -145,7 +145,7 @@ func (k *kms) queryStatus(ctx context.Context) error {
 	named := k.metrics.checkNamed(k.name, status.KeyId, k.clock.Now())
 	switch {
 	case status.Healthz != "ok":
-		return fmt.Errorf("status: it says of itself %.100q", status.Healthz)
+		return fmt.Errorf("status: it reports %.100q", status.Healthz)
 	case status.Version != "v2" && status.Version != "v2beta1":
 		return fmt.Errorf("status: it speaks version %.20q, v2 is needed", status.Version)
 	case named != nil:

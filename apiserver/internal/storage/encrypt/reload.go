@@ -40,7 +40,7 @@ func (t *Transformer) Run(ctx context.Context, reload bool) error {
 		switch {
 		case err != nil:
 			status = "failure"
-			t.logger.Error("the encryption configuration is not taken over; the old one stays", zap.Error(err))
+			t.logger.Error("changed encryption configuration rejected; the previous one stays in effect", zap.Error(err))
 		case !changed:
 			continue
 		default:

@@ -120,7 +120,7 @@ func TestNoRoomForAStore(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := etcd.StartEmbedded(t.Context(), dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "make room") {
+	if _, err := etcd.StartEmbedded(t.Context(), dir, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "free some space") {
 		t.Errorf("on a small disk: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func TestUpAndDownOfTheKubeconfigsCluster(t *testing.T) {
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel() // whatever they are about, nothing happens to it
 	for want, cmd := range map[string]*cobra.Command{
-		"this cluster's port is 1 and can't be changed":           newUp(c),
+		"this cluster's port is 1 and can't be changed":   newUp(c),
 		"the kubeconfig belongs to the cluster in " + dir: newDown(c),
 	} {
 		cmd.SetOut(io.Discard)

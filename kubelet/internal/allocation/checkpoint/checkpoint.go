@@ -191,7 +191,7 @@ func read(path string) (map[types.UID]entry, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if sum := checksum(f.Data); sum != f.Checksum {
-		return nil, fmt.Errorf("%s: its checksum is %d, and says %d", path, sum, f.Checksum)
+		return nil, fmt.Errorf("%s: its checksum is %d, but the file says %d", path, sum, f.Checksum)
 	}
 	var c contents
 	if err := json.Unmarshal([]byte(f.Data), &c); err != nil {

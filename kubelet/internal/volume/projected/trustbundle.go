@@ -33,7 +33,7 @@ func trustBundle(ctx context.Context, get TrustBundles, source *corev1.ClusterTr
 	}
 	if len(bundles) == 0 && !ptr.Deref(source.Optional, false) {
 		if source.Name != nil {
-			return nil, fmt.Errorf("clustertrustbundle %q is not there", *source.Name)
+			return nil, fmt.Errorf("clustertrustbundle %q not found", *source.Name)
 		}
 		return nil, fmt.Errorf("no clustertrustbundle of signer %q matches %q", *source.SignerName, metav1.FormatLabelSelector(source.LabelSelector))
 	}
@@ -49,7 +49,7 @@ func selectBundles(ctx context.Context, get TrustBundles, source *corev1.Cluster
 		}
 		return []string{bundle}, err
 	case source.SignerName == nil:
-		return nil, fmt.Errorf("clusterTrustBundle source %q names neither a bundle nor a signer", source.Path)
+		return nil, fmt.Errorf("clusterTrustBundle source %q has neither a bundle nor a signer", source.Path)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(source.LabelSelector) // of nil: nothing
 	if err != nil {

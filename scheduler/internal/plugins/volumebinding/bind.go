@@ -23,7 +23,7 @@ func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, _ *fram
 	}
 	on := state.Node(node)
 	if on == nil {
-		return framework.AsError(fmt.Errorf("node %s is gone", node))
+		return framework.AsError(fmt.Errorf("node %s no longer exists", node))
 	}
 	made, status := p.plan(found.waiting, on.Node)
 	if !status.IsSuccess() {
@@ -137,7 +137,7 @@ func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
 		for _, claim := range found.waiting {
 			now, known := p.volumes.Current(claim)
 			if !known {
-				return fmt.Errorf("persistentvolumeclaim %q is gone", claim.Name)
+				return fmt.Errorf("persistentvolumeclaim %q no longer exists", claim.Name)
 			}
 			if volumes.IsBound(now) {
 				bound++
@@ -146,7 +146,7 @@ func (p *Plugin) await(ctx context.Context, found *claims, node string) error {
 			switch at := now.Annotations[volumes.SelectedNode]; {
 			case at == node:
 			case at != "" || isSince(now, since[claim.UID]):
-				return fmt.Errorf("no volume for persistentvolumeclaim %q could be made on node %s", claim.Name, node)
+				return fmt.Errorf("no volume for persistentvolumeclaim %q could be provisioned on node %s", claim.Name, node)
 			}
 		}
 		if bound == len(found.waiting) {

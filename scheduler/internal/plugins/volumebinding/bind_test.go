@@ -46,10 +46,10 @@ func TestPreBind(t *testing.T) {
 		}},
 		"no volume can be made here": {claims: []string{"b"}, answers: map[string][]*corev1.PersistentVolumeClaim{
 			"b": {claim("b", "made", "1Gi", selected("m"))},
-		}, wrong: `no volume for persistentvolumeclaim "b" could be made on node n`},
+		}, wrong: `no volume for persistentvolumeclaim "b" could be provisioned on node n`},
 		"a driver that refuses before anybody looks": {claims: []string{"b"}, answers: map[string][]*corev1.PersistentVolumeClaim{
 			"b": {claim("b", "made", "1Gi", selected("n"), at("8")), claim("b", "made", "1Gi", at("9"))},
-		}, wrong: `no volume for persistentvolumeclaim "b" could be made on node n`},
+		}, wrong: `no volume for persistentvolumeclaim "b" could be provisioned on node n`},
 		"somebody else was quicker": {claims: []string{"a"}, code: http.StatusConflict, wrong: "persistent volume v for claim a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Error(err)
 	}
 	err = New(volumes.NewKnown(), nil, DefaultOptions).await(t.Context(), &claims{waiting: []*corev1.PersistentVolumeClaim{waits}}, "n")
-	if err == nil || !strings.Contains(err.Error(), "is gone") {
+	if err == nil || !strings.Contains(err.Error(), "no longer exists") {
 		t.Error(err)
 	}
 }
