@@ -249,9 +249,9 @@ func TestTokenFile(t *testing.T) {
 		t.Errorf("token for another audience: %v %v", ok, err)
 	}
 	for text, want := range map[string]string{
-		"a,b\n":          "line 1: token, user name and user id are needed",
+		"a,b\n":          "line 1: token, user name and user id are required",
 		"x,y,z\n,u,1\n":  "line 2: the token and the user name must not be empty",
-		"t,a,1\nt,b,2\n": "line 2: the token is there already",
+		"t,a,1\nt,b,2\n": "line 2: duplicate token",
 		"a,\"b,c\n":      "quote",
 	} {
 		if _, err := readTokens(strings.NewReader(text), nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -43,7 +43,7 @@ func TestRequestHeader(t *testing.T) {
 	}{
 		"a proxy":                    {some, proxy("front", authority), "jane", "jane", ""},
 		"any proxy":                  {anybody, proxy("back", authority), "jane", "jane", ""},
-		"another proxy":              {some, proxy("back", authority), "jane", "", "not one of the proxies"},
+		"another proxy":              {some, proxy("back", authority), "jane", "", "not in --requestheader-allowed-names"},
 		"a proxy of a stranger's":    {some, proxy("front", stranger), "jane", "", "unknown authority"},
 		"no certificate":             {some, nil, "root", "", ""},
 		"a proxy that names nobody":  {some, proxy("front", authority), "", "", ""},

@@ -20,7 +20,7 @@ func TestLoad(t *testing.T) {
 		"missing":        {header + "- name: P\n  path: none.yaml\n", "none.yaml: no such file"},
 		"both":           {header + "- name: P\n  path: part.yaml\n  configuration: {a: 1}\n", "plugins[0] (P): has both"},
 		"neither":        {header + "- name: P\n", "plugins[0] (P): has neither"},
-		"twice":          {header + "- name: P\n  path: part.yaml\n- name: P\n  path: part.yaml\n", "plugins[1] (P): is there twice"},
+		"twice":          {header + "- name: P\n  path: part.yaml\n- name: P\n  path: part.yaml\n", "plugins[1] (P): is duplicated"},
 		"no name":        {header + "- path: part.yaml\n", "plugins[0] (): has no name"},
 		"other kind":     {"apiVersion: v1\nkind: Pod\n", "must be an AdmissionConfiguration"},
 		"unknown field":  {"apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugin: []\n", "unknown field"},

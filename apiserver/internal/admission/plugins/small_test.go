@@ -260,7 +260,7 @@ func TestEventRateLimit(t *testing.T) {
 	e, _ := find("EventRateLimit")
 	for part, want := range map[string]string{
 		"": "EventRateLimit needs limits",
-		header + "[{type: Planet, qps: 1, burst: 1}]}": `configuration of EventRateLimit: limits[0]: type "Planet" is none of`,
+		header + "[{type: Planet, qps: 1, burst: 1}]}": `configuration of EventRateLimit: limits[0]: type "Planet" is not one of`,
 		header + "[{type: Server, qps: 0, burst: 1}]}": "configuration of EventRateLimit: limits[0]: qps must be positive",
 		header + "[{type: Server, qpz: 0, burst: 1}]}": "configuration of EventRateLimit: ",
 		"{apiVersion: v1, kind: Configuration}":        "configuration of EventRateLimit: is a Configuration of",

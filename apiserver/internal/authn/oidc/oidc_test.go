@@ -174,7 +174,7 @@ func TestClaims(t *testing.T) {
 		"user name that is null":    {email, jwt.MapClaims{"email": json.RawMessage("null")}, result{err: "not a string"}},
 		"required claim":            {required, jwt.MapClaims{"tenant": "blue"}, result{user: "ISSUER#jane"}},
 		"required claim missing":    {required, nil, result{err: `claim "tenant" is missing`}},
-		"required claim of another": {required, jwt.MapClaims{"tenant": "red"}, result{err: "another value"}},
+		"required claim of another": {required, jwt.MapClaims{"tenant": "red"}, result{err: "a different value"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.change == nil {
