@@ -50,7 +50,13 @@ func Serve(ctx context.Context, address, binDir, dir string) error {
 		<-ctx.Done()
 		return server.Close()
 	})
-	group.Go(func() error { return pushAll(ctx, listener.Addr().String(), binDir) })
+	group.Go(func() error {
+		err := pushAll(ctx, listener.Addr().String(), binDir)
+		if ctx.Err() != nil { // the end is no failure, nor is it a push that the other failure cut off
+			return nil
+		}
+		return err
+	})
 	return group.Wait()
 }
 
