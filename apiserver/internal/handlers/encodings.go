@@ -19,7 +19,7 @@ const (
 	perEncoding = 512
 )
 
-// Encodings holds what stored objects are in forms other than the stored JSON, so that an object is
+// Encodings holds what stored objects, and their metadata, are in protobuf, so that an object is
 // converted once, and not for each list that it is in and each watcher that sees it change. Those
 // that were not used for longest go first. It is safe for concurrent use.
 type Encodings struct {
@@ -32,11 +32,12 @@ type Encodings struct {
 }
 
 // encodingKey identifies a stored object by its bytes, which are never changed. They can be freed;
-// a weak pointer never equals one to others that come to lie in the same place.
+// a weak pointer never equals one to others that come to lie in the same place. Nothing of a request
+// is in it: a form's texts are parts of headers, which would be held, too.
 type encodingKey struct {
-	stored weak.Pointer[byte]
-	kind   schema.GroupVersionKind
-	form   form
+	stored   weak.Pointer[byte]
+	kind     schema.GroupVersionKind
+	metadata bool // alone, and not the whole object
 }
 
 type encoding struct {
@@ -58,10 +59,11 @@ func newEncodings(most int) *Encodings {
 // errNotEncoded is what those see who waited for an encoding that panicked.
 var errNotEncoded = errors.New("the object could not be encoded")
 
-// of returns the object in a form, which encode makes if it is not held; the text is shared and must
-// not be changed. All who ask for it at the same time share one call.
+// of returns the object as a protobuf message, which encode makes if it is not held; of the form, only
+// whether it is the metadata's makes a difference. The text is shared and must not be changed. All who
+// ask for it at the same time share one call.
 func (e *Encodings) of(stored registry.Encoded, kind schema.GroupVersionKind, f form, encode func() ([]byte, error)) ([]byte, error) {
-	found := e.find(encodingKey{weak.Make(unsafe.SliceData(stored.JSON)), kind, f})
+	found := e.find(encodingKey{weak.Make(unsafe.SliceData(stored.JSON)), kind, f.as == asMetadata})
 	found.once.Do(func() {
 		found.err = errNotEncoded
 		defer e.settle(found)

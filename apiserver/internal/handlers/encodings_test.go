@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	goruntime "runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,10 +52,36 @@ func TestEncodingsAreShared(t *testing.T) {
 		f    form
 		kind schema.GroupVersionKind
 		want string
-	}{{whole, podKind, "1"}, {metadata, podKind, "2"}, {whole, podKind.GroupKind().WithVersion("v2"), "3"}, {metadata, podKind, "2"}} {
+	}{
+		{whole, podKind, "1"}, {metadata, podKind, "2"}, {whole, podKind.GroupKind().WithVersion("v2"), "3"}, {metadata, podKind, "2"},
+		{form{media: runtime.ContentTypeProtobuf, pretty: true}, podKind, "1"}, // as for curl
+		{form{media: runtime.ContentTypeProtobuf, as: asMetadata, group: "v1beta1", list: true}, podKind, "2"},
+	} {
 		if got := encode(c.f, c.kind); got != c.want {
 			t.Errorf("%v of %v: got what was made as number %s, not %s", c.f, c.kind, got, c.want)
 		}
+	}
+}
+
+// TestEncodingsHoldNoRequests: a form is made of parts of an Accept header, which may have a megabyte.
+func TestEncodingsHoldNoRequests(t *testing.T) {
+	e, stored := NewEncodings(), storedObject("a")
+	ask := func() weak.Pointer[byte] {
+		header := []byte(asMetadata + ";v=v1;" + strings.Repeat("x", 1<<20))
+		text := unsafe.String(unsafe.SliceData(header), len(header))
+		f := form{media: runtime.ContentTypeProtobuf, as: text[:len(asMetadata)], group: text[len(asMetadata+";v="):][:len("v1")]}
+		if _, err := e.of(stored, podKind, f, func() ([]byte, error) { return nil, nil }); err != nil {
+			t.Error(err)
+		}
+		return weak.Make(unsafe.SliceData(header))
+	}
+	header := ask()
+	goruntime.GC()
+	if header.Value() != nil {
+		t.Error("the header is held with what was made for it")
+	}
+	if len(e.held) != 1 {
+		t.Errorf("%d are held", len(e.held))
 	}
 }
 
