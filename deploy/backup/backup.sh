@@ -26,7 +26,7 @@ rm -rf "$into"/unfinished-*
 unfinished=$into/unfinished-$$
 mkdir "$unfinished"
 saving=
-trap '[ -z "$saving" ] || kill "$saving" 2>/dev/null || :; rm -rf "$unfinished"' EXIT
+trap '[ -z "$saving" ] || kill -KILL "$saving" 2>/dev/null || :; rm -rf "$unfinished"' EXIT
 trap 'exit 1' HUP INT TERM # a signal alone would not run what is above
 
 # A snapshot waits for an etcd that does not answer, without end, and would keep later backups waiting. A get
@@ -37,9 +37,10 @@ env -u ETCDCTL_COMMAND_TIMEOUT etcdctl get health --consistency=s --command-time
 	exit 1
 }
 
-# Nor does it end if etcd answers, and its disk doesn't.
+# Nor does it end if etcd answers, and its disk doesn't. Without the lock: where it is the disk of DIRECTORY that
+# hangs, nothing ends it, and later backups must not wait for it.
 size() { stat -c %s "$unfinished"/snapshot.db* 2>/dev/null || :; }
-etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 &
+etcdctl snapshot save "$unfinished/snapshot.db" >"$unfinished/log" 2>&1 9>&- &
 saving=$!
 had=none
 grew=$(date +%s)
