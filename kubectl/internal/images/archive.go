@@ -15,7 +15,7 @@ import (
 const Host = "kctl.local"
 
 // writeArchive tags the image "latest", and with this build's version, which stays on a machine
-// when a later build is loaded there: that is the way back.
+// when a later release is loaded there: that is the way back.
 func writeArchive(image v1.Image, imageName, file string) error {
 	tagged := map[name.Tag]v1.Image{}
 	for _, version := range []string{"latest", release.Number} {
