@@ -113,8 +113,8 @@ func TestRefusals(t *testing.T) {
 		"both enabled and disabled": func(f *config.Options) {
 			f.EnableAdmissionPlugins, f.DisableAdmissionPlugins = []string{"AlwaysDeny"}, []string{"AlwaysDeny"}
 		},
-		"plugin AlwaysAdmit takes none": func(f *config.Options) { f.AdmissionControlConfigFile = file },
-		file + ".missing":               func(f *config.Options) { f.AdmissionControlConfigFile = file + ".missing" },
+		"plugin AlwaysAdmit has no configuration": func(f *config.Options) { f.AdmissionControlConfigFile = file },
+		file + ".missing":                         func(f *config.Options) { f.AdmissionControlConfigFile = file + ".missing" },
 	} {
 		o.Flags, o.Metrics = config.Defaults(), prometheus.NewRegistry()
 		set(o.Flags)

@@ -30,6 +30,7 @@ import (
 // streams, finishes requests in flight, and closes the port.
 func TestDrain(t *testing.T) {
 	o := config.Defaults()
+	o.Complete()
 	o.DataDir, o.CertDir, o.SecurePort = t.TempDir(), t.TempDir(), 0
 	o.ShutdownDelay = time.Minute
 	clock := testclock.NewFakeClock(time.Now())
@@ -107,6 +108,7 @@ func TestDrain(t *testing.T) {
 // ones, and for each other.
 func TestBounds(t *testing.T) {
 	o := config.Defaults()
+	o.Complete()
 	o.DataDir, o.CertDir, o.SecurePort = t.TempDir(), t.TempDir(), 0
 	security, certificate, err := TLS(o, clock.RealClock{}, zap.NewNop())
 	if err != nil {
@@ -195,6 +197,7 @@ func get(client *http.Client, url string) error {
 func TestAuthoritiesAreNamed(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	o := config.Defaults()
+	o.Complete()
 	o.CertDir, o.ClientCAFile = t.TempDir(), filepath.Join(t.TempDir(), "ca.crt")
 	put := func(name string) {
 		authority, err := pki.NewCA(name, clock.Now(), time.Hour)
