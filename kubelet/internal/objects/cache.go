@@ -64,6 +64,15 @@ func (c *cache[T]) addReference(name types.NamespacedName) {
 	e.wanted++
 }
 
+// renew makes the cache ask for the object again at the next Get, if it keeps it.
+func (c *cache[T]) renew(name types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[name]; e != nil {
+		e.wanted++
+	}
+}
+
 // release undoes one refer.
 func (c *cache[T]) release(name types.NamespacedName) {
 	c.mu.Lock()

@@ -128,6 +128,19 @@ func (o *Objects) Register(pod *core.Pod) {
 	o.pods[pod.UID] = r
 }
 
+// Renew has everything that a registered pod refers to read again once.
+func (o *Objects) Renew(uid types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.pods[uid]
+	for name := range r.secrets {
+		o.secrets.renew(name)
+	}
+	for name := range r.configMaps {
+		o.configMaps.renew(name)
+	}
+}
+
 // Unregister forgets the pod, its tokens and certificates, and what only it referred to.
 func (o *Objects) Unregister(uid types.UID) {
 	o.mu.Lock()

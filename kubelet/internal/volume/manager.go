@@ -37,6 +37,8 @@ type Objects interface {
 	// Register and Unregister say whose objects to keep cached.
 	Register(pod *core.Pod)
 	Unregister(uid types.UID)
+	// Renew has the pod's objects read again, however new those in the cache are.
+	Renew(uid types.UID)
 	// Prefetch reads everything that the pod refers to, in parallel.
 	Prefetch(ctx context.Context, pod *core.Pod)
 }
@@ -226,6 +228,8 @@ func (m *Manager) mountAll(ctx context.Context, p *podVolumes, pod *core.Pod) er
 	case !refreshable(pod):
 		p.due = time.Time{}
 	case p.pod != nil && !sameContent(p.pod, pod):
+		// People annotate a pod to have it see new content at once.
+		m.config.Objects.Renew(pod.UID)
 		p.due = m.config.Clock.Now()
 		select {
 		case m.wake <- struct{}{}:

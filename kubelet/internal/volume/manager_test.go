@@ -189,7 +189,8 @@ func TestDownwardAPIStaysOnTheDisk(t *testing.T) {
 }
 
 // Run updates the content of running pods: from API objects within a minute,
-// from the pod itself right after its sync.
+// from the pod itself, and whatever it refers to when it changes, right after its
+// sync.
 func TestRunRefreshesContent(t *testing.T) {
 	needsMounts(t)
 	root := t.TempDir()
@@ -213,16 +214,20 @@ func TestRunRefreshesContent(t *testing.T) {
 			t.Errorf("a key that is gone: %v", err)
 		}
 
+		s.change(func() {
+			s.kept, s.configMaps["m"] = map[string]map[string]string{"m": {"k": "2"}}, map[string]string{"k": "2b"}
+		})
 		changed := pod.DeepCopy()
 		changed.Labels["app"] = "db"
 		mustMount(t, m, changed)
 		synctest.Wait() // no time passes
 		expectFile(t, `app="db"`, info, "labels")
+		expectFile(t, "2b", config, "k")
 
 		// The API goes away, and comes back with a change.
 		s.change(func() { s.away = true; s.configMaps["m"] = map[string]string{"k": "3"} })
 		time.Sleep(time.Hour)
-		expectFile(t, "2", config, "k")
+		expectFile(t, "2b", config, "k")
 		mustMount(t, m, changed)
 		s.change(func() { s.away = false })
 		time.Sleep(refreshRetry + refreshTick)

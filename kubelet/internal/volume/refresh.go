@@ -24,7 +24,8 @@ import (
 const (
 	// refreshTick is how often to look for pods that are due.
 	refreshTick = 2 * time.Second
-	// refreshPeriod is the most that a pod's content may be behind the API's.
+	// refreshPeriod is the longest time until a pod's content is looked at again. What is
+	// read then may be as old as Objects keeps it for all pods together.
 	refreshPeriod = 55 * time.Second
 	// refreshRetry is when a refresh that failed is tried again.
 	refreshRetry = 10 * time.Second

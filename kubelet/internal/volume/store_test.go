@@ -34,6 +34,7 @@ type store struct {
 	away       bool
 	asked      int
 	registered map[types.UID]bool
+	kept       map[string]map[string]string // config maps as the cache still has them
 }
 
 func newStore() *store {
@@ -51,7 +52,10 @@ func (s *store) ConfigMap(_ context.Context, _, name string) (*core.ConfigMap, e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
-	data, ok := s.configMaps[name]
+	data, ok := s.kept[name]
+	if !ok {
+		data, ok = s.configMaps[name]
+	}
 	switch {
 	case s.away:
 		return nil, errAway
@@ -130,6 +134,14 @@ func (s *store) Unregister(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.registered, uid)
+}
+
+func (s *store) Renew(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.registered[uid] {
+		s.kept = nil
+	}
 }
 
 func (s *store) Prefetch(context.Context, *core.Pod) {}
