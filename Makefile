@@ -44,21 +44,22 @@ $(BIN)/runtime/runc: test/containerd/go.mod
 		github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
 	cd test/containerd && GOWORK=off CGO_ENABLED=1 go build -trimpath -buildvcs=false -tags seccomp -ldflags='-s -w' -o ../../$(BIN)/runtime/ github.com/opencontainers/runc
 
-# What runs beside us in two of the long tests (TestServices, TestDiscovery),
-# which are skipped without: upstream's kube-proxy, kube-controller-manager and
+# What runs beside us or in our place in the long tests TestServices, TestDiscovery
+# and those of test/twins, which are skipped without: upstream's programs,
 # metrics-server, CoreDNS and Prometheus (test/upstream pins them). And a kubectl of
 # our API level, which has the words that TestSameAsKubectl skips for older ones.
-upstream: $(BIN)/upstream/kube-proxy $(BIN)/upstream/kubectl $(BIN)/upstream/prometheus
+upstream: $(BIN)/upstream/kube-proxy $(BIN)/upstream/kubelet $(BIN)/upstream/prometheus
 
 $(BIN)/upstream/kube-proxy: test/upstream/go.mod
 	cd test/upstream && GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o ../../$(BIN)/upstream/ \
 		./coredns k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kube-proxy sigs.k8s.io/metrics-server/cmd/metrics-server
 
-# It tells its version only if it is told.
-$(BIN)/upstream/kubectl: test/upstream/go.mod
+# Our programs' twins. They tell their version only if they are told.
+$(BIN)/upstream/kubelet: test/upstream/go.mod
 	cd test/upstream && version=$$(GOWORK=off go list -m -f '{{.Version}}' k8s.io/kubernetes) && minor=$${version#v1.} && \
 		GOWORK=off CGO_ENABLED=0 go build -trimpath -buildvcs=false -o ../../$(BIN)/upstream/ -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$$version \
-		-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$${minor%%.*}" k8s.io/kubernetes/cmd/kubectl
+		-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=$${minor%%.*}" \
+		k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-scheduler k8s.io/kubernetes/cmd/kubectl k8s.io/kubernetes/cmd/kubelet
 
 $(BIN)/upstream/prometheus: test/upstream/prometheus.sh
 	test/upstream/prometheus.sh $(CURDIR)/$(BIN)/upstream/prometheus

@@ -12,24 +12,10 @@ import (
 	"kctl/test/harness"
 )
 
-// upstreams is the folder of upstream's programs that `make upstream` builds. A
-// test that needs a missing one is skipped.
-func upstreams(t *testing.T, programs ...string) string {
-	t.Helper()
-	harness.NeedLong(t, "it needs programs of upstream's")
-	dir := filepath.Join(harness.Bin(t), "upstream")
-	for _, p := range programs {
-		if _, err := os.Stat(filepath.Join(dir, p)); err != nil {
-			t.Skipf("skipped: %v: run `make upstream` first, which takes its time", err)
-		}
-	}
-	return dir
-}
-
 // TestDiscovery has upstream's Prometheus find the API server and the kubelet
 // through the API, by prometheus-discovery.yml, with the rights in rbac.yaml.
 func TestDiscovery(t *testing.T) {
-	upstream := upstreams(t, "prometheus")
+	upstream := harness.Upstream(t, "prometheus")
 	harness.NeedRoot(t)
 	s := newSingle(t)
 	dir, source := t.TempDir(), filepath.Join(harness.Root(), "deploy", "observability")

@@ -49,7 +49,7 @@ spec:
 // reaches services by name, and follows their pods. metrics-server runs there,
 // too.
 func TestServices(t *testing.T) {
-	upstream := upstreams(t, "kube-proxy", "kube-controller-manager", "coredns", "metrics-server")
+	upstream := harness.Upstream(t, "kube-proxy", "kube-controller-manager", "coredns", "metrics-server")
 	s := newSingle(t)
 	dir := t.TempDir()
 	if err := os.Symlink(filepath.Join(harness.Root(), "deploy"), filepath.Join(dir, "deploy")); err != nil {
