@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/audit"
@@ -102,14 +103,15 @@ func attributesOf(user *request.User, info *request.Info) *authz.Attributes {
 	}}
 }
 
-// tracedPod returns the pod's name in the path of a trace.
+// tracedPod returns the pod's name in the path of a trace. No pod has a name that does not pass
+// validation, and what servers ask each other for is written to etcd.
 func tracedPod(path string) (namespace, name string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/debug/relay/namespaces/")
 	if !ok {
 		return "", "", false
 	}
 	namespace, name, ok = strings.Cut(rest, "/pods/")
-	if !ok || namespace == "" || name == "" || relay.Path(namespace, name) != path || strings.Contains(namespace+name, "/") {
+	if !ok || relay.Path(namespace, name) != path || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "", "", false
 	}
 	return namespace, name, true

@@ -188,7 +188,8 @@ func TestATraceIsAskedForLikeItsPod(t *testing.T) {
 	if i := a.asked.Info; !i.Resource || i.Verb != "get" || i.ResourceName != "pods" || i.Namespace != "shop" || i.Name != "web" {
 		t.Errorf("%+v", i)
 	}
-	for _, path := range []string{"/debug/relay/namespaces/shop/pods/", "/debug/relay/namespaces/shop/pods/web/x", "/debug/relay", "/debug/relay/namespaces/a/b/pods/web"} {
+	for _, path := range []string{"/debug/relay/namespaces/shop/pods/", "/debug/relay/namespaces/shop/pods/web/x", "/debug/relay", "/debug/relay/namespaces/a/b/pods/web",
+		"/debug/relay/namespaces/shop/pods/" + strings.Repeat("x", 254), "/debug/relay/namespaces/" + strings.Repeat("x", 64) + "/pods/web", "/debug/relay/namespaces/shop/pods/%ff"} {
 		if serve(handler, "GET", path); a.asked.Info.Resource {
 			t.Errorf("%s counts as a pod: %+v", path, a.asked.Info)
 		}
