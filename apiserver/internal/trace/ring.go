@@ -36,12 +36,16 @@ func NewRing(size int) *Ring {
 
 // Add adds stamps to a pod's trace. The first stamp of each hop is kept.
 // Another uid than the known one means a new pod of that name, whose trace
-// starts afresh.
+// starts afresh. An end starts none: the watch may tell of the old pod's after
+// the answer to the create of the new one.
 func (r *Ring) Add(namespace, name, uid string, stamps ...relay.Stamp) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.entry(namespace, name)
 	if t.UID != uid {
+		if t.UID != "" && !slices.ContainsFunc(stamps, func(s relay.Stamp) bool { return !s.Hop.OfEnd() }) {
+			return
+		}
 		t.UID, t.Stamps = uid, nil
 	}
 	for _, s := range stamps {

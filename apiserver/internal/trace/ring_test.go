@@ -48,6 +48,23 @@ func TestAnotherPodOfTheNameStartsAnew(t *testing.T) {
 	}
 }
 
+// The watch lags behind the answers to those who write: it may tell of the end of a pod after its
+// successor has been created.
+func TestALateEndIsNotTheNextPods(t *testing.T) {
+	r := NewRing(2)
+	r.Add("shop", "web", "1", stamp(relay.ServerStored, 1))
+	r.Add("shop", "web", "2", stamp(relay.ServerReceived, 3), stamp(relay.ServerStored, 4))
+	r.Add("shop", "web", "1", stamp(relay.ServerRemoved, 5))
+	r.Add("shop", "web", "2", stamp(relay.ServerWatched, 6))
+	if got, _ := r.Trace("shop", "web"); got.UID != "2" || len(got.Stamps) != 3 {
+		t.Errorf("%+v", got)
+	}
+	r.Add("shop", "old", "3", stamp(relay.ServerRemoved, 7)) // stored before this server started
+	if got, _ := r.Trace("shop", "old"); got.UID != "3" || len(got.Stamps) != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestRingIsBounded(t *testing.T) {
 	r := NewRing(3)
 	for i := range 10 {
