@@ -26,8 +26,8 @@ const (
 	// it has been heard of.
 	patience = time.Second
 	// pace bounds how often a server asks the others, as each question and each answer is written
-	// to etcd.
-	pace = 20 * time.Millisecond
+	// to etcd, by whoever may get a pod.
+	pace = 50 * time.Millisecond
 	// farewell is how long the end of the server waits for the others to be told.
 	farewell = time.Second
 )
@@ -53,6 +53,7 @@ type Exchange struct {
 
 	mu      sync.Mutex
 	self    relay.Server
+	left    bool // it has said bye, and asks nobody any more
 	others  others
 	asked   int64                   // questions
 	said    int64                   // messages
@@ -107,6 +108,9 @@ func (e *Exchange) Run(ctx context.Context) error {
 	for failures := 0; ; failures++ {
 		listened, err := e.listen(ctx)
 		if ctx.Err() != nil {
+			e.mu.Lock()
+			e.left = true
+			e.mu.Unlock()
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 			defer cancel()
 			_ = e.say(last, message{Says: bye}) // if etcd is gone, the others will see
@@ -228,6 +232,11 @@ func (e *Exchange) ask(ctx context.Context, namespace, name string) []answer {
 	}()
 	e.mu.Lock()
 	missing := e.others.awaited()
+	if e.left { // the answers would not be heard, and the others would take this server for one that is there
+		e.others.notHeard(missing, e.clock.Now())
+		e.mu.Unlock()
+		return nil
+	}
 	e.asked++
 	question, answers := e.asked, make(chan answer, maxOthers)
 	e.waiting[question] = answers

@@ -128,6 +128,23 @@ func TestAServerIsSilent(t *testing.T) {
 	}
 }
 
+// A server that ends answers requests for a while yet. It does not ask, as the others would wait
+// for it the next time.
+func TestWhoHasLeftAsksNobody(t *testing.T) {
+	store := etcdtest.Start(t)
+	a, b := join(t, store, "a:1"), join(t, store, "b:1")
+	awaitServers(t, a, "a:1", "b:1")
+	awaitServers(t, b, "b:1", "a:1")
+	b.stop()
+	awaitServers(t, a, "a:1")
+	if found := b.Trace(t.Context(), "shop", "web"); len(found.Servers) != 2 || !found.Servers[1].Silent {
+		t.Errorf("b has been answered by %+v", found.Servers)
+	}
+	c := join(t, store, "c:1") // what a has heard before c is noted
+	awaitServers(t, a, "a:1", "c:1")
+	awaitServers(t, c, "c:1", "a:1")
+}
+
 // Who does not wait for the answers has not found anybody silent.
 func TestAnAskerGoesAway(t *testing.T) {
 	m := join(t, etcdtest.Start(t), "a:1")
