@@ -19,7 +19,7 @@ const maxEarly = time.Hour
 // sender's clock is ahead by that much at least, and all of them are put back by it: what lies
 // between them stays as it was measured. Of a clock that is behind nothing can be told, as stamps
 // may wait for the next request; they are taken as they are, if they are not more than maxEarly
-// before born (a pod may wait long for its node) or, if that is zero, before the arrival.
+// before born (a pod may wait long for its node).
 func Accept(sent []relay.Stamp, program string, born, arrived time.Time) []relay.Stamp {
 	taken := slices.DeleteFunc(sent, func(s relay.Stamp) bool { return s.Hop.Program() != program || !s.Hop.Known() })
 	if len(taken) == 0 {
