@@ -50,6 +50,7 @@ type Exchange struct {
 	logger *zap.Logger
 	id     string // this process
 	turn   chan struct{}
+	last   time.Time // when it was somebody's turn the last time; of whose turn it is
 
 	mu      sync.Mutex
 	self    relay.Server
@@ -218,6 +219,22 @@ func (e *Exchange) Trace(ctx context.Context, namespace, name string) relay.Trac
 	return merged
 }
 
+// pause waits until pace has passed since the last question; for whose turn it is. It reports whether
+// ctx lasted so long.
+func (e *Exchange) pause(ctx context.Context) bool {
+	if rest := pace - e.clock.Since(e.last); rest > 0 {
+		timer := e.clock.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	e.last = e.clock.Now()
+	return true
+}
+
 // ask asks all others that were not silent the last time, and returns their answers.
 func (e *Exchange) ask(ctx context.Context, namespace, name string) []answer {
 	select {
@@ -225,11 +242,10 @@ func (e *Exchange) ask(ctx context.Context, namespace, name string) []answer {
 	case <-ctx.Done():
 		return nil
 	}
-	pause := e.clock.NewTimer(pace)
-	defer func() {
-		<-pause.C()
-		<-e.turn
-	}()
+	defer func() { <-e.turn }()
+	if !e.pause(ctx) {
+		return nil
+	}
 	e.mu.Lock()
 	missing := e.others.awaited()
 	if e.left { // the answers would not be heard, and the others would take this server for one that is there
