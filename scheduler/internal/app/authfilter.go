@@ -59,7 +59,7 @@ func (f *authFilter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case hasToken:
 		user, known, err := f.reviews.User(r.Context(), token)
 		if err != nil {
-			http.Error(w, "authentication failed: the API server is unavailable", http.StatusServiceUnavailable)
+			http.Error(w, "authentication failed: the API server could not be asked, or refused the scheduler's tokenreview", http.StatusServiceUnavailable)
 			return
 		}
 		if !known {
@@ -91,7 +91,7 @@ func (f *authFilter) may(w http.ResponseWriter, r *http.Request, user authentica
 	allowed, err := f.reviews.May(r.Context(), user, verb, r.URL.Path)
 	switch {
 	case err != nil:
-		http.Error(w, "authorization failed: the API server is unavailable", http.StatusServiceUnavailable)
+		http.Error(w, "authorization failed: the API server could not be asked, or refused the scheduler's subjectaccessreview", http.StatusServiceUnavailable)
 	case !allowed:
 		http.Error(w, fmt.Sprintf("user %q may not %s %s", user.Username, verb, r.URL.Path), http.StatusForbidden)
 	}
