@@ -29,7 +29,7 @@ func TestTraceOfAUserWithFewRights(t *testing.T) {
 // What may be missing is said: the stamps of a server that does not answer, and those of one that
 // has been started since, unless they are all there.
 func TestTraceSaysWhatIsLost(t *testing.T) {
-	const servers = `[{"name":"a:1","started":"2026-01-01T00:00:00Z"},{"name":"b:1","started":"2026-01-03T00:00:00Z"},{"name":"c:1","started":"2026-01-01T00:00:00Z","silent":true}]`
+	const servers = `[{"name":"a:1","started":"2026-01-02T00:00:00.25Z"},{"name":"b:1","started":"2026-01-03T00:00:00Z"},{"name":"c:1","started":"2026-01-01T00:00:00Z","silent":true}]`
 	const stored = `{"hop":"apiserver.stored","at":"2026-01-02T00:00:00.5Z"}`
 	const restarted = "The API server b:1 was started at 2026-01-03T00:00:00Z, after the pod was created: stamps that were kept there before are lost."
 	for stamps, lost := range map[string]bool{"": true, stored: true, stored + `,{"hop":"apiserver.bound","at":"2026-01-02T00:00:00.6Z"}`: false} {

@@ -14,16 +14,30 @@ import (
 // did not answer, and, if any that they make is missing, those that were started later.
 func lostStamps(pod *core.Pod, trace relay.Trace) []string {
 	var why []string
+	created, known := whenCreated(pod, trace)
 	for _, server := range trace.Servers {
 		switch {
 		case server.Silent:
 			why = append(why, fmt.Sprintf("The API server %s did not answer: its stamps are not among these.", server.Name))
-		case !pod.CreationTimestamp.IsZero() && server.Started.After(pod.CreationTimestamp.Time) && !hasServersStamps(pod, trace):
+		case known && !server.Started.Before(created) && !hasServersStamps(pod, trace):
 			why = append(why, fmt.Sprintf("The API server %s was started at %s, after the pod was created: stamps that were kept there before are lost.",
 				server.Name, server.Started.UTC().Format(time.RFC3339)))
 		}
 	}
 	return why
+}
+
+// whenCreated is when the pod was created, or, if that is known to the second only, the end of that
+// second: who was started within it is not said to have come later.
+func whenCreated(pod *core.Pod, trace relay.Trace) (at time.Time, known bool) {
+	if trace.UID == string(pod.UID) {
+		for _, s := range trace.Stamps {
+			if s.Hop == relay.ServerStored {
+				return s.At, true
+			}
+		}
+	}
+	return pod.CreationTimestamp.Add(time.Second), !pod.CreationTimestamp.IsZero()
 }
 
 // hasServersStamps reports whether the stamps are there that API servers make for each pod: one for
