@@ -269,7 +269,8 @@ func startScheduler(b *testing.B, server *server) *scheduler {
 		b.Fatal(err)
 	}
 	s := &scheduler{b: b, client: httpClient(), port: harness.FreePort(b)}
-	s.cmd = exec.Command(filepath.Join(harness.Bin(b), "scheduler"), "--kubeconfig="+kubeconfig, "--leader-elect=false", fmt.Sprint("--secure-port=", s.port))
+	s.cmd = exec.Command(filepath.Join(harness.Bin(b), "scheduler"), "--kubeconfig="+kubeconfig, "--leader-elect=false", fmt.Sprint("--secure-port=", s.port),
+		"--authorization-always-allow-paths=/metrics")
 	log, err := os.Create(filepath.Join(server.dir, "scheduler.log"))
 	if err != nil {
 		b.Fatal(err)
