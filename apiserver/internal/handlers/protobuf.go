@@ -50,14 +50,6 @@ func (c *call) encodeProtobuf(f form, e registry.Encoded) ([]byte, error) {
 	return text, nil
 }
 
-// inForm is a stored object as the type that the client wants.
-func (c *call) inForm(f form, e registry.Encoded) (runtime.Object, error) {
-	if f.as == asMetadata {
-		return partialOf(f, e)
-	}
-	return c.store.Decode(e)
-}
-
 // protobufList is a list in protobuf.
 func (c *call) protobufList(f form, list registry.List) ([][]byte, error) {
 	kind := c.listType()

@@ -49,29 +49,30 @@ func (c *call) respond(code int, e registry.Encoded) error {
 
 // transform converts a stored object into another form.
 func (c *call) transform(f form, e registry.Encoded) ([]byte, error) {
-	switch f.as {
-	case asTable:
+	switch {
+	case f.as == asTable:
 		table, err := c.table(f, []registry.Encoded{e})
 		if err != nil {
 			return nil, err
 		}
 		table.ResourceVersion = fmt.Sprint(e.Revision)
 		return marshal(f, table)
-	case asMetadata:
-		partial, err := partialOf(f, e)
-		if err != nil {
-			return nil, err
-		}
-		return marshal(f, partial)
-	}
-	if f.media == runtime.ContentTypeProtobuf {
-		obj, err := c.store.Decode(e)
+	case f.as == asMetadata, f.media == runtime.ContentTypeProtobuf:
+		obj, err := c.inForm(f, e)
 		if err != nil {
 			return nil, err
 		}
 		return marshal(f, obj)
 	}
 	return reformat(f, e.JSON)
+}
+
+// inForm is a stored object as the type that the client wants.
+func (c *call) inForm(f form, e registry.Encoded) (runtime.Object, error) {
+	if f.as == asMetadata {
+		return partialOf(f, e)
+	}
+	return c.store.Decode(e)
 }
 
 // marshal encodes an object, whose kind is set, as f.media.
