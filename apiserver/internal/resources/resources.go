@@ -18,6 +18,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/admissionregistration"
 	"kctl/apiserver/internal/resources/apiservice"
@@ -34,7 +35,6 @@ import (
 	"kctl/apiserver/internal/resources/endpoints"
 	"kctl/apiserver/internal/resources/event"
 	"kctl/apiserver/internal/resources/flowcontrol"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/lease"
 	"kctl/apiserver/internal/resources/limitrange"
 	"kctl/apiserver/internal/resources/namespace"
@@ -245,7 +245,7 @@ func (s *Set) Bindings() (core.Resource, registry.Subresource) {
 
 // Served lists the resources with their subresources. kubelets is how logs and
 // streams reach nodes; without an issuer, tokens can't be requested.
-func (s *Set) Served(kubelets *kubelet.Client, issuer serviceaccount.Issuer) []registry.Served {
+func (s *Set) Served(kubelets *kubeletclient.Client, issuer serviceaccount.Issuer) []registry.Served {
 	streams := pod.NewStreams(s.Pods, s.Nodes, kubelets)
 	proxies := proxy.New(proxy.Sources{
 		Pods: s.Pods, Services: s.Services, EndpointSlices: s.EndpointSlices, Nodes: s.Nodes, Kubelets: kubelets,

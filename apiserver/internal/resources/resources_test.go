@@ -18,9 +18,9 @@ import (
 	"k8s.io/utils/clock"
 
 	tokens "kctl/apiserver/internal/authn/serviceaccount"
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/networking"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/storage"
@@ -77,7 +77,7 @@ func start(t *testing.T, ranges ...string) *bed {
 	if err := networking.Bootstrap(t.Context(), set.ServiceCIDRs, addresses, metav1.Now()); err != nil {
 		t.Fatal(err)
 	}
-	kubelets, err := kubelet.New(kubelet.Options{})
+	kubelets, err := kubeletclient.New(kubeletclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

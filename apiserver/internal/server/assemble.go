@@ -9,8 +9,8 @@ import (
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/informer"
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/resources"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/rules"
 	"kctl/apiserver/internal/server/admissioncontrol"
@@ -108,7 +108,7 @@ func (s *Server) serveResources(issuer *serviceaccount.Issuer) error {
 	for _, t := range o.KubeletPreferredAddressTypes {
 		types = append(types, corev1.NodeAddressType(t))
 	}
-	kubelets, err := kubelet.New(kubelet.Options{
+	kubelets, err := kubeletclient.New(kubeletclient.Options{
 		CertFile: o.KubeletClientCertificate, KeyFile: o.KubeletClientKey, CAFile: o.KubeletCertificateAuthority, AddressTypes: types,
 		Timeout: o.KubeletTimeout, Logger: s.logger.Named("kubelets"),
 	})

@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
 )
 
@@ -21,11 +21,11 @@ import (
 // portforward.
 type Streams struct {
 	pods, nodes registry.Resource
-	kubelets    *kubelet.Client
+	kubelets    *kubeletclient.Client
 }
 
 // NewStreams returns the streams of pods on nodes.
-func NewStreams(pods, nodes registry.Resource, kubelets *kubelet.Client) *Streams {
+func NewStreams(pods, nodes registry.Resource, kubelets *kubeletclient.Client) *Streams {
 	return &Streams{pods: pods, nodes: nodes, kubelets: kubelets}
 }
 
@@ -67,11 +67,11 @@ func (s *Streams) intoContainer(what string) connect {
 
 // containerStreams returns the kubelet's path and query for the requested
 // streams, and which these are.
-func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, r *http.Request) (*url.URL, kubelet.Streams, error) {
+func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, r *http.Request) (*url.URL, kubeletclient.Streams, error) {
 	asked := r.URL.Query()
 	pod, container, err := s.podAndContainer(ctx, namespace, name, asked.Get("container"))
 	if err != nil {
-		return nil, kubelet.Streams{}, err
+		return nil, kubeletclient.Streams{}, err
 	}
 	query := url.Values{}
 	// Kubelets call the three streams by older names.
@@ -85,19 +85,19 @@ func (s *Streams) containerStreams(ctx context.Context, what, namespace, name st
 	}
 	to, err := s.url(ctx, pod, []string{what, namespace, name, container}, query)
 	if err != nil {
-		return nil, kubelet.Streams{}, err
+		return nil, kubeletclient.Streams{}, err
 	}
 	// What is requested comes last: upstream leaves it to the kubelet.
-	if err := kubelet.RequireUpgrade(r); err != nil {
-		return nil, kubelet.Streams{}, err
+	if err := kubeletclient.RequireUpgrade(r); err != nil {
+		return nil, kubeletclient.Streams{}, err
 	}
 	if !query.Has("input") && !query.Has("output") && !query.Has("error") {
-		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least 1 of stdin, stdout, stderr")
+		return nil, kubeletclient.Streams{}, apierrors.NewBadRequest("you must specify at least 1 of stdin, stdout, stderr")
 	}
 	if what == "exec" && len(query["command"]) == 0 {
-		return nil, kubelet.Streams{}, apierrors.NewBadRequest("you must specify at least one command for the container")
+		return nil, kubeletclient.Streams{}, apierrors.NewBadRequest("you must specify at least one command for the container")
 	}
-	return to, kubelet.Streams{Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty")}, nil
+	return to, kubeletclient.Streams{Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty")}, nil
 }
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {

@@ -18,9 +18,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
 )
 
@@ -50,7 +50,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 		}
 		return p
 	}
-	client, err := kubelet.New(kubelet.Options{})
+	client, err := kubeletclient.New(kubeletclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/authn"
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/rest"
 	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
@@ -28,7 +28,7 @@ const dialTimeout = 10 * time.Second
 // Sources are where the proxies look up targets.
 type Sources struct {
 	Pods, Services, EndpointSlices, Nodes registry.Resource
-	Kubelets                              *kubelet.Client
+	Kubelets                              *kubeletclient.Client
 }
 
 // Proxies serve the three subresources.
@@ -43,7 +43,7 @@ type Proxies struct {
 func New(sources Sources) *Proxies {
 	p := &Proxies{Sources: sources, checkIP: checkProxyableIP}
 	permission := func(ip net.IP) error { return p.checkIP(ip) }
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubelet.DialControl(permission)} // a name may resolve differently now
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: kubeletclient.DialControl(permission)} // a name may resolve differently now
 	p.kubelets = sources.Kubelets.Transport(permission)
 	p.transport = &http.Transport{
 		DialContext:         dialer.DialContext,
@@ -153,7 +153,7 @@ func forward(w http.ResponseWriter, r *http.Request, to *target, prefix, rest st
 			}
 		},
 		ModifyResponse: func(answer *http.Response) error {
-			if err := kubelet.CheckUpgraded(r, answer); err != nil {
+			if err := kubeletclient.CheckUpgraded(r, answer); err != nil {
 				return err
 			}
 			return links.rewriteResponse(answer)

@@ -20,8 +20,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry/registrytest"
-	"kctl/apiserver/internal/resources/kubelet"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -62,7 +62,7 @@ func serve(t *testing.T, strict bool, handler http.HandlerFunc) (server *httptes
 			Ports:      []discoveryv1.EndpointPort{{Name: name, Port: new(number)}},
 		}
 	}
-	kubelets, err := kubelet.New(kubelet.Options{})
+	kubelets, err := kubeletclient.New(kubeletclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestAddresses(t *testing.T) {
 func TestNameThatChanges(t *testing.T) {
 	backend := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("reached") }))
 	t.Cleanup(backend.Close)
-	kubelets, err := kubelet.New(kubelet.Options{})
+	kubelets, err := kubeletclient.New(kubeletclient.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
