@@ -23,7 +23,8 @@ const readEvery = time.Minute
 
 // aggregatedType is the media type of aggregated discovery. Its older version
 // has the same form.
-const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
+const aggregatedType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
 // DiscoveryChanged is a number that changes with the results of Remotes and
 // Priorities.

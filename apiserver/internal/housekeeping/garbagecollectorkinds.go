@@ -65,7 +65,9 @@ type dynamicKind struct {
 // currentResources returns the present resources, and which of them are other servers'.
 // Those stored here take precedence; missing says why there may be more of them, nil if there are
 // none.
-func (g *dynamicKinds) currentResources() (resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool, missing error) {
+func (g *dynamicKinds) currentResources() (
+	resources map[schema.GroupKind]registry.Objects, others map[schema.GroupKind]bool, missing error,
+) {
 	resources, others = map[schema.GroupKind]registry.Objects{}, map[schema.GroupKind]bool{}
 	if g.dependencies.AggregatedServers != nil {
 		for _, r := range g.dependencies.AggregatedServers.Collectable() {

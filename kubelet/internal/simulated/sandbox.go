@@ -129,7 +129,9 @@ func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
 	result := &runtimeapi.PodSandboxStatus{
 		Id: s.id, Metadata: s.config.GetMetadata(), State: s.state(), CreatedAt: s.created, RuntimeHandler: s.handler,
 		Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(), Network: &runtimeapi.PodSandboxNetworkStatus{},
-		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: s.config.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
+		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{
+			Options: s.config.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+		}},
 	}
 	if s.ready && s.address.IsValid() {
 		result.Network.Ip = s.address.String()

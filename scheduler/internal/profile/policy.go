@@ -334,9 +334,11 @@ func (c *conversion) arguments(p *policy) map[string]any {
 		args[noderesources.FitName] = configv1.NodeResourcesFitArgs{ScoringStrategy: c.strategy}
 	}
 	if len(c.added) > 0 {
-		args[nodeaffinity.Name] = configv1.NodeAffinityArgs{AddedAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: c.added}},
-		}}}
+		args[nodeaffinity.Name] = configv1.NodeAffinityArgs{AddedAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: c.added}},
+			},
+		}}
 	}
 	if c.has(podtopologyspread.Name) {
 		args[podtopologyspread.Name] = configv1.PodTopologySpreadArgs{DefaultingType: c.spread}

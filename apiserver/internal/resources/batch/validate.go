@@ -50,7 +50,8 @@ func validateManualSelector(j *batchv1.Job) field.ErrorList {
 			errs = append(errs, field.Invalid(labelled.Key(want.key), s.Template.Labels, "must be '"+want.value+"'"))
 		}
 	}
-	if own := (metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(j.UID)}}); !equality.Semantic.DeepEqual(*s.Selector, own) {
+	own := metav1.LabelSelector{MatchLabels: map[string]string{batchv1.ControllerUidLabel: string(j.UID)}}
+	if !equality.Semantic.DeepEqual(*s.Selector, own) {
 		errs = append(errs, field.Invalid(specPath.Child("selector"), s.Selector, "`selector` not auto-generated"))
 	}
 	return errs

@@ -99,7 +99,9 @@ func flatten(err error) []error {
 // Text says an error in kubectl's words.
 func (c *CLI) Text(err error) string {
 	if status, from := statusOf(err); status != nil {
-		return statusText(status, from) + withoutTLS(status) + managedByOthers(status) + withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(status.Status().Reason == metav1.StatusReasonUnauthorized)
+		unauthorized := status.Status().Reason == metav1.StatusReasonUnauthorized
+		return statusText(status, from) + withoutTLS(status) + managedByOthers(status) +
+			withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(unauthorized)
 	}
 	if _, ok := errors.AsType[*discover.NoKindError](err); ok {
 		return "error: " + err.Error() + "\nensure CRDs are installed first"

@@ -97,7 +97,9 @@ func (d *DryRun) Type() string { return "string" }
 // Add adds the flag to a verb.
 func (d *DryRun) Add(cmd *cobra.Command) {
 	*d = DryRunNone
-	cmd.Flags().Var(d, "dry-run", `Must be "none", "server", or "client". If client strategy, only print the object that would be sent, without sending it. If server strategy, submit server-side request without persisting the resource.`)
+	cmd.Flags().Var(d, "dry-run", `Must be "none", "server", or "client". `+
+		"If client strategy, only print the object that would be sent, without sending it. "+
+		"If server strategy, submit server-side request without persisting the resource.")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = "unchanged"
 }
 

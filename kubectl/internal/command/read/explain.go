@@ -25,7 +25,8 @@ func newExplain(c *frame.CLI) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return fmt.Errorf(`You must specify the type of resource to explain. Use "%s api-resources" for a complete list of supported resources.`, c.Name) //nolint:staticcheck // kubectl's words
+				return fmt.Errorf("You must specify the type of resource to explain. "+ //nolint:staticcheck // kubectl's words
+					`Use "%s api-resources" for a complete list of supported resources.`, c.Name)
 			case len(args) > 1:
 				return errors.New("We accept only this format: explain RESOURCE") //nolint:staticcheck // kubectl's words
 			case depth.Max > 0 && !depth.Recursive:

@@ -14,7 +14,9 @@ import (
 const configTemplate = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"
-disabled_plugins = ["io.containerd.internal.v1.restart", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs", "io.containerd.nri.v1.nri"]
+disabled_plugins = ["io.containerd.internal.v1.restart", "io.containerd.nri.v1.nri",
+  "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
 [grpc]
   address = "%[1]s/c.sock"
 [plugins."io.containerd.internal.v1.opt"]

@@ -109,7 +109,8 @@ func (p *policy) parseClusterRole(name string, words []string) error {
 		case "within":
 			role.Labels[label] = "true"
 		case "collects":
-			role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{label: "true"}}}}
+			labeled := metav1.LabelSelector{MatchLabels: map[string]string{label: "true"}}
+			role.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{labeled}}
 		default:
 			return errUnknownWords
 		}
