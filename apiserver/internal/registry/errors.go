@@ -59,9 +59,17 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	case errors.Is(err, storage.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return noAnswer(verb, errors.Is(err, context.DeadlineExceeded))
 	case errors.Is(err, storage.ErrTooLarge):
-		return apierrors.NewRequestEntityTooLargeError("the object is larger than etcd takes")
+		return s.tooLarge(err, name)
 	}
 	return apierrors.NewInternalError(err)
+}
+
+// tooLarge names the object, its size as far as it is known, and the setting that limits it.
+func (s *Store[T]) tooLarge(err error, name string) error {
+	if at, ok := errors.AsType[*storage.KeyError](err); ok {
+		err = at.Err
+	}
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q: %v (a limit of etcd's, --max-request-bytes)", s.groupResource(), name, err))
 }
 
 // maxCauses is more than anyone reads. A body of a few megabytes can have a

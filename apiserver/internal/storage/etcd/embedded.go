@@ -51,8 +51,8 @@ const (
 	quotaBytes       = 8 << 30
 	snapshotEntries  = 2000
 	catchUpEntries   = 200
-	maxRequestBytes  = 8 << 20
-	maxSocketPath    = 100 // of the kernel's 108
+	maxRequestBytes  = 1.5 * 1024 * 1024 // etcd's default: what is stored here must fit into another etcd
+	maxSocketPath    = 100               // of the kernel's 108
 	embeddedDeadline = 30 * time.Second
 )
 

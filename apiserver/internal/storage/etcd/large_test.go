@@ -5,17 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
+	"kctl/proto/core"
 )
 
 // A list of values too large for two messages of the connection works, and so
@@ -23,7 +27,7 @@ import (
 func TestValuesLargerThanAMessageTogether(t *testing.T) {
 	const (
 		values  = 30
-		message = 10 << 20 // more than etcd's fragment size, which is its largest request
+		message = 4 << 20 // more than etcd's fragment size, which is its largest request
 		size    = 800 << 10
 	)
 	_, embedded := etcdtest.StartIn(t, t.TempDir())
@@ -116,5 +120,48 @@ func TestAKeyServiceWithoutQuota(t *testing.T) {
 	}
 	if _, err := s.Get(t.Context(), "/r/a"); !errors.Is(err, errQuota) || errors.Is(err, storage.ErrTooLarge) {
 		t.Errorf("read with %v", err)
+	}
+}
+
+// TestStoredShorter: a value that is large in JSON is in protobuf in etcd if that is shorter and says
+// the same, and reads as it was written.
+func TestStoredShorter(t *testing.T) {
+	s, embedded := etcdtest.StartIn(t, t.TempDir())
+	configMap := func(value string) []byte {
+		out, err := scheme.Encode(&core.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "a"}, Data: map[string]string{"a": value},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	unknown := bytes.Replace(configMap(strings.Repeat("<", 200<<10)), []byte(`"data":`), []byte(`"unknown":1,"data":`), 1)
+	for name, test := range map[string]struct {
+		value []byte
+		short bool
+	}{
+		"small":             {configMap("<"), false},
+		"below":             {configMap(strings.Repeat("<", 170<<10)), false},
+		"above":             {configMap(strings.Repeat("<", 200<<10)), true},
+		"no shorter":        {[]byte(`{"kind":"Secret","apiVersion":"example.com/v1","metadata":{},"data":"` + strings.Repeat("x", 1100<<10) + `"}`), false},
+		"would lose fields": {unknown, false},
+	} {
+		key := "/r/" + strings.ReplaceAll(name, " ", "-")
+		created, err := s.Create(t.Context(), key, test.value, 0)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		read, err := s.Get(t.Context(), key)
+		if err != nil || !bytes.Equal(read.Value, created.Value) || read.Stale {
+			t.Errorf("%s: wrote %d bytes, read %d, stale %v, %v", name, len(created.Value), len(read.Value), read.Stale, err)
+		}
+		raw, err := embedded.Client().Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored := raw.Kvs[0].Value; bytes.HasPrefix(stored, []byte(scheme.ProtobufPrefix)) != test.short || test.short && len(stored) > len(test.value)/5 {
+			t.Errorf("%s: %d bytes are stored as %d that begin with %q", name, len(test.value), len(stored), stored[:8])
+		}
 	}
 }

@@ -133,13 +133,13 @@ func (s *Store) Delete(ctx context.Context, key string, revision int64) (storage
 	return storage.Object{Key: key, Revision: answer.Header.Revision}, nil
 }
 
-// put is the request to write value, sealed, to key.
+// put is the request to write value, encoded and sealed, to key.
 func (s *Store) put(ctx context.Context, key string, value []byte, ttl time.Duration) (*pb.RequestOp, error) {
 	lease, err := s.leases.of(ctx, ttl)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.values.Seal(ctx, key, value)
+	stored, err := s.values.Seal(ctx, key, s.values.encode(value))
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.
 	}
 	answer, err := s.direct.KV.Txn(ctx,
 		&pb.TxnRequest{Compare: []*pb.Compare{unchanged}, Success: []*pb.RequestOp{op}, Failure: otherwise}, callOptions...)
-	if err = clientv3.ContextError(ctx, err); isTooLargeToReceive(err) {
-		err = fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
+	if err = clientv3.ContextError(ctx, err); errors.Is(err, rpctypes.ErrRequestTooLarge) || isTooLargeToReceive(err) {
+		err = fmt.Errorf("%w: %d bytes as stored: %w", storage.ErrTooLarge, len(op.GetRequestPut().GetValue()), err)
 	}
 	return answer, err
 }
@@ -196,8 +196,6 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrCompacted, err)
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return fmt.Errorf("%w: %w", storage.ErrFuture, err)
-	case errors.Is(err, rpctypes.ErrRequestTooLarge):
-		return fmt.Errorf("%w: %w", storage.ErrTooLarge, err)
 	case isUnavailable(err):
 		return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}
