@@ -21,6 +21,7 @@ import (
 	"kctl/apiserver/internal/server"
 	"kctl/apiserver/internal/server/serving"
 	"kctl/proto/core"
+	"kctl/proto/eventually"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -182,15 +183,7 @@ func (c *Cluster) Until(what string, holds func(ctx context.Context) bool) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(c.T.Context(), Patience)
 	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds(ctx) {
-		select {
-		case <-ctx.Done():
-			c.T.Fatalf("waited in vain: %s", what)
-		case <-ticker.C:
-		}
-	}
+	eventually.Holds(c.T, what, func() bool { return holds(ctx) })
 }
 
 // Must ends the test if err is not nil.

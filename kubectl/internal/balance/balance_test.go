@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
+
+	"kctl/proto/eventually"
 )
 
 // server is an API server as the balancer sees it.
@@ -80,17 +82,6 @@ func balanced(t *testing.T, o Options) (*Balancer, string) {
 	return b, listener.Addr().String()
 }
 
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func ask(address, path string) (*http.Response, error) {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
@@ -129,23 +120,23 @@ func TestConnectionsGoToThoseWhoAnswer(t *testing.T) {
 	a, z := newServer(t, "a"), newServer(t, "z")
 	b, address := balanced(t, Options{Backends: addresses(a, z)})
 	both := func() bool { return b.backends[0].isHealthy() && b.backends[1].isHealthy() }
-	await(t, "both answer", both)
+	eventually.Holds(t, "both answer", both)
 	if names := who(t, address); names["a"] != 5 || names["z"] != 5 {
 		t.Errorf("not shared out: %v", names)
 	}
 	a.code.Store(http.StatusInternalServerError)
-	await(t, "a is not ready", func() bool { return !b.backends[0].isHealthy() })
+	eventually.Holds(t, "a is not ready", func() bool { return !b.backends[0].isHealthy() })
 	if names := who(t, address); names["z"] != 10 {
 		t.Errorf("with a not ready: %v", names)
 	}
 	z.code.Store(http.StatusInternalServerError)
-	await(t, "neither is ready", func() bool { return b.Healthy(t.Context()) != nil })
+	eventually.Holds(t, "neither is ready", func() bool { return b.Healthy(t.Context()) != nil })
 	if names := who(t, address); names["a"]+names["z"] != 10 {
 		t.Errorf("with none ready, none is as good as another: %v", names)
 	}
 	a.code.Store(http.StatusOK)
 	z.code.Store(http.StatusOK)
-	await(t, "both answer again", both)
+	eventually.Holds(t, "both answer again", both)
 	z.CloseClientConnections()
 	z.Close()
 	if names := who(t, address); names["a"] != 10 {
@@ -158,7 +149,7 @@ func TestConnectionsGoToThoseWhoAnswer(t *testing.T) {
 func TestConnectionsToTheSilentAreEnded(t *testing.T) {
 	a := newServer(t, "a")
 	b, address := balanced(t, Options{Backends: addresses(a)})
-	await(t, "a answers", func() bool { return b.Healthy(t.Context()) == nil })
+	eventually.Holds(t, "a answers", func() bool { return b.Healthy(t.Context()) == nil })
 	answer, err := ask(address, "/watch")
 	if err != nil {
 		t.Fatal(err)
@@ -168,17 +159,17 @@ func TestConnectionsToTheSilentAreEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.code.Store(http.StatusInternalServerError)
-	await(t, "a is not ready", func() bool { return b.Healthy(t.Context()) != nil })
+	eventually.Holds(t, "a is not ready", func() bool { return b.Healthy(t.Context()) != nil })
 	if n := b.backends[0].connections(); n != 1 {
 		t.Errorf("%d connections to a server that is not ready, want the one it had", n)
 	}
 	a.code.Store(http.StatusOK)
-	await(t, "a answers again", func() bool { return b.Healthy(t.Context()) == nil })
+	eventually.Holds(t, "a answers again", func() bool { return b.Healthy(t.Context()) == nil })
 	a.code.Store(broken)
 	if _, err := io.ReadAll(answer.Body); err == nil {
 		t.Error("the watch ended in good order")
 	}
-	await(t, "the connection is counted out", func() bool { return b.backends[0].connections() == 0 })
+	eventually.Holds(t, "the connection is counted out", func() bool { return b.backends[0].connections() == 0 })
 }
 
 func TestHalfClosedConnectionsGoOn(t *testing.T) {

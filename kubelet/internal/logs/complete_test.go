@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"kctl/proto/eventually"
 )
 
 // openForWriting is a log that the runtime still has open.
@@ -46,18 +48,11 @@ func reading(t *testing.T, path string, clock *clocktesting.FakeClock, runs bool
 	return done
 }
 
-// awaitWaiter returns when the reader waits for the clock.
-func awaitWaiter(clock *clocktesting.FakeClock) {
-	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func TestLastLineOfAnEndedContainerIsWaitedFor(t *testing.T) {
 	path, runtime := openForWriting(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	done := reading(t, path, clock, false)
-	awaitWaiter(clock)
+	eventually.Holds(t, "the reader waits for the clock", clock.HasWaiters)
 	if _, err := runtime.WriteString("2026-11-21T09:00:01Z stdout F last\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +67,7 @@ func TestWriterThatStaysIsNotWaitedFor(t *testing.T) {
 	path, _ := openForWriting(t)
 	clock := clocktesting.NewFakeClock(time.Now())
 	done := reading(t, path, clock, false)
-	awaitWaiter(clock)
+	eventually.Holds(t, "the reader waits for the clock", clock.HasWaiters)
 	clock.Step(completeWithin)
 	if got := <-done; got != "first\n" {
 		t.Errorf("the end is %q", got)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"k8s.io/utils/clock"
+
+	"kctl/proto/eventually"
 )
 
 // A follower gets every line, once and in order, while the log is written and
@@ -59,7 +61,7 @@ func TestFollowThroughRotations(t *testing.T) {
 				_ = file.Close()
 				// The reader must see each file: a kubelet never rotates twice between two
 				// looks.
-				waitFor(t, func() bool { return opened(next.Name()) })
+				eventually.Holds(t, "the next file is read", func() bool { return opened(next.Name()) })
 				file = next
 			}
 		}
@@ -139,7 +141,7 @@ func followSlowly(t *testing.T, rotations int, o Options) string {
 			t.Fatal(err)
 		}
 		_, err = fmt.Fprintf(next, "2026-11-21T09:00:00Z stdout F %d\n", i)
-		waitFor(t, func() bool { return opened(path) })
+		eventually.Holds(t, "the file is read", func() bool { return opened(path) })
 		if err := errors.Join(err, next.Close(), os.Remove(aside)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,18 +177,6 @@ func opened(path string) bool {
 		}
 	}
 	return n >= 2
-}
-
-func waitFor(t *testing.T, condition func() bool) {
-	t.Helper()
-	for !condition() {
-		select {
-		case <-t.Context().Done():
-			t.Error("the test ended while waiting")
-			return
-		default:
-		}
-	}
 }
 
 // A container's last line may reach the file after the follower has looked, and
@@ -276,7 +266,7 @@ func TestFollowersShareAnInotifyInstance(t *testing.T) {
 	}
 	cancel()
 	followers.Wait()
-	waitFor(t, func() bool { return inotifyInstances(t) == before })
+	eventually.Holds(t, "nothing is watched any more", func() bool { return inotifyInstances(t) == before })
 }
 
 func inotifyInstances(t *testing.T) (n int) {

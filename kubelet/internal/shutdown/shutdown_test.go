@@ -17,6 +17,7 @@ import (
 
 	"kctl/kubelet/internal/shutdown/shutdowntest"
 	"kctl/proto/core"
+	"kctl/proto/eventually"
 )
 
 func TestPeriods(t *testing.T) {
@@ -146,11 +147,11 @@ func TestAShutdownDoesNotWaitForever(t *testing.T) {
 		if got := <-ended; got.name != want {
 			t.Fatalf("%s ends, want %s", got.name, want)
 		}
-		shutdowntest.Eventually(t, "the group's time to run", fake.HasWaiters)
+		eventually.Holds(t, "the group's time to run", fake.HasWaiters)
 		fake.Step(20 * time.Second)
 	}
 	told <- nil // from an API server that is gone
-	shutdowntest.Eventually(t, "somebody to wait for it", fake.HasWaiters)
+	eventually.Holds(t, "somebody to wait for it", fake.HasWaiters)
 	if !l.Held() {
 		t.Error("the lock was released before the pods' ends were reported")
 	}
@@ -191,11 +192,11 @@ func TestABusThatIsGoneIsConnectedToAgain(t *testing.T) {
 		t.Error("shutting down before anybody said so")
 	}
 	l.Announce(true) // and nobody is told that it is called off
-	shutdowntest.Eventually(t, "the shutdown to be known", m.ShuttingDown)
+	eventually.Holds(t, "the shutdown to be known", m.ShuttingDown)
 	next, _ := shutdowntest.StartBus(t)
 	again := shutdowntest.StartLogind(t, next, time.Minute)
 	address.Store(next)
 	stop()
 	again.Await("a lock from the next logind", true)
-	shutdowntest.Eventually(t, "the shutdown to be known as called off", func() bool { return !m.ShuttingDown() })
+	eventually.Holds(t, "the shutdown to be known as called off", func() bool { return !m.ShuttingDown() })
 }

@@ -6,13 +6,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/eventually"
 	"kctl/proto/watch"
 	"kctl/scheduler/internal/extender"
 	"kctl/scheduler/internal/fixture"
@@ -54,16 +54,6 @@ func device(c *cluster) http.Handler {
 	})
 }
 
-// await waits in real time.
-func (c *cluster) await(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s; said:\n%s", what, c.said())
-		}
-	}
-}
-
 // TestExtender runs in real time, because it really calls over HTTP.
 func TestExtender(t *testing.T) {
 	c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
@@ -81,17 +71,16 @@ func TestExtender(t *testing.T) {
 	for _, name := range []string{"n1", "n2", "n3"} {
 		c.nodes.Apply(watch.Added, fixture.Node(name))
 	}
-	await := func(what string, is func() bool) { t.Helper(); c.await(t, what, is) }
 	c.create(whole("a"))
-	await("a is not on the node that the extender likes", func() bool { return c.nodeOf("a") == "n3" })
-	await("the extender did not bind a", func() bool { return strings.Contains(c.said(), "the extender binds a") })
+	eventually.Holds(t, "a is on the node that the extender likes", func() bool { return c.nodeOf("a") == "n3" })
+	eventually.Holds(t, "the extender binds a", func() bool { return strings.Contains(c.said(), "the extender binds a") })
 	c.create(whole("b"))
-	await("b is not on the node that is left", func() bool { return c.nodeOf("b") == "n2" })
+	eventually.Holds(t, "b is on the node that is left", func() bool { return c.nodeOf("b") == "n2" })
 	c.create(whole("c"))
 	const words = "c: 0/3 nodes are available: 1 no free device, 2 Insufficient cpu."
-	await("nobody said "+words, func() bool { return strings.Contains(c.said(), words) })
+	eventually.Holds(t, "somebody says "+words, func() bool { return strings.Contains(c.said(), words) })
 	c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
-	await("nobody leaves where the extender lets them", func() bool { return strings.Contains(c.said(), "a leaves n3 for important") })
+	eventually.Holds(t, "somebody leaves where the extender lets them", func() bool { return strings.Contains(c.said(), "a leaves n3 for important") })
 	if strings.Contains(c.said(), "b leaves") {
 		t.Errorf("a pod left n2, against the extender:\n%s", c.said())
 	}
@@ -115,9 +104,9 @@ func TestExtendersThatLeaveNoCandidate(t *testing.T) {
 		defer s.stop()
 		c.nodes.Apply(watch.Added, fixture.Node("n1"))
 		c.create(whole("a"))
-		c.await(t, "a has no node", func() bool { return c.nodeOf("a") == "n1" })
+		eventually.Holds(t, "a has a node", func() bool { return c.nodeOf("a") == "n1" })
 		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(10)))
-		c.await(t, "nobody said "+words, func() bool {
+		eventually.Holds(t, "somebody says "+words, func() bool {
 			for line := range strings.Lines(c.said()) {
 				if strings.Contains(line, "important: 0/1 nodes are available: 1 Insufficient cpu. preemption: ") && strings.Contains(line, words) {
 					return true

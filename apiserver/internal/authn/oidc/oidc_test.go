@@ -18,6 +18,8 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/proto/eventually"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -138,12 +140,10 @@ func (i *issuer) check(t *testing.T, a *Authenticator, token string, want result
 // until waits until the token is valid, or no longer is.
 func until(t *testing.T, a *Authenticator, token string, good bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if _, _, ok, _ := a.AuthenticateToken(t.Context(), token, nil); ok == good {
-			return
-		}
-	}
-	t.Fatalf("never became good=%v", good)
+	eventually.Holds(t, fmt.Sprintf("the token is valid: %v", good), func() bool {
+		_, _, ok, _ := a.AuthenticateToken(t.Context(), token, nil)
+		return ok == good
+	})
 }
 
 func TestClaims(t *testing.T) {

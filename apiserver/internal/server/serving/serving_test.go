@@ -23,6 +23,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/filters"
 	"kctl/proto/daemon"
+	"kctl/proto/eventually"
 	"kctl/proto/pki"
 )
 
@@ -74,9 +75,7 @@ func TestDrain(t *testing.T) {
 	if err := get(client, address+"/quick"); err != nil {
 		t.Errorf("during the shutdown delay: %v", err)
 	}
-	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the shutdown waits", clock.HasWaiters)
 	select {
 	case <-streamsEnd:
 		t.Error("streams end before the delay")

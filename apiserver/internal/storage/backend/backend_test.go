@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/apiserver/internal/storage/measured"
+	"kctl/proto/eventually"
 )
 
 func open(t *testing.T, clock *testclock.FakeClock, logger *zap.Logger, servers ...string) *Backend {
@@ -60,14 +61,14 @@ func TestSocket(t *testing.T) {
 	b := open(t, clock, zap.New(core), "unix://"+socket)
 	ended := make(chan error, 1)
 	go func() { ended <- b.Wait(t.Context()) }()
-	for !strings.Contains(last(said(log)), socket+": connect: no such file") {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "it is said that nothing listens", func() bool {
+		return strings.Contains(last(said(log)), socket+": connect: no such file")
+	})
 	etcdtest.StartIn(t, dir)
-	for len(ended) == 0 {
+	eventually.Holds(t, "etcd is found", func() bool {
 		clock.Step(2 * waitPolicy.Max)
-		time.Sleep(time.Millisecond)
-	}
+		return len(ended) > 0
+	})
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +96,7 @@ func TestWait(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- b.Wait(ctx) }()
 	pause := func() { // Wait's pause
-		for !clock.HasWaiters() && len(ended) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		eventually.Holds(t, "it pauses", func() bool { return clock.HasWaiters() || len(ended) > 0 })
 		clock.Step(2 * waitPolicy.Max)
 	}
 	for !strings.Contains(last(said(log)), "503 Service Unavailable") {

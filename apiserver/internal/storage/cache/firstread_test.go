@@ -13,6 +13,7 @@ import (
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
+	"kctl/proto/eventually"
 )
 
 // slowStore lists when it is let.
@@ -40,9 +41,7 @@ func TestReadersWaitForTheFirstRead(t *testing.T) {
 	wait := func() chan error {
 		done := make(chan error, 1)
 		go func() { done <- c.WaitReady(t.Context()) }()
-		for !clock.HasWaiters() {
-			time.Sleep(time.Millisecond)
-		}
+		eventually.Holds(t, "the reader waits for the clock", clock.HasWaiters)
 		return done
 	}
 	first := wait()
@@ -73,9 +72,7 @@ func TestReadersDoNotWaitForACacheThatHasEnded(t *testing.T) {
 	ended, waited := make(chan error, 1), make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
 	go func() { waited <- c.WaitReady(t.Context()) }()
-	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the reader waits for the clock", clock.HasWaiters)
 	cancel()
 	<-ended
 	if err := <-waited; !errors.Is(err, cache.ErrEnded) {

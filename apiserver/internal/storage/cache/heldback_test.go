@@ -3,6 +3,7 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
+	"kctl/proto/eventually"
 )
 
 const broken = "/registry/secrets/ns/broken"
@@ -19,19 +21,7 @@ const broken = "/registry/secrets/ns/broken"
 // until waits until a cache is ready, or fails with want.
 func until(t *testing.T, c *cache.Cache, want error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		err := c.Ready()
-		if errors.Is(err, want) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for %v: %v", want, err)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	eventually.Holds(t, fmt.Sprintf("the cache says %v", want), func() bool { return errors.Is(c.Ready(), want) })
 }
 
 // An unreadable value affects only its own resource: lists of it fail instead
@@ -134,9 +124,7 @@ func TestWhatCannotBeReadIsTriedAgain(t *testing.T) {
 	store.is <- true // the reflector's list
 	until(t, c, cache.ErrHeldBack)
 	store.is <- true // at once
-	for clock.Waiters() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the reflector pauses", clock.HasWaiters)
 	clock.Step(10 * time.Second)
 	store.is <- false
 	until(t, c, nil)

@@ -18,6 +18,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"github.com/godbus/dbus/v5/prop"
+
+	"kctl/proto/eventually"
 )
 
 const (
@@ -162,7 +164,7 @@ func (l *Logind) Held() bool {
 // Await waits until the last lock is held, or no longer held.
 func (l *Logind) Await(what string, held bool) {
 	l.t.Helper()
-	Eventually(l.t, what, func() bool { return l.Held() == held })
+	eventually.Holds(l.t, what, func() bool { return l.Held() == held })
 }
 
 // Announce reports that a shutdown begins, or is called off.
@@ -188,17 +190,4 @@ func (l *Logind) killUnit(unit, _ string, _ int32) *dbus.Error {
 		l.properties.SetMust(logindInterface, "InhibitDelayMaxUSec", seconds*1e6)
 	}
 	return nil
-}
-
-// Eventually polls until a condition holds.
-func Eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	for !condition() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
