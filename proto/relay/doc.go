@@ -10,5 +10,8 @@
 // ignores it, so any of our programs can be replaced by upstream's, and only
 // its stamps are missing. Nothing is written to the pod.
 //
+// A hop is stamped once. How containers are restarted later is told apart from that: the kubelet's
+// status patches carry a Restart for each, and the last ones are kept.
+//
 // The package does no I/O and reads no clock: callers pass the time.
 package relay

@@ -85,11 +85,12 @@ type Stamp struct {
 
 // Trace is all that a cluster's API servers know of a pod's way, in the order of time.
 type Trace struct {
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	UID       string   `json:"uid"` // empty if no pod of the name is known
-	Stamps    []Stamp  `json:"stamps"`
-	Servers   []Server `json:"servers,omitempty"` // that were asked
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       string    `json:"uid"` // empty if no pod of the name is known
+	Stamps    []Stamp   `json:"stamps"`
+	Restarts  []Restart `json:"restarts,omitempty"` // the last ones
+	Servers   []Server  `json:"servers,omitempty"`  // that were asked
 }
 
 // Server is an API server that was asked what it knows of a pod.

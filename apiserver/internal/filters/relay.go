@@ -2,6 +2,7 @@ package filters
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,8 +23,8 @@ import (
 //
 // The stamps that come along are only taken from requests that can know of their hops: kctl's
 // from the one that creates the pod, by whatever verb; the scheduler's from the Binding, of which
-// only one succeeds; the kubelet's from a node's writing of a status, which admission lets it do
-// for its own pods.
+// only one succeeds; the kubelet's, and what it tells of restarts, from a node's writing of a status,
+// which admission lets it do for its own pods.
 func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())
@@ -37,14 +38,15 @@ func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
 		if pod.UID == "" || sender == fromClient && !pod.Created {
 			return
 		}
-		var stamps []relay.Stamp
-		if header := c.GetHeader(relay.Header); header != "" && mayStamp(sender, request.UserFrom(ctx)) {
-			sent, err := relay.Decode(header)
+		var told relay.Told
+		if stamps, restarts := c.GetHeader(relay.Header), c.GetHeader(relay.RestartHeader); (stamps != "" || restarts != "") && mayStamp(sender, request.UserFrom(ctx)) {
+			sent, err := decode(stamps, restarts)
 			if err != nil {
 				logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", pod.Namespace+"/"+pod.Name))
 			}
-			stamps = trace.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
+			told = trace.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
 		}
+		stamps := told.Stamps
 		switch sender {
 		case fromClient:
 			stamps = append(stamps, request.Stamps(ctx).Unsent()...)
@@ -54,7 +56,17 @@ func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
 		if len(stamps) > 0 {
 			ring.Add(pod.Namespace, pod.Name, pod.UID, stamps...)
 		}
+		if len(told.Restarts) > 0 {
+			ring.AddRestarts(pod.Namespace, pod.Name, pod.UID, told.Restarts...)
+		}
 	}
+}
+
+// decode reads the headers of a request, each whatever the other has.
+func decode(stamps, restarts string) (relay.Told, error) {
+	sent, err := relay.Decode(stamps)
+	again, restartErr := relay.DecodeRestarts(restarts)
+	return relay.Told{Stamps: sent, Restarts: again}, errors.Join(err, restartErr)
 }
 
 // The programs that send stamps, as hops name them.

@@ -87,6 +87,42 @@ func TestRelayBelievesWhoCanKnow(t *testing.T) {
 	}
 }
 
+// Of restarts only a node's status tells, and what one header says counts whatever the other says.
+func TestRelayBelievesOnlyNodesOfRestarts(t *testing.T) {
+	const pods, web = "/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/pods/web"
+	restart := relay.Restart{Container: "web", Number: 1, Cause: relay.CauseLiveness, ExitCode: 137, Reason: "Error", Ended: start.Add(-time.Second).UTC()}
+	node := []string{"system:authenticated", core.GroupNodes}
+	for name, tc := range map[string]struct {
+		method, path, stamps, restarts string
+		groups                         []string
+		want, hops                     int
+	}{
+		"status of a node":    {"PATCH", web + "/status", "", relay.EncodeRestarts([]relay.Restart{restart}), node, 1, 0},
+		"status of an admin":  {"PATCH", web + "/status", "", relay.EncodeRestarts([]relay.Restart{restart}), []string{core.GroupMasters}, 1, 0},
+		"status of somebody":  {"PATCH", web + "/status", "", relay.EncodeRestarts([]relay.Restart{restart}), []string{"dev"}, 0, 0},
+		"binding":             {"POST", web + "/binding", "", relay.EncodeRestarts([]relay.Restart{restart}), node, 0, 1}, // bound
+		"create":              {"POST", pods, "", relay.EncodeRestarts([]relay.Restart{restart}), node, 0, 2},             // received, stored
+		"beside no stamps":    {"PATCH", web + "/status", "no stamp", relay.EncodeRestarts([]relay.Restart{restart}), node, 1, 0},
+		"no restarts":         {"PATCH", web + "/status", everyHop(), "no restart", node, 0, 2},
+		"restarts and stamps": {"PATCH", web + "/status", everyHop(), relay.EncodeRestarts([]relay.Restart{restart}), node, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ring := trace.NewRing(4)
+			handler := chain(func(c *gin.Context) {
+				podWritten(c, "web", "1", true)
+				c.Status(http.StatusCreated)
+			}, func(c *gin.Context) {
+				c.Request = c.Request.WithContext(request.WithUser(c.Request.Context(), &request.User{Username: "u", Groups: tc.groups}))
+			}, Relay(ring, zap.NewNop()))
+			serve(handler, tc.method, tc.path, relay.Header, tc.stamps, relay.RestartHeader, tc.restarts)
+			found, _ := ring.Trace("shop", "web")
+			if len(found.Restarts) != tc.want || len(found.Stamps) != tc.hops || tc.want > 0 && found.Restarts[0] != restart {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
 // What comes with a write of an earlier pod of the name is not the new one's.
 func TestRelayTellsPodsOfANameApart(t *testing.T) {
 	ring := trace.NewRing(4)
@@ -107,12 +143,14 @@ func BenchmarkRelay(b *testing.B) {
 	for _, way := range []struct {
 		name, method, path string
 		hops               []relay.Hop
+		restarts           []relay.Restart
 	}{
-		{"create", "POST", "/api/v1/namespaces/shop/pods", nil},
-		{"create-kctl", "POST", "/api/v1/namespaces/shop/pods", []relay.Hop{relay.ClientStarted, relay.ClientGenerated, relay.ClientSent}},
-		{"status", "PATCH", "/api/v1/namespaces/shop/pods/web/status", []relay.Hop{relay.KubeletRunning, relay.KubeletReady}},
-		{"status-plain", "PATCH", "/api/v1/namespaces/shop/pods/web/status", nil},
-		{"other", "POST", "/api/v1/namespaces/shop/configmaps", nil},
+		{"create", "POST", "/api/v1/namespaces/shop/pods", nil, nil},
+		{"create-kctl", "POST", "/api/v1/namespaces/shop/pods", []relay.Hop{relay.ClientStarted, relay.ClientGenerated, relay.ClientSent}, nil},
+		{"status", "PATCH", "/api/v1/namespaces/shop/pods/web/status", []relay.Hop{relay.KubeletRunning, relay.KubeletReady}, nil},
+		{"status-plain", "PATCH", "/api/v1/namespaces/shop/pods/web/status", nil, nil},
+		{"status-restart", "PATCH", "/api/v1/namespaces/shop/pods/web/status", nil, []relay.Restart{{Container: "web", Number: 1, Cause: relay.CauseExit, Ended: start, Started: start}}},
+		{"other", "POST", "/api/v1/namespaces/shop/configmaps", nil, nil},
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			var stamps []relay.Stamp
@@ -135,6 +173,9 @@ func BenchmarkRelay(b *testing.B) {
 				r := httptest.NewRequest(way.method, way.path, nil)
 				if stamps != nil {
 					r.Header.Set(relay.Header, relay.Encode(stamps))
+				}
+				if way.restarts != nil {
+					r.Header.Set(relay.RestartHeader, relay.EncodeRestarts(way.restarts))
 				}
 				handler.ServeHTTP(httptest.NewRecorder(), r)
 			}

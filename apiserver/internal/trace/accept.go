@@ -12,25 +12,72 @@ import (
 // tells nothing.
 const maxEarly = time.Hour
 
-// Accept returns, of the stamps that came with a request, those that it can know of: the hops of
-// the program that makes such requests, at times that can be true. It changes and reuses sent.
+// maxBackOff is how long a kubelet may say that it waits; Kubernetes allows five minutes.
+const maxBackOff = time.Hour
+
+// Accept returns, of what came with a request, that which it can know of: the hops of the program that
+// makes such requests, and restarts if that is the kubelet, at times that can be true. It changes and
+// reuses told.
 //
-// A stamp was made before the request that carries it arrived. If the last one says otherwise, the
+// A moment was before the request that tells of it arrived. If the last one says otherwise, the
 // sender's clock is ahead by that much at least, and all of them are put back by it: what lies
 // between them stays as it was measured. Of a clock that is behind nothing can be told, as stamps
 // may wait for the next request; they are taken as they are, if they are not more than maxEarly
 // before born (a pod may wait long for its node).
-func Accept(sent []relay.Stamp, program string, born, arrived time.Time) []relay.Stamp {
-	taken := slices.DeleteFunc(sent, func(s relay.Stamp) bool { return s.Hop.Program() != program || !s.Hop.Known() })
-	if len(taken) == 0 {
-		return nil
+func Accept(told relay.Told, program string, born, arrived time.Time) relay.Told {
+	taken := slices.DeleteFunc(told.Stamps, func(s relay.Stamp) bool { return s.Hop.Program() != program || !s.Hop.Known() })
+	var restarts []relay.Restart
+	if program == relay.KubeletSeen.Program() {
+		restarts = told.Restarts
 	}
-	last := slices.MaxFunc(taken, func(a, b relay.Stamp) int { return a.At.Compare(b.At) })
-	if ahead := last.At.Sub(arrived); ahead > 0 {
+	floor := born.Add(-maxEarly)
+	possible := func(at time.Time) bool { return !at.Before(floor) && !at.After(arrived) }
+	if ahead := latest(taken, restarts).Sub(arrived); ahead > 0 {
 		for i := range taken {
 			taken[i].At = taken[i].At.Add(-ahead)
 		}
+		for i := range restarts {
+			putBack(&restarts[i], ahead)
+		}
 	}
-	floor := born.Add(-maxEarly)
-	return slices.DeleteFunc(taken, func(s relay.Stamp) bool { return s.At.Before(floor) || s.At.After(arrived) })
+	taken = slices.DeleteFunc(taken, func(s relay.Stamp) bool { return !possible(s.At) })
+	for i := range restarts {
+		keep(&restarts[i], possible)
+	}
+	return relay.Told{Stamps: taken, Restarts: slices.DeleteFunc(restarts, func(r relay.Restart) bool { return r.Last().IsZero() })}
+}
+
+func latest(stamps []relay.Stamp, restarts []relay.Restart) (last time.Time) {
+	for _, s := range stamps {
+		if s.At.After(last) {
+			last = s.At
+		}
+	}
+	for i := range restarts {
+		if at := restarts[i].Last(); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+func putBack(r *relay.Restart, ahead time.Duration) {
+	for _, at := range r.Times() {
+		if !at.IsZero() {
+			*at = at.Add(-ahead)
+		}
+	}
+}
+
+// keep forgets the times of a restart that can't be true. Only the end of a back-off may be to come.
+func keep(r *relay.Restart, possible func(time.Time) bool) {
+	until := r.BackOffUntil
+	for _, at := range r.Times() {
+		if !possible(*at) {
+			*at = time.Time{}
+		}
+	}
+	if wait := until.Sub(r.BackOffFrom); !r.BackOffFrom.IsZero() && wait >= 0 && wait <= maxBackOff {
+		r.BackOffUntil = until
+	}
 }

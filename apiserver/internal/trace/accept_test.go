@@ -44,9 +44,54 @@ func TestAccept(t *testing.T) {
 			[]relay.Stamp{at(relay.SchedulerQueued, -160*time.Hour), at(relay.SchedulerBinding, -1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Accept(slices.Clone(tc.sent), tc.program, tc.born, arrived); !slices.EqualFunc(got, tc.want, func(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }) {
+			if got := Accept(relay.Told{Stamps: slices.Clone(tc.sent)}, tc.program, tc.born, arrived).Stamps; !slices.EqualFunc(got, tc.want, func(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }) {
 				t.Errorf("got  %v\nwant %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAcceptRestarts(t *testing.T) {
+	arrived := start.Add(time.Hour)
+	at := func(after time.Duration) time.Time { return arrived.Add(after) }
+	whole := relay.Restart{
+		Container: "web", Number: 2, Cause: relay.CauseOOM, ExitCode: 137, Reason: "OOMKilled", Began: at(-time.Minute), Ended: at(-3 * time.Second),
+		BackOffFrom: at(-2 * time.Second), BackOffUntil: at(8 * time.Second),
+	}
+	later := whole
+	putBack(&later, -9*time.Second)
+	wanted := whole
+	putBack(&wanted, -2*time.Second) // its last moment is when the request has come
+	absurd := whole
+	absurd.Began, absurd.Created = time.UnixMicro(1), time.UnixMicro(math.MinInt64)
+	endless := whole
+	endless.BackOffUntil = at(2 * time.Hour)
+	noUntil := whole
+	noUntil.BackOffUntil = time.Time{}
+	noBegan := whole
+	noBegan.Began = time.Time{}
+	for name, tc := range map[string]struct {
+		program    string
+		sent, want []relay.Restart
+	}{
+		"a kubelet's":                {"kubelet", []relay.Restart{whole}, []relay.Restart{whole}},
+		"a scheduler's":              {"scheduler", []relay.Restart{whole}, nil},
+		"a client's":                 {"kctl", []relay.Restart{whole}, nil},
+		"a clock that is ahead":      {"kubelet", []relay.Restart{later}, []relay.Restart{wanted}},
+		"absurd times":               {"kubelet", []relay.Restart{absurd}, []relay.Restart{noBegan}},
+		"a back-off without end":     {"kubelet", []relay.Restart{endless}, []relay.Restart{noUntil}},
+		"nothing that can be true":   {"kubelet", []relay.Restart{{Container: "web", Number: 1, Ended: time.UnixMicro(1)}}, nil},
+		"the end of a wait, no more": {"kubelet", []relay.Restart{{Container: "web", Number: 1, BackOffUntil: at(-1)}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Accept(relay.Told{Restarts: tc.sent}, tc.program, start, arrived).Restarts; !slices.Equal(got, tc.want) {
+				t.Errorf("got  %+v\nwant %+v", got, tc.want)
+			}
+		})
+	}
+	// What lies between stamps and restarts of one request stays as it was measured.
+	together := Accept(relay.Told{Stamps: []relay.Stamp{{Hop: relay.KubeletSeen, At: at(time.Second)}}, Restarts: []relay.Restart{{Container: "web", Number: 1, Ended: at(-time.Second)}}}, "kubelet", start, arrived)
+	if !together.Stamps[0].At.Equal(arrived) || !together.Restarts[0].Ended.Equal(at(-2*time.Second)) {
+		t.Errorf("%+v", together)
 	}
 }

@@ -96,10 +96,26 @@ func TestServersPutTogetherWhatTheyKnow(t *testing.T) {
 		t.Errorf("of a pod that nobody knows: %+v", found)
 	}
 
+	// A kubelet's patches come to whichever server its connection leads to.
+	first, whole := ended("web", 1, 7), ended("web", 1, 7)
+	whole.Started = start.Add(8)
+	b.ring.AddRestarts("shop", "web", "1", whole)
+	c.ring.AddRestarts("shop", "web", "1", first, ended("web", 2, 9))
+	again := []relay.Restart{whole, ended("web", 2, 9)}
+	for _, m := range []*member{a, b, c} {
+		if found := m.Trace(t.Context(), "shop", "web"); !slices.EqualFunc(found.Restarts, again, sameRestart) {
+			t.Errorf("%s knows %+v, want %+v", m.self.Name, found.Restarts, again)
+		}
+	}
+
 	c.stop()
 	if found := awaitServers(t, a, "a:1", "b:1"); len(found.Stamps) != 2 {
 		t.Errorf("without c: %v", found.Stamps)
 	}
+}
+
+func sameRestart(a, b relay.Restart) bool {
+	return a.Container == b.Container && a.Number == b.Number && a.Cause == b.Cause && a.Ended.Equal(b.Ended) && a.Started.Equal(b.Started)
 }
 
 func equal(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }

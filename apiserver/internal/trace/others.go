@@ -90,14 +90,17 @@ func merge(traces []relay.Trace) relay.Trace {
 	out := traces[0]
 	var newest time.Time
 	for _, t := range traces { // of a pod that is gone a server may still know, and of its successor others
-		if n := len(t.Stamps); n > 0 && t.Stamps[n-1].At.After(newest) {
-			newest, out.UID = t.Stamps[n-1].At, t.UID
+		if last := latest(t.Stamps, t.Restarts); last.After(newest) {
+			newest, out.UID = last, t.UID
 		}
 	}
 	traces = slices.DeleteFunc(slices.Clone(traces), func(t relay.Trace) bool { return t.UID != out.UID })
 	slices.SortStableFunc(traces, func(a, b relay.Trace) int { return cmp.Compare(storedIt(a), storedIt(b)) })
-	out.Stamps = []relay.Stamp{}
+	out.Stamps, out.Restarts = []relay.Stamp{}, nil
 	for _, t := range traces {
+		for _, told := range t.Restarts {
+			out.Restarts = relay.Remember(out.Restarts, told)
+		}
 		for _, s := range t.Stamps {
 			if relay.MayFollow(out.Stamps, s.Hop) {
 				out.Stamps = append(out.Stamps, s)
@@ -105,6 +108,7 @@ func merge(traces []relay.Trace) relay.Trace {
 		}
 	}
 	inOrder(out.Stamps)
+	restartsInOrder(out.Restarts)
 	return out
 }
 

@@ -40,12 +40,25 @@ func (r *Ring) Add(namespace, name, uid string, stamps ...relay.Stamp) {
 		if t.UID != "" && !slices.ContainsFunc(stamps, func(s relay.Stamp) bool { return !s.Hop.OfEnd() }) {
 			return
 		}
-		t.UID, t.Stamps = uid, nil
+		t.UID, t.Stamps, t.Restarts = uid, nil, nil
 	}
 	for _, s := range stamps {
 		if relay.MayFollow(t.Stamps, s.Hop) {
 			t.Stamps = append(t.Stamps, s)
 		}
+	}
+}
+
+// AddRestarts adds what is told of restarts of a pod's containers. The last ones are kept.
+func (r *Ring) AddRestarts(namespace, name, uid string, restarts ...relay.Restart) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.entry(namespace, name)
+	if t.UID != uid {
+		t.UID, t.Stamps, t.Restarts = uid, nil, nil
+	}
+	for _, told := range restarts {
+		t.Restarts = relay.Remember(t.Restarts, told)
 	}
 }
 
@@ -78,11 +91,12 @@ func (r *Ring) Trace(namespace, name string) (relay.Trace, bool) {
 		return relay.Trace{}, false
 	}
 	out := *t
-	out.Stamps = slices.Clone(t.Stamps)
+	out.Stamps, out.Restarts = slices.Clone(t.Stamps), slices.Clone(t.Restarts)
 	if stored, watched := find(out.Stamps, relay.ServerStored), find(out.Stamps, relay.ServerWatched); stored != nil && watched != nil && watched.At.Before(stored.At) {
 		stored.At = watched.At
 	}
 	inOrder(out.Stamps)
+	restartsInOrder(out.Restarts)
 	return out, true
 }
 
@@ -99,4 +113,9 @@ func inOrder(stamps []relay.Stamp) {
 	slices.SortStableFunc(stamps, func(a, b relay.Stamp) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Hop.Place(), b.Hop.Place()))
 	})
+}
+
+// restartsInOrder sorts restarts by what is the last that is known of them.
+func restartsInOrder(restarts []relay.Restart) {
+	slices.SortStableFunc(restarts, func(a, b relay.Restart) int { return a.Last().Compare(b.Last()) })
 }

@@ -2,7 +2,9 @@ package trace
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +86,62 @@ func TestRingIsBounded(t *testing.T) {
 	if got, _ := r.Trace("shop", "9"); len(got.Stamps) != 1+relay.MaxStamps {
 		t.Errorf("%d stamps", len(got.Stamps))
 	}
+}
+
+func ended(container string, number int32, after time.Duration) relay.Restart {
+	return relay.Restart{Container: container, Number: number, Cause: relay.CauseExit, Reason: "Error", Ended: start.Add(after)}
+}
+
+func TestRestartsAreOfOnePod(t *testing.T) {
+	r := NewRing(2)
+	r.Add("shop", "web", "1", stamp(relay.KubeletReady, 1))
+	r.AddRestarts("shop", "web", "1", ended("web", 2, 9), ended("web", 1, 5))
+	got, _ := r.Trace("shop", "web")
+	if want := []relay.Restart{ended("web", 1, 5), ended("web", 2, 9)}; !slices.Equal(got.Restarts, want) || len(got.Stamps) != 1 {
+		t.Errorf("%+v", got)
+	}
+	r.Add("shop", "web", "2", stamp(relay.ServerStored, 20))
+	if got, _ := r.Trace("shop", "web"); len(got.Restarts) > 0 {
+		t.Errorf("the new pod has the old one's restarts: %+v", got)
+	}
+	r.AddRestarts("shop", "web", "3", ended("web", 7, 30)) // of whose start this server does not know
+	if got, _ := r.Trace("shop", "web"); got.UID != "3" || len(got.Restarts) != 1 || len(got.Stamps) > 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What the ring keeps of restarts has a bound: as many pods as it has room for, all of whose
+// containers have long names and crash for ever, cost less than 32 MiB.
+func TestRestartsCostABoundedAmount(t *testing.T) {
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	r := NewRing(Capacity)
+	before := used()
+	for n := int32(1); n <= 3*relay.MaxRestartsOfContainer; n++ {
+		var told []relay.Restart
+		for c := range relay.MaxRestarts / relay.MaxRestartsOfContainer {
+			told = append(told, ended(strings.Repeat("c", 62)+fmt.Sprint(c), n, time.Duration(n)))
+		}
+		for pod := range Capacity {
+			sent, err := relay.DecodeRestarts(relay.EncodeRestarts(told))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.AddRestarts("shop", fmt.Sprint(pod), "u", sent...)
+		}
+	}
+	got, _ := r.Trace("shop", "0")
+	if len(got.Restarts) != relay.MaxRestarts {
+		t.Errorf("%d restarts are kept", len(got.Restarts))
+	}
+	if cost := used() - before; cost > 32<<20 {
+		t.Errorf("the restarts of %d pods cost %d bytes", Capacity, cost)
+	} else {
+		t.Logf("the restarts of %d pods cost %d bytes", Capacity, cost)
+	}
+	runtime.KeepAlive(r)
 }

@@ -142,14 +142,21 @@ func TestRelayOfAForger(t *testing.T) {
 	}}}
 	c.Must(c.Root().Resource(core.ClusterRoles, "").Create(t.Context(), role, nil))
 	c.Bind("status-writers", role.Name, rbacv1.Subject{Kind: "User", Name: "jane"})
+	restarts := relay.EncodeRestarts([]relay.Restart{{Container: "web", Number: 1, Cause: relay.CauseLiveness, ExitCode: 137, Ended: time.Now()}})
 	status := func(client *rest.Client, phase corev1.PodPhase, hop relay.Hop) error {
 		return client.Resource(core.Pods, "shop").Patch(t.Context(), "web", types.MergePatchType, []byte(`{"status":{"phase":"`+string(phase)+`"}}`), nil,
-			rest.Sub("status"), stampsOf(time.Now(), hop))
+			rest.Sub("status"), stampsOf(time.Now(), hop), rest.Header(relay.RestartHeader, restarts))
 	}
 	c.Until("jane may write the status", func(context.Context) bool {
 		return status(c.Token("nobody"), corev1.PodPending, relay.KubeletReady) == nil
 	})
+	if found, err := traced(t, c.Root(), "web"); err != nil || len(found.Restarts) > 0 {
+		t.Errorf("jane has made restarts up: %+v (%v)", found.Restarts, err)
+	}
 	node := c.Certificate(c.CA, pki.Subject{CommonName: "system:node:n1", Organization: []string{core.GroupNodes}, Client: true})
 	c.Until("the node may write the status", func(context.Context) bool { return status(node, corev1.PodRunning, relay.KubeletSeen) == nil })
-	awaitHops(t, c, web, append(created, relay.SchedulerBinding, relay.ServerBound, relay.KubeletSeen, relay.ServerStatusRunning)...)
+	found = awaitHops(t, c, web, append(created, relay.SchedulerBinding, relay.ServerBound, relay.KubeletSeen, relay.ServerStatusRunning)...)
+	if len(found.Restarts) != 1 || found.Restarts[0].Cause != relay.CauseLiveness || found.Restarts[0].Ended.IsZero() {
+		t.Errorf("what the node has told of restarts: %+v", found.Restarts)
+	}
 }
