@@ -44,6 +44,7 @@ type testAPI struct {
 	read     map[string]bool                         // paths that were read
 	answered int                                     // requests since it was last away
 	stamps   []relay.Stamp
+	restarts map[string][]relay.Restart // by path, as they came
 }
 
 type change struct {
@@ -97,6 +98,12 @@ func (a *testAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.answered++
 	if stamps, err := relay.Decode(r.Header.Get(relay.Header)); err == nil {
 		a.stamps = append(a.stamps, stamps...)
+	}
+	if restarts, err := relay.DecodeRestarts(r.Header.Get(relay.RestartHeader)); err == nil && len(restarts) > 0 {
+		if a.restarts == nil {
+			a.restarts = map[string][]relay.Restart{}
+		}
+		a.restarts[r.URL.Path] = append(a.restarts[r.URL.Path], restarts...)
 	}
 	a.mu.Unlock()
 	if away {

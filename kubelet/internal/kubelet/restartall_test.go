@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/relay"
 )
 
 // A container whose rule says so has its whole pod start over in place: init
@@ -51,6 +52,12 @@ func (b *bed) beginsAnew(t *testing.T) {
 	if last := other.LastTerminationState.Terminated; last == nil || last.ExitCode != 137 {
 		t.Errorf("beside, which ignores SIGTERM, ended as %+v", last)
 	}
+	cause := pod.Spec.Containers[0].Name
+	for name, want := range map[string]relay.Cause{cause: relay.CauseExit, "beside": relay.CauseRestartAll, "first": relay.CauseRestartAll} {
+		if r := b.lastTold(pod, name); r.Number != 1 || r.Cause != want || r.Ended.IsZero() || r.Started.IsZero() {
+			t.Errorf("of the restart of %s is told %+v, want cause %s", name, r, want)
+		}
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.AllContainersRestarting && c.Status != corev1.ConditionFalse {
 			t.Errorf("condition %+v", c)
@@ -75,4 +82,16 @@ func (b *bed) beginsAnew(t *testing.T) {
 	}
 	b.deleteWithin("anew", 1)
 	b.api.wait("anew to be gone", func() bool { return b.api.pod("anew") == nil })
+}
+
+// lastTold is what the API was told last of the restarts of a pod's container.
+func (b *bed) lastTold(pod *core.Pod, container string) (last relay.Restart) {
+	b.api.mu.Lock()
+	defer b.api.mu.Unlock()
+	for _, r := range b.api.restarts[core.Pods.Path(pod.Namespace, pod.Name)+"/status"] {
+		if r.Container == container {
+			last = r
+		}
+	}
+	return last
 }

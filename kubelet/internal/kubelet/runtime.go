@@ -59,7 +59,7 @@ func (k *Kubelet) makeRuntime(ctx context.Context) error {
 	config := podruntime.Config{
 		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.ownIPs,
 		MaxParallelPulls: k.config.PullsAtOnce(), Registries: registries, ImageAccess: k.imageAccess, ImageAsked: k.metrics.ImageAsked, ImageUsed: k.imageUsed, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
-		Count: k.metrics.Count, Started: k.metrics.ObserveStart, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
+		Count: k.metrics.Count, Started: k.metrics.ObserveStart, Restarting: k.statuses.Restarting, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled, SandboxStarted: k.metrics.ObserveSandbox,
 	}
 	if k.classes != nil {
 		config.RuntimeHandler = k.classes.Handler

@@ -9,6 +9,7 @@ import (
 
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
+	"kctl/proto/relay"
 )
 
 // Facts are what Compute looks at besides the pod and its status.
@@ -63,21 +64,13 @@ func (a Actions) Idle() bool {
 	return true
 }
 
-// KillReason is why a container ends, where that decides how long it has for it.
-type KillReason string
-
-const (
-	ForLiveness KillReason = "liveness"
-	ForStartup  KillReason = "startup"
-	ForOther    KillReason = ""
-)
-
 // Kill ends a container.
 type Kill struct {
 	ID      runtimestate.ContainerID
 	Name    string
 	Message string
-	Reason  KillReason
+	// Cause is what is told of it; a failed probe's may decide how long the container has.
+	Cause relay.Cause
 }
 
 // Resize gives a running container the resources of its spec.
@@ -244,17 +237,17 @@ func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (ki
 	}
 	switch {
 	case s.Hash != runtimestate.HashContainer(c):
-		return &Kill{ID: s.ID, Name: c.Name, Message: who + " definition changed"}, true
+		return &Kill{ID: s.ID, Name: c.Name, Message: who + " definition changed", Cause: relay.CauseDefinition}, true
 	case d.resizeRestarts(c):
-		return &Kill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart"}, true
+		return &Kill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart", Cause: relay.CauseResize}, true
 	case c.LivenessProbe != nil && probes.Liveness == ProbeFailure:
 		return &Kill{
-			ID: s.ID, Name: c.Name, Reason: ForLiveness,
+			ID: s.ID, Name: c.Name, Cause: relay.CauseLiveness,
 			Message: who + " failed liveness probe",
 		}, false
 	case c.StartupProbe != nil && probes.Startup == ProbeFailure:
 		return &Kill{
-			ID: s.ID, Name: c.Name, Reason: ForStartup,
+			ID: s.ID, Name: c.Name, Cause: relay.CauseStartup,
 			Message: who + " failed startup probe",
 		}, false
 	}

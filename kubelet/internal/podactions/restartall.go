@@ -8,6 +8,7 @@ import (
 
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
+	"kctl/proto/relay"
 )
 
 // RestartsAll is the container whose end, by its rules, makes the pod start
@@ -41,6 +42,7 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 			d.actions.Kill = append(d.actions.Kill, Kill{
 				ID: c.ID, Name: c.Name,
 				Message: fmt.Sprintf("Container %s exited with code %d, all containers will be restarted", ended.Name, ended.ExitCode),
+				Cause:   relay.CauseRestartAll,
 			})
 		}
 	}

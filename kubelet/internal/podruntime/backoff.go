@@ -50,6 +50,7 @@ func (s *podSync) applyBackOff(starts []podactions.Start) {
 			"Back-off restarting failed container %s in pod %s", c.Name, describe(s.pod))
 		s.wait(c.Name, runtimestate.ReasonCrashLoopBackOff, fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
 			s.crashes.Delay(s.key(spec)), c.Name, describe(s.pod)), c.BackOff)
+		s.tellBackOff(c)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/proto/core"
+	"kctl/proto/relay"
 )
 
 // Events receives messages for users in a pod's event list.
@@ -56,6 +57,8 @@ type Config struct {
 	Started      func(fieldPath, reason string)
 	ImagePulled  func(took time.Duration, size uint64)
 	ImageFetched func(pod types.UID, from, to time.Time)
+	// Restarting is told what becomes known of a container's restart, bit by bit. It must not block; may be nil.
+	Restarting func(pod *core.Pod, known relay.Restart)
 	// SandboxStarted is called with the time that starting a pod's sandbox took or
 	// failed after, and its runtime handler. May be nil.
 	SandboxStarted func(handler string, took time.Duration, err error)

@@ -22,6 +22,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/relay"
 )
 
 // containerStart is the start of one container. Each step fills in what the
@@ -48,9 +49,11 @@ func (s *podSync) runContainer(c *containerStart) error {
 	}
 	c.last = s.current().Container(c.Name)
 	c.restarts = s.restartCount(c.Name, c.last)
+	imageThere := s.Clock.Now()
 	if err := s.createContainer(c); err != nil {
 		return err
 	}
+	s.tellCreated(c, imageThere)
 	if err := s.startCreated(c); err != nil {
 		s.refresh(c.id) // it was created, and its name is in use
 		return err
@@ -180,6 +183,7 @@ func (s *podSync) startCreated(c *containerStart) error {
 		CreatedAt: c.created, StartedAt: s.Clock.Now(), Image: c.image.Name, ImageID: c.image.Digest,
 		RestartCount: c.restarts, Hash: runtimestate.HashContainer(c.spec), RecursiveReadOnly: runtimestate.RecursivePaths(c.config.Mounts),
 	}
+	s.tellRestart(relay.Restart{Container: c.Name, Number: c.restarts, Started: now.StartedAt})
 	s.learnUser(ctx, now)
 	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeNormal, "Started", "Container started")
 	if err := s.postStart(c, now.ID); err != nil {
@@ -230,6 +234,7 @@ func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) erro
 		if err := s.killContainer(s.ctx, s.pod, kill, ending{pace: newPace()}, nil); err != nil {
 			s.fail(err)
 		}
+		s.tellRestart(relay.Restart{Container: c.Name, Number: c.restarts + 1, Cause: relay.CausePostStart})
 	}
 	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
 }

@@ -18,6 +18,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/relay"
 )
 
 // minimumGrace is the time that a container always gets to end, even if its
@@ -166,7 +167,7 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 			pod = known
 		}
 	}
-	grace := gracePeriod(pod, spec, kill.Reason, override)
+	grace := gracePeriod(pod, spec, kill.Cause, override)
 	message := kill.Message
 	if message == "" {
 		message = "Stopping container " + spec.Name
@@ -250,13 +251,13 @@ func (m *Manager) restoreSpecs(ctx context.Context, id runtimestate.ContainerID)
 // gracePeriod is how long a container has to end: by the override, the failed
 // probe, the pod's deletion or its spec, in this order. A pod without any gets
 // the minimum.
-func gracePeriod(pod *core.Pod, c *core.Container, reason podactions.KillReason, override *int64) time.Duration {
+func gracePeriod(pod *core.Pod, c *core.Container, cause relay.Cause, override *int64) time.Duration {
 	seconds := int64(minimumGrace / time.Second)
 	var probe *corev1.Probe
-	switch reason {
-	case podactions.ForLiveness:
+	switch cause {
+	case relay.CauseLiveness:
 		probe = c.LivenessProbe
-	case podactions.ForStartup:
+	case relay.CauseStartup:
 		probe = c.StartupProbe
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
+	"kctl/proto/relay"
 )
 
 func exec(script string) *corev1.LifecycleHandler {
@@ -359,22 +360,22 @@ func TestGracePeriod(t *testing.T) {
 	for _, g := range []struct {
 		name           string
 		deletion, spec *int64
-		reason         podactions.KillReason
+		cause          relay.Cause
 		override       *int64
 		want           time.Duration
 	}{
-		{"nothing said", nil, nil, podactions.ForOther, nil, minimumGrace},
-		{"spec", nil, seconds(30), podactions.ForOther, nil, 30 * time.Second},
-		{"probe", nil, seconds(30), podactions.ForLiveness, nil, 5 * time.Second},
-		{"probe without its own", nil, seconds(30), podactions.ForStartup, nil, 30 * time.Second},
-		{"deletion", seconds(9), seconds(30), podactions.ForLiveness, nil, 9 * time.Second},
-		{"override", seconds(9), seconds(30), podactions.ForOther, seconds(0), 0},
-		{"negative", nil, seconds(-1), podactions.ForOther, nil, 0},
-		{"for ever", nil, seconds(math.MaxInt64), podactions.ForOther, nil, 100 * 365 * 24 * time.Hour},
+		{"nothing said", nil, nil, "", nil, minimumGrace},
+		{"spec", nil, seconds(30), "", nil, 30 * time.Second},
+		{"probe", nil, seconds(30), relay.CauseLiveness, nil, 5 * time.Second},
+		{"probe without its own", nil, seconds(30), relay.CauseStartup, nil, 30 * time.Second},
+		{"deletion", seconds(9), seconds(30), relay.CauseLiveness, nil, 9 * time.Second},
+		{"override", seconds(9), seconds(30), "", seconds(0), 0},
+		{"negative", nil, seconds(-1), "", nil, 0},
+		{"for ever", nil, seconds(math.MaxInt64), "", nil, 100 * 365 * 24 * time.Hour},
 	} {
 		pod := &core.Pod{}
 		pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = g.deletion, g.spec
-		if got := gracePeriod(pod, c, g.reason, g.override); got != g.want {
+		if got := gracePeriod(pod, c, g.cause, g.override); got != g.want {
 			t.Errorf("%s: %v, want %v", g.name, got, g.want)
 		}
 	}

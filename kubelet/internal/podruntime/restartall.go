@@ -29,6 +29,7 @@ func (s *podSync) restartAll(a podactions.Actions) bool {
 		return false
 	}
 	for _, id := range a.Remove {
+		s.tellRestartOfAll(id, a.RestartAll)
 		if err := s.runtime.RemoveContainer(context.WithoutCancel(s.ctx), id.ID); err != nil && !cri.IsNotFound(err) {
 			s.fail(fmt.Errorf("removing container %s: %w", id, err))
 			return false

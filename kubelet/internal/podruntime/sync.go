@@ -157,6 +157,9 @@ func (s *podSync) endPod(a podactions.Actions) bool {
 		s.fail(err)
 		return false
 	}
+	if a.CreateSandbox {
+		s.tellNewSandbox(ended)
+	}
 	s.markRestarts(ended.Containers, a)
 	s.publish(func(status *runtimestate.PodStatus) {
 		status.Sandboxes, status.Containers = ended.Sandboxes, slices.Clone(ended.Containers)
@@ -220,6 +223,9 @@ func (s *podSync) endContainers(a podactions.Actions) bool {
 				return err
 			}
 			ended := s.look(kill.ID.ID)
+			if ended != nil {
+				s.tellEnded(kill, ended, a.Start)
+			}
 			switch {
 			case ended == nil:
 			case slices.ContainsFunc(restarts, func(c podactions.Start) bool { return c.Name == kill.Name }):

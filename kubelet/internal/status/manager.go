@@ -99,6 +99,9 @@ type entry struct {
 	// ending has the pod's end, whichever kubelet has started it.
 	ending relay.Recorder
 	stamps []relay.Stamp // taken from the recorders, and not yet sent to the API
+	// restarts are the last ones of the pod's containers; since is from when on they can be known.
+	restarts relay.RestartLog
+	since    time.Time
 }
 
 // NewManager returns a Manager that sends nothing before Run.
@@ -173,7 +176,7 @@ func (m *Manager) StampEnd(pod *core.Pod, hop relay.Hop) {
 func (m *Manager) entry(pod *core.Pod) *entry {
 	e, ok := m.entries[pod.UID]
 	if !ok {
-		e = &entry{name: nameOf(pod), kick: make(chan struct{}, 1)}
+		e = &entry{name: nameOf(pod), kick: make(chan struct{}, 1), since: m.options.Clock.Now()}
 		if pod.Status.StartTime.IsZero() {
 			e.recorder = &relay.Recorder{}
 		}
@@ -232,6 +235,7 @@ func (m *Manager) set(pod *core.Pod, status core.PodStatus, settled bool) {
 		return
 	}
 	m.stamp(e, &status)
+	m.stampReady(e, &status)
 	m.observeRunning(e, status.Phase)
 	before := &e.status
 	if e.version == 0 {

@@ -29,16 +29,17 @@ import (
 type fakeAPI struct {
 	t *testing.T
 
-	mu      sync.Mutex
-	pod     *core.Pod // nil when deleted
-	away    bool
-	slow    time.Duration
-	late    time.Duration // delay of the answer
-	busy    int           // how many patches conflict with others'
-	patches []string
-	stamps  []relay.Stamp
-	flying  int
-	deletes int
+	mu       sync.Mutex
+	pod      *core.Pod // nil when deleted
+	away     bool
+	slow     time.Duration
+	late     time.Duration // delay of the answer
+	busy     int           // how many patches conflict with others'
+	patches  []string
+	stamps   []relay.Stamp
+	restarts [][]relay.Restart // of each patch
+	flying   int
+	deletes  int
 }
 
 var errAway = errors.New("connection refused")
@@ -47,7 +48,7 @@ func notFound() error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
 }
 
-func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch []byte, stamps []relay.Stamp) (*core.Pod, error) {
+func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch []byte, told relay.Told) (*core.Pod, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.flying++; a.flying > 1 {
@@ -79,7 +80,7 @@ func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch [
 	patched.ResourceVersion = strconv.Itoa(n + 1)
 	a.pod = patched
 	a.patches = append(a.patches, string(patch))
-	a.stamps = append(a.stamps, stamps...)
+	a.stamps, a.restarts = append(a.stamps, told.Stamps...), append(a.restarts, told.Restarts)
 	a.mu.Unlock()
 	time.Sleep(a.late)
 	a.mu.Lock()

@@ -28,7 +28,7 @@ import (
 type API interface {
 	// PatchStatus applies a strategic merge patch to the pod's status, and returns
 	// the resulting pod.
-	PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, stamps []relay.Stamp) (*core.Pod, error)
+	PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, told relay.Told) (*core.Pod, error)
 	// Delete removes the object at once, if it still has that UID.
 	Delete(ctx context.Context, pod types.NamespacedName, uid types.UID) error
 }
@@ -37,10 +37,13 @@ type API interface {
 type RESTAPI struct{ Client *rest.Client }
 
 // PatchStatus implements API.
-func (a RESTAPI) PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, stamps []relay.Stamp) (*core.Pod, error) {
+func (a RESTAPI) PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, told relay.Told) (*core.Pod, error) {
 	options := []rest.Option{rest.Sub("status")}
-	if len(stamps) > 0 {
-		options = append(options, rest.Header(relay.Header, relay.Encode(stamps)))
+	if len(told.Stamps) > 0 {
+		options = append(options, rest.Header(relay.Header, relay.Encode(told.Stamps)))
+	}
+	if len(told.Restarts) > 0 {
+		options = append(options, rest.Header(relay.RestartHeader, relay.EncodeRestarts(told.Restarts)))
 	}
 	var patched core.Pod
 	err := a.Client.Resource(core.Pods, pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, &patched, options...)
@@ -105,7 +108,7 @@ type work struct {
 	version uint64
 	patch   bool
 	remove  bool
-	stamps  []relay.Stamp
+	told    relay.Told
 }
 
 // nextWork decides what to do for the entry; if nothing, the entry is no longer
@@ -134,7 +137,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 		return work{}, false
 	}
 	e.stamps = append(append(e.stamps, e.recorder.Unsent()...), e.ending.Unsent()...)
-	w.stamps = e.stamps
+	w.told = relay.Told{Stamps: e.stamps, Restarts: e.restarts.Unsent()}
 	return w, true
 }
 
@@ -172,7 +175,7 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	if err != nil {
 		return err
 	}
-	patched, err := m.options.API.PatchStatus(ctx, nameOf(w.object), patch, w.stamps)
+	patched, err := m.options.API.PatchStatus(ctx, nameOf(w.object), patch, w.told)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -188,7 +191,8 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	}
 	e.base = patched
 	e.sent = max(e.sent, w.version)
-	e.stamps = e.stamps[len(w.stamps):]
+	e.stamps = e.stamps[len(w.told.Stamps):]
+	e.restarts.Sent(w.told.Restarts)
 	m.observeSent(e, w)
 	return nil
 }
