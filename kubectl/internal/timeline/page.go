@@ -96,6 +96,8 @@ type About struct {
 	Now    string   // what the pod waits for, if it does
 	Lost   []string // why moments may be missing
 	End    Timeline // the pod's end, if it has begun
+
+	Restarts []Restart // the last ones of its containers
 }
 
 // HTML writes the pod's way as a page for a browser.
@@ -113,8 +115,10 @@ func (t Timeline) HTML(w io.Writer, a About) error {
 	if len(t.Rows) > 0 {
 		view.Began = t.Rows[0].At.UTC().Format("2006-01-02 15:04:05.000 MST")
 		view.Charts = t.charts()
-		view.Rough = slices.ContainsFunc(slices.Concat(t.Rows, a.End.Rows), func(r Row) bool { return r.Approximate })
+		view.Rough = slices.ContainsFunc(slices.Concat(t.Rows, a.End.Rows), func(r Row) bool { return r.Approximate }) ||
+			slices.ContainsFunc(a.Restarts, func(r Restart) bool { return r.Approximate })
 	}
+	view.Charts = append(view.Charts, restartCharts(a.Restarts)...)
 	if end := a.End; len(end.Rows) > 0 {
 		began := "began " + end.Rows[0].At.UTC().Format("2006-01-02 15:04:05.000 MST")
 		view.Charts = append(view.Charts, chart{Title: "Its end", Note: began, Ticks: ticks(end.Total), Legs: end.legs(end.Rows, end.Total)})

@@ -86,6 +86,12 @@ var hops = []hop{
 	{relay.KubeletReady, 11, "kubelet", "ready", []relay.Hop{relay.KubeletRunning, relay.KubeletStarted}},
 	{relay.ServerStatusRunning, 11, "apiserver", "status Running stored", []relay.Hop{relay.KubeletRunning}},
 
+	// A restart, which begins with the end of the run before.
+	{ended, 10, "kubelet", "container ended", nil},
+	{backOffBegan, 10, "kubelet", "back-off began", []relay.Hop{ended}},
+	{backOffOver, 10, "kubelet", "back-off over", []relay.Hop{backOffBegan}},
+	{readyAgain, 11, "kubelet", "ready", []relay.Hop{relay.KubeletStarted}},
+
 	// The end, whose legs are counted anew.
 	{relay.ServerDeleting, 2, "apiserver", "deletion stored", nil},
 	{relay.KubeletStopping, 3, "kubelet", "worker starts to end it", []relay.Hop{relay.ServerDeleting}},

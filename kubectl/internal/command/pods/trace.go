@@ -42,6 +42,7 @@ func newTrace(c *frame.CLI) *cobra.Command {
 		Long: "Show a pod's way through the programs, leg by leg, with times.\n\n" +
 			"The times were recorded by the programs as they worked. For programs that record none (upstream's), they are\n" +
 			"taken from the pod's conditions and events; these are marked ~, because they are precise to the second only.\n\n" +
+			"Of containers that were restarted, the last restarts are shown below: what ended them, and when they ran again.\n\n" +
 			"A pod that ended has a second table, from its deletion until it was gone. The API servers remember it for a\n" +
 			"while, so trace also shows a pod that is gone.",
 		Example: "  kctl trace pod/web\n  kctl trace web -o json\n  kctl trace pod/web -o html > web.html\n  kctl trace pod/web --follow",
@@ -81,7 +82,7 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 	case "json":
 		return t.printJSON(seen)
 	case "html":
-		return seen.line.HTML(t.Out, timeline.About{Pod: seen.pod, Events: seen.events, Now: t.nowOf(seen), Gone: seen.gone, Lost: seen.lost, End: seen.end})
+		return seen.line.HTML(t.Out, timeline.About{Pod: seen.pod, Events: seen.events, Now: t.nowOf(seen), Gone: seen.gone, Lost: seen.lost, End: seen.end, Restarts: seen.again})
 	}
 	return t.printWaterfall(seen)
 }
@@ -93,8 +94,9 @@ type traceState struct {
 	events  []core.Event
 	line    timeline.Timeline
 	end     timeline.Timeline
-	servers []relay.Server // that were asked for their stamps
-	lost    []string       // why some may be missing
+	again   []timeline.Restart // the last restarts of its containers
+	servers []relay.Server     // that were asked for their stamps
+	lost    []string           // why some may be missing
 }
 
 // fetchState asks for the stamps and for what the API says, and joins them.
@@ -126,8 +128,9 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	}
 	pod.Kind = core.Pods.Kind
 	var stamps []timeline.Moment
+	var restarts []relay.Restart
 	if err == nil && trace.UID == string(pod.UID) {
-		stamps = timeline.FromTrace(trace)
+		stamps, restarts = timeline.FromTrace(trace), trace.Restarts
 	}
 	about := &unstructured.Unstructured{}
 	about.SetKind(core.Pods.Kind)
@@ -142,7 +145,7 @@ func (t *traceOptions) fetchState(ctx context.Context, name string) (*traceState
 	api := timeline.FromAPI(pod, events)
 	return &traceState{
 		pod: pod, gone: absent != nil, events: events, line: timeline.Merge(stamps, api), end: timeline.MergeEnd(stamps, api),
-		servers: trace.Servers, lost: lostStamps(pod, trace),
+		again: timeline.Restarts(restarts, pod), servers: trace.Servers, lost: lostStamps(pod, trace),
 	}, nil
 }
 
@@ -170,6 +173,7 @@ func (t *traceOptions) printWaterfall(seen *traceState) error {
 	if err := t.printRows(seen.line); err != nil {
 		return err
 	}
+	t.printRestarts(seen)
 	if len(seen.end.Rows) > 0 {
 		fmt.Fprintf(out, "\nIts end: %s\n\n", extent(seen.end))
 		if err := t.printRows(seen.end); err != nil {

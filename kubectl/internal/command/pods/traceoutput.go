@@ -3,8 +3,10 @@ package pods
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
+	"kctl/kubectl/internal/printer"
 	"kctl/kubectl/internal/timeline"
 	"kctl/proto/core"
 	"kctl/proto/relay"
@@ -62,6 +64,8 @@ type traceOutput struct {
 	Problem   string `json:"problem,omitempty"` // why it gets no further
 	timesOutput
 
+	Restarts []restartJ `json:"restarts,omitempty"` // the last ones of its containers
+
 	Gone bool         `json:"gone,omitempty"` // there is no such pod any more
 	End  *timesOutput `json:"end,omitempty"`  // the pod's end, if it has begun
 
@@ -84,6 +88,44 @@ func timesOf(line timeline.Timeline) timesOutput {
 	return out
 }
 
+// restartJ is a restart of a container, with its times as fields and as moments.
+type restartJ struct {
+	relay.Restart
+	Because     string `json:"because"` // in words
+	Approximate bool   `json:"approximate,omitempty"`
+	timesOutput
+}
+
+func restartsOf(restarts []timeline.Restart) (out []restartJ) {
+	for _, r := range restarts {
+		out = append(out, restartJ{r.Restart, r.Because(), r.Approximate, timesOf(r.Way)})
+	}
+	return out
+}
+
+// printRestarts says what is known of restarts, of each in two lines: what ended the container, and
+// what came after.
+func (t *traceOptions) printRestarts(seen *traceState) {
+	if len(seen.again) == 0 {
+		return
+	}
+	var counts []string
+	for status := range core.ContainerStatuses(&seen.pod.Status) {
+		if status.RestartCount > 0 {
+			counts = append(counts, fmt.Sprintf("%s %d", status.Name, status.RestartCount))
+		}
+	}
+	head := "Its restarts"
+	if len(counts) > 0 {
+		head += " (" + strings.Join(counts, ", ") + ")"
+	}
+	out := printer.VisibleTo(t.Out)
+	fmt.Fprintf(out, "\n%s; the last that are known:\n\n", head)
+	for _, r := range seen.again {
+		fmt.Fprintf(out, "%s, %s\n    %s\n    %s\n", r.Title(), r.When(), r.Because(), r.Next())
+	}
+}
+
 type momentJ struct {
 	timeline.Row
 	OffsetMilliseconds float64 `json:"offsetMilliseconds"`
@@ -94,7 +136,7 @@ func (t *traceOptions) printJSON(seen *traceState) error {
 	pod := seen.pod
 	out := traceOutput{
 		Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase),
-		timesOutput: timesOf(seen.line), Gone: seen.gone, Servers: seen.servers, Lost: seen.lost,
+		timesOutput: timesOf(seen.line), Restarts: restartsOf(seen.again), Gone: seen.gone, Servers: seen.servers, Lost: seen.lost,
 	}
 	if !seen.gone {
 		out.Problem = t.problem(pod, seen.events)
