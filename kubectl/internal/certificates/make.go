@@ -168,6 +168,9 @@ func (d *Directory) save(e Entry, before, after *pki.Pair) error {
 			return err
 		}
 	}
+	if len(before.Cert) > 0 {
+		return writeLike(d.file(e), after.Cert)
+	}
 	return pki.WriteFileMode(d.file(e), after.Cert, 0o644)
 }
 

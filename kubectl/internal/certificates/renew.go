@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,20 @@ import (
 // trusted now, too. Without names it renews all that exist. Authorities are never
 // renewed.
 func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
+	return d.renewThose(names, now, func(*x509.Certificate) bool { return true })
+}
+
+// RenewExpiring renews what ends within a time, or in the last third of its life if that
+// is shorter: otherwise what is made to last for less would be renewed again and again.
+// What does not end by then is left as it is, and told as kept.
+func (d *Directory) RenewExpiring(names []string, within time.Duration, now time.Time) ([]Change, error) {
+	return d.renewThose(names, now, func(cert *x509.Certificate) bool {
+		life := cert.NotAfter.Sub(cert.NotBefore)
+		return cert.NotAfter.Sub(now) < min(within, life/3)
+	})
+}
+
+func (d *Directory) renewThose(names []string, now time.Time, due func(*x509.Certificate) bool) ([]Change, error) {
 	if err := d.checkNames(names); err != nil {
 		return nil, err
 	}
@@ -33,6 +48,10 @@ func (d *Directory) Renew(names []string, now time.Time) ([]Change, error) {
 		}
 		if s.has(problemMissing) && len(names) == 0 {
 			continue // it is another machine's
+		}
+		if !s.unclear() && !due(s.cert) {
+			changes = append(changes, Change{File: d.file(s.entry), Done: Kept + " until " + s.cert.NotAfter.UTC().Format(time.RFC3339)})
+			continue
 		}
 		change, err := d.renew(s, signer)
 		if err != nil {
@@ -65,7 +84,7 @@ func (d *Directory) checkNames(names []string) error {
 func (d *Directory) renew(s *state, signer *signer) (Change, error) {
 	file := d.file(s.entry)
 	for _, p := range s.problems {
-		if p.kind == problemMissing || p.kind == problemHalf || p.kind == problemUnusable {
+		if p.kind.unclear() {
 			return Change{}, errors.New(p.Detail)
 		}
 	}
@@ -82,6 +101,15 @@ func (d *Directory) renew(s *state, signer *signer) (Change, error) {
 		return Change{}, err
 	}
 	return Change{File: file, Done: Renewed + " until " + formatExpiry(pair)}, nil
+}
+
+// unclear says that there is no whole certificate to renew, so that people have to look.
+func (s *state) unclear() bool {
+	return slices.ContainsFunc(s.problems, func(p problem) bool { return p.kind.unclear() })
+}
+
+func (k problemKind) unclear() bool {
+	return k == problemMissing || k == problemHalf || k == problemUnusable
 }
 
 // formatExpiry says when a new certificate ends.

@@ -188,19 +188,26 @@ func existingDirectory(dir string) *certificates.Directory {
 	return &certificates.Directory{Dir: dir, Entries: certificates.ControlPlane(nil, nil)}
 }
 
+const expiringWithin = "expiring-within"
+
 func newPKIRenew(c *frame.CLI) *cobra.Command {
 	var dir string
-	var expires time.Duration
+	var expires, within time.Duration
 	cmd := &cobra.Command{
 		Use: "renew (all | NAME...)", Short: "Renew certificates",
 		Long: `Renew certificates, with their existing keys, subjects and names. CAs are not
-renewed. Running programs pick up the new files by themselves.`,
+renewed. Running programs pick up the new files by themselves.
+
+With --expiring-within, only what ends within this time is renewed, or, of certificates
+that are made for a shorter life, what has less than a third of it left: the command can
+run every day. The exit code is 1 if anything could not be renewed.`,
 		Example: `  kctl pki renew all
+  kctl pki renew all --expiring-within=2160h
   kctl pki renew apiserver etcd/server
 
   # Those of kctl up
   kctl pki renew all --dir /var/lib/kctl`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("name the certificates to renew, or all; `kctl pki check` lists them")
 			}
@@ -212,13 +219,21 @@ renewed. Running programs pick up the new files by themselves.`,
 			}
 			d := existingDirectory(dir)
 			d.Lasts = expires
-			changes, err := d.Renew(args, c.Clock.Now())
+			renew := d.Renew
+			if cmd.Flags().Changed(expiringWithin) {
+				if within <= 0 {
+					return errors.New("--" + expiringWithin + " must be positive")
+				}
+				renew = func(names []string, now time.Time) ([]certificates.Change, error) { return d.RenewExpiring(names, within, now) }
+			}
+			changes, err := renew(args, c.Clock.Now())
 			printChanges(c.Out, changes)
 			return asOwner(dir, err)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", configDir, "directory of the files")
 	cmd.Flags().DurationVar(&expires, "expires", certificates.Lasts, "lifetime of the renewed certificates, from now")
+	cmd.Flags().DurationVar(&within, expiringWithin, 0, "renew only what expires within this time (default: all, however long they last)")
 	return cmd
 }
 
