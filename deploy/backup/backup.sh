@@ -17,6 +17,7 @@ case $keep in '' | *[!0-9]* | 0) echo "backup.sh: KEEP=$keep is no number of bac
 stall=${STALL:-300}
 case $stall in '' | *[!0-9]* | 0) echo "backup.sh: STALL=$stall is no number of seconds" >&2; exit 2 ;; esac
 export ETCDCTL_API=3
+PATH=$(dirname "$(readlink -f "$0")"):$PATH # of kctl-etcd, whose etcdctl and etcdutl lie beside this
 umask 077 # a snapshot holds every secret of the cluster
 
 mkdir -p "$into"
@@ -36,6 +37,14 @@ env -u ETCDCTL_COMMAND_TIMEOUT etcdctl get health --consistency=s --command-time
 	echo "backup.sh: etcd does not answer at ${ETCDCTL_ENDPOINTS:-127.0.0.1:2379}, or not to this client" >&2
 	exit 1
 }
+
+# The disk may be etcd's, which ends when it is full.
+holds=$(etcdctl endpoint status --write-out=json 2>/dev/null | sed -n 's/.*"dbSize":\([0-9]*\).*/\1/p')
+free=$(df --output=avail -B1 "$into" | tail -n 1)
+if [ "$free" -lt $((2 * ${holds:-0})) ]; then
+	echo "backup.sh: $free bytes are free for $into, and etcd holds $holds: make room for twice as much, or keep fewer backups (KEEP)" >&2
+	exit 1
+fi
 
 # Nor does it end if etcd answers, and its disk doesn't. Without the lock: where it is the disk of DIRECTORY that
 # hangs, nothing ends it, and later backups must not wait for it.
@@ -65,7 +74,7 @@ else
 	etcdctl snapshot status "$unfinished/snapshot.db" --write-out=json >"$unfinished/status.json"
 fi
 if [ -n "${ALSO:-}" ]; then
-	# shellcheck disable=SC2086 # a list of paths
+	# shellcheck disable=SC2046,SC2086 # a list of paths
 	tar -C / -cf "$unfinished/files.tar" $(printf ' %s' $ALSO | sed 's, /, ,g')
 fi
 (cd "$unfinished" && sha256sum -- * >SHA256SUMS)

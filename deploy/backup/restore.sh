@@ -14,6 +14,7 @@ set -eu
 backup=$1 data=$2
 shift 2
 export ETCDCTL_API=3
+PATH=$(dirname "$(readlink -f "$0")"):$PATH # of kctl-etcd, whose etcdutl lies beside this
 next="give it to etcd's user before etcd is started"
 if [ "${1:-}" = --embedded ]; then
 	shift

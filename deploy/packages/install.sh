@@ -13,8 +13,11 @@ file() { install -D -m 0644 "$source/$1" "$root$2"; }
 
 # Units name the programs by their full paths.
 unit() {
-	file "$1.service" "$prefix/lib/systemd/system/$1.service"
-	sed -i "s|/usr/lib/kctl|$lib|g; s|/usr/share/doc|$prefix/share/doc|" "$root$prefix/lib/systemd/system/$1.service"
+	for unit in "$1.service" "$1.timer"; do
+		[ -e "$source/$unit" ] || continue
+		file "$unit" "$prefix/lib/systemd/system/$unit"
+		sed -i "s|/usr/lib/kctl|$lib|g; s|/usr/bin/kctl|$prefix/bin/kctl|g; s|/usr/share/doc|$prefix/share/doc|" "$root$prefix/lib/systemd/system/$unit"
+	done
 	# What an administrator wrote is not overwritten by make install.
 	[ -e "$root/etc/default/$1" ] || file "default/$1" "/etc/default/$1"
 }
@@ -23,15 +26,19 @@ for part in "$@"; do
 	case $part in
 	kctl)
 		program kctl "$prefix/bin"
-		install -D -m 0644 "$source/../../docs/install.md" "$root$prefix/share/doc/kctl/install.md"
+		for page in install operations; do
+			install -D -m 0644 "$source/../../docs/$page.md" "$root$prefix/share/doc/kctl/$page.md"
+		done
 		;;
 	kctl-control-plane)
 		program apiserver "$lib"
 		program scheduler "$lib"
-		install -m 0755 "$source/../backup/backup.sh" "$source/../backup/restore.sh" "$root$lib"
+		install -m 0755 "$source/../backup/backup.sh" "$source/../backup/restore.sh" "$source/renewed.sh" "$root$lib"
 		unit kctl-etcd
 		unit kctl-apiserver
 		unit kctl-scheduler
+		unit kctl-renew
+		unit kctl-backup
 		file kctl-control-plane.sysusers "$prefix/lib/sysusers.d/kctl-control-plane.conf"
 		file kctl-control-plane.tmpfiles "$prefix/lib/tmpfiles.d/kctl-control-plane.conf"
 		;;

@@ -17,7 +17,10 @@ import (
 
 // exposure is the highest score that `systemd-analyze security` may give each
 // unit, in tenths; docs/install.md gives the same figures.
-var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52, "kctl-balancer": 12}
+var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52, "kctl-balancer": 12, "kctl-renew": 14, "kctl-backup": 24}
+
+// scripts read settings of the units that start them.
+var scripts = map[string]string{"kctl-backup": "backup.sh"}
 
 // installed is a tree as `make install` makes it.
 func installed(t *testing.T, root, prefix string) {
@@ -51,6 +54,11 @@ func TestUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := read(t, filepath.Join(harness.Root(), "docs/install.md"))
+	for _, timer := range []string{"kctl-renew.timer", "kctl-backup.timer"} {
+		if out := run(t, "systemd-analyze", "verify", "--man=no", filepath.Join(units, timer)); strings.Contains(out, "kctl") {
+			t.Errorf("systemd-analyze verify:\n%s", out)
+		}
+	}
 	for name, most := range exposure {
 		file := filepath.Join(units, name+".service")
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +72,11 @@ func TestUnits(t *testing.T) {
 			if line := out[strings.LastIndex(out, "→"):]; !strings.Contains(line, fmt.Sprintf("%d.%d", most/10, most%10)) {
 				t.Errorf("better than the figure that is held: %s", line)
 			}
-			settings(t, read(t, file), read(t, filepath.Join(root, "etc/default", name)))
+			var script string
+			if name := scripts[name]; name != "" {
+				script = read(t, filepath.Join(root, root, "usr/lib/kctl", name))
+			}
+			settings(t, read(t, file), script, read(t, filepath.Join(root, "etc/default", name)))
 		})
 	}
 }
@@ -74,15 +86,15 @@ var (
 	variable = regexp.MustCompile(`\$\{?([A-Z_]+)`)
 )
 
-// settings checks that a file of settings lists what its unit reads, and sets
-// nothing by itself.
-func settings(t *testing.T, unit, file string) {
+// settings checks that a file of settings lists what its unit reads, and nothing that
+// neither it nor its script does, and sets nothing by itself.
+func settings(t *testing.T, unit, script, file string) {
 	t.Helper()
 	known := map[string]bool{"CREDENTIALS_DIRECTORY": true, "JOIN_FLAGS": true} // from systemd, and from the drop-in of kctl join
 	for _, m := range setting.FindAllStringSubmatch(file, -1) {
 		known[m[1]] = true
-		// etcd reads these variables itself.
-		if !strings.HasPrefix(m[1], "ETCD_") && !regexp.MustCompile(`\$\{?`+m[1]+`\b`).MatchString(unit) {
+		// etcd and etcdctl read these variables themselves.
+		if !strings.HasPrefix(m[1], "ETCD") && !regexp.MustCompile(`\$\{?`+m[1]+`\b`).MatchString(unit+script) {
 			t.Errorf("the unit does not read %s, which its file of settings offers", m[1])
 		}
 	}
