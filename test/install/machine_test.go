@@ -39,6 +39,7 @@ func TestMachine(t *testing.T) {
 		t.Run("node", m.in(joins)) &&
 		t.Run("pods outlive restarts", m.in(restarts)) &&
 		t.Run("killed and hung", m.in(dies)) &&
+		t.Run("looked after", m.in(upkeep)) &&
 		t.Run("slices of systemd", m.in(systemdSlices)) &&
 		t.Run("upgraded", m.in(upgrade)) &&
 		t.Run("leaves and joins", m.in(leaves))
@@ -285,6 +286,7 @@ func purge(m *machine) {
 	m.sh("test -e /etc/kctl/kubelet.yaml && test -e /etc/default/kctl-kubelet")
 	m.sh("for t in $(ctr -n k8s.io tasks list -q); do ctr -n k8s.io tasks kill -s KILL $t; done")
 	m.do("dpkg", "--purge", "kctl-node", "kctl-control-plane", "kctl")
+	m.sh("test -e /var/backups/kctl/backup-*/snapshot.db && rm -r /var/backups/kctl") // what a mistaken purge can be mended with
 	m.hasNoNetwork()
 	left := strings.Fields(m.sh(`find / -xdev \( -name 'kctl*' -o -path '/var/lib/kubelet*' \) -not -path '/opt/*' -not -path '/proc/*' -not -path '/root/.kube/*'`))
 	// The journal and containerd's image store have directories of their own, and

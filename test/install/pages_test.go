@@ -138,7 +138,7 @@ func (m *machine) eventually(name string, args ...string) {
 func (p *pages) operates(m *machine) {
 	const under = "Looking into a running program"
 	m.do("kctl", "create", "configmap", "before")
-	m.types("/root", p.operations, "Backup", 1)
+	m.types("/root", p.operations, "Backup", 2)
 	m.do("kctl", "create", "configmap", "after")
 	m.types("/root", p.operations, "Restore", 1)
 	m.eventually("kctl", "get", "--raw", "/readyz")

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -280,4 +282,32 @@ func TestABackupThatDoesNotGoOnIsGivenUp(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	s.MustShell("deploy/backup/backup.sh "+into, "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock"))
+}
+
+// A backup does not fill a disk, which may be etcd's.
+func TestABackupLeavesRoom(t *testing.T) {
+	harness.NeedRoot(t)
+	s := harness.StartServer(t)
+	disk, env := t.TempDir(), "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock")
+	holds, err := strconv.Atoi(s.MustShell(`etcdctl endpoint status -w json | sed 's/.*"dbSize":\([0-9]*\).*/\1/'`, env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Room for a snapshot, and for no second one.
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", holds*3/2)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	out, err := s.Shell("deploy/backup/backup.sh "+disk, env)
+	if left, _ := filepath.Glob(disk + "/[^.]*"); err == nil || !strings.Contains(out, "make room for twice as much") || len(left) > 0 {
+		t.Errorf("left %v: %v, %s", left, err, out)
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	s.MustShell("deploy/backup/backup.sh "+disk, env)
 }

@@ -33,7 +33,8 @@ func newDoctor(c *frame.CLI) *cobra.Command {
 		Long: `Find problems and suggest what to do about them. It checks the kubeconfig and the
 connection to the API server, certificates and clocks, the API server's components,
 nodes, certificate requests and tokens; the certificates in --dir (or in the directory
-of "kctl up" if the kubeconfig is from there); and, if this machine is a node, its
+of "kctl up" if the kubeconfig is from there); on a machine of the control plane, the
+timers that renew certificates and take backups; and, if this machine is a node, its
 runtime, network, kernel and disk. It changes nothing. The exit code is 1 if a check
 fails.`,
 		Example: `  kctl doctor
@@ -49,6 +50,7 @@ fails.`,
 			}
 			checks := serverChecks(cmd.Context(), c, local, before)
 			checks = append(checks, fileChecks(n.Dir, c.Clock.Now(), before)...)
+			checks = append(checks, upkeepChecks(cmd.Context(), c, n.Dir)...)
 			checks = append(checks, nodeChecks(cmd.Context(), n)...)
 			if err := cmd.Context().Err(); err != nil { // by the user, and what was not answered is well
 				return err
@@ -145,6 +147,14 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 		checks = append(checks, doctor.Check{Name: name, Result: doctor.OK, Detail: fmt.Sprintf("%d in %s are good", len(findings), dir)})
 	}
 	return checks
+}
+
+// upkeepChecks looks at systemd's timers, on a machine of the control plane with our units.
+func upkeepChecks(ctx context.Context, c *frame.CLI, dir string) []doctor.Check {
+	if _, err := os.Stat(filepath.Join(configDir, "pki", "apiserver.crt")); err != nil || dir != configDir || !bootstrap.Systemd() {
+		return nil
+	}
+	return doctor.NewUpkeep(c.Clock.Now).Checks(ctx)
 }
 
 // severity makes a warning of what only expires soon.

@@ -224,7 +224,9 @@ run every day. The exit code is 1 if anything could not be renewed.`,
 				if within <= 0 {
 					return errors.New("--" + expiringWithin + " must be positive")
 				}
-				renew = func(names []string, now time.Time) ([]certificates.Change, error) { return d.RenewExpiring(names, within, now) }
+				renew = func(names []string, now time.Time) ([]certificates.Change, error) {
+					return d.RenewExpiring(names, within, now)
+				}
 			}
 			changes, err := renew(args, c.Clock.Now())
 			printChanges(c.Out, changes)
