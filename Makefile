@@ -68,12 +68,12 @@ $(BIN)/upstream/prometheus: test/upstream/prometheus.sh
 images: build etcd
 	$(BIN)/kctl images --dir build/images
 
-# Programs, units, users and settings; docs/install.md goes on from there.
+# Programs, units, users and settings; docs/install.md goes on from there. PARTS=kctl-etcd needs `make etcd`.
 install: build
 	@deploy/packages/install.sh $(BIN) "$(DESTDIR)" $(PREFIX) $(PARTS)
 
 # Debian packages: build/packages/NAME_VERSION_ARCHITECTURE.deb
-packages: build
+packages: build etcd
 	@deploy/packages/build.sh $(BIN) $(VERSION) build/packages
 
 # The kubelet's come early: while they wait for containers, the largest module is compiled.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # build.sh BIN VERSION OUT: Debian packages of the programs in BIN, by dpkg-deb,
-# which is on every Debian machine. nfpm would make the same three files with
+# which is on every Debian machine. nfpm would make the same files with
 # some eighty modules more to pin and to watch.
 set -eu
 bin=$1 version=$2 out=$3
@@ -16,7 +16,10 @@ debian=$(printf %s "$version" | tr - '~')
 : "${SOURCE_DATE_EPOCH:=$(git -C "$here" log -1 --format=%ct 2>/dev/null || date +%s)}"
 export SOURCE_DATE_EPOCH
 
-for package in kctl kctl-control-plane kctl-node; do
+etcd=$("$bin/etcd" --version | sed -n 's/^etcd Version: //p')
+fill() { sed "s/@VERSION@/$debian/g; s/@ARCHITECTURE@/$architecture/; s/@ETCD@/$etcd/; s/@SIZE@/${size:-}/" "$1" >"$2"; }
+
+for package in kctl kctl-control-plane kctl-etcd kctl-node; do
 	root=$work/$package
 	"$here/install.sh" "$bin" "$root" /usr "$package"
 	install -D -m 0644 "$here/../../LICENSE" "$root/usr/share/doc/$package/copyright"
@@ -26,9 +29,11 @@ for package in kctl kctl-control-plane kctl-node; do
 	[ -s "$root/DEBIAN/conffiles" ] || rm "$root/DEBIAN/conffiles"
 	(cd "$root" && find usr -type f | sort | xargs md5sum) >"$root/DEBIAN/md5sums"
 	size=$(du -sk --exclude=DEBIAN "$root" | cut -f1)
-	sed "s/@VERSION@/$debian/g; s/@ARCHITECTURE@/$architecture/; s/@SIZE@/$size/" "$here/$package/control" >"$root/DEBIAN/control"
-	for script in postinst prerm postrm; do
-		[ ! -e "$here/$package/$script" ] || install -m 0755 "$here/$package/$script" "$root/DEBIAN/$script"
+	fill "$here/$package/control" "$root/DEBIAN/control"
+	for script in preinst postinst prerm postrm; do
+		[ -e "$here/$package/$script" ] || continue
+		fill "$here/$package/$script" "$root/DEBIAN/$script"
+		chmod 0755 "$root/DEBIAN/$script"
 	done
 	find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 	# xz takes a minute of two cores for 10 MB less. Tests say "none".

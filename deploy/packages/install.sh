@@ -1,6 +1,6 @@
 #!/bin/sh
 # install.sh BIN DESTDIR PREFIX PART...: puts the parts (kctl, kctl-control-plane,
-# kctl-node) where systemd and people look for them, below DESTDIR. `make install`
+# kctl-etcd, kctl-node) where systemd and people look for them, below DESTDIR. `make install`
 # and `make packages` are this.
 set -eu
 bin=$1 root=$2 prefix=$3
@@ -41,6 +41,9 @@ for part in "$@"; do
 		unit kctl-backup
 		file kctl-control-plane.sysusers "$prefix/lib/sysusers.d/kctl-control-plane.conf"
 		file kctl-control-plane.tmpfiles "$prefix/lib/tmpfiles.d/kctl-control-plane.conf"
+		;;
+	kctl-etcd)
+		for name in etcd etcdctl etcdutl; do program $name "$lib"; done
 		;;
 	kctl-node)
 		program kubelet "$lib"

@@ -153,6 +153,10 @@ func startControlPlane(m *machine) {
 			m.t.Errorf("%s runs as %q, want %q", unit, got, user)
 		}
 	}
+	// Debian's etcd is there too.
+	if runs := m.sh("readlink /proc/$(systemctl show --value -p MainPID kctl-etcd)/exe"); runs != "/usr/lib/kctl/etcd\n" {
+		m.t.Errorf("kctl-etcd runs %s", runs)
+	}
 	m.do("kctl", "get", "--raw", "/readyz")
 	if mode := strings.TrimSpace(m.sh("stat -c '%a %U:%G' /etc/kctl/pki/front-proxy-ca.key")); mode != "600 root:root" {
 		m.t.Errorf("a key that no service needs is %s", mode)
@@ -285,7 +289,7 @@ func purge(m *machine) {
 	}
 	m.sh("test -e /etc/kctl/kubelet.yaml && test -e /etc/default/kctl-kubelet")
 	m.sh("for t in $(ctr -n k8s.io tasks list -q); do ctr -n k8s.io tasks kill -s KILL $t; done")
-	m.do("dpkg", "--purge", "kctl-node", "kctl-control-plane", "kctl")
+	m.do("dpkg", "--purge", "kctl-node", "kctl-control-plane", "kctl-etcd", "kctl")
 	m.sh("test -e /var/backups/kctl/backup-*/snapshot.db && rm -r /var/backups/kctl") // what a mistaken purge can be mended with
 	m.hasNoNetwork()
 	left := strings.Fields(m.sh(`find / -xdev \( -name 'kctl*' -o -path '/var/lib/kubelet*' \) -not -path '/opt/*' -not -path '/proc/*' -not -path '/root/.kube/*'`))

@@ -22,7 +22,7 @@ func packages(t *testing.T, version, debian string) map[string]string {
 	}
 	architecture := strings.TrimSpace(run(t, "dpkg", "--print-architecture"))
 	files := map[string]string{}
-	for _, name := range []string{"kctl", "kctl-control-plane", "kctl-node"} {
+	for _, name := range []string{"kctl", "kctl-control-plane", "kctl-etcd", "kctl-node"} {
 		files[name] = filepath.Join(dir, name+"_"+debian+"_"+architecture+".deb")
 		if _, err := os.Stat(files[name]); err != nil {
 			t.Fatal(err)
@@ -36,6 +36,7 @@ func TestPackages(t *testing.T) {
 	depends := map[string][]string{
 		"kctl":               {""},
 		"kctl-control-plane": {"kctl (>= 1.2.3~rc1)", "systemd"},
+		"kctl-etcd":          {""},
 		"kctl-node":          {"kctl (>= 1.2.3~rc1)", "systemd", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2"},
 	}
 	has := map[string][]string{

@@ -25,8 +25,12 @@ func TestPages(t *testing.T) {
 	newer, images := packages(t, "99.0.0", "99.0.0"), archives(t)
 	m := boot(t, debian(t))
 	m.copy("/root", built...)
-	for _, file := range newer {
-		m.copy("/opt/newer", file)
+	for name, file := range newer {
+		if name == "kctl-etcd" {
+			m.copy("/opt/etcd", file)
+		} else {
+			m.copy("/opt/newer", file)
+		}
 	}
 	m.copy("/opt/images", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"))
 	run(t, "cp", "-r", filepath.Join(harness.Root(), "deploy"), m.path("/root/deploy"))
@@ -173,6 +177,23 @@ func (p *pages) operates(m *machine) {
 		}
 		return nil
 	})
+	p.replacesEtcd(m)
+}
+
+// replacesEtcd puts our etcd in the place of Debian's, which is too old for its data to be
+// taken over.
+func (p *pages) replacesEtcd(m *machine) {
+	if out, err := m.try("sh", "-c", "dpkg -i /root/kctl-etcd_*.deb"); err == nil || !strings.Contains(out, "can't take over /var/lib/kctl-etcd/member, which etcd 3.4") {
+		m.t.Errorf("beside data of Debian's etcd: %v\n%s", err, out)
+	}
+	m.do("kctl", "create", "configmap", "with-the-old-one")
+	m.types("/root", p.operations, "A newer etcd", 1)
+	m.do("kctl", "get", "configmap", "with-the-old-one")
+	if runs := m.sh("readlink /proc/$(systemctl show --value -p MainPID kctl-etcd)/exe"); runs != "/usr/lib/kctl/etcd\n" {
+		m.t.Errorf("kctl-etcd runs %s", runs)
+	}
+	m.sh("dpkg -i /opt/etcd/*.deb") // its own data is no obstacle
+	m.do("kctl", "wait", "node/node-1", "--for=condition=Ready", "--timeout=120s")
 }
 
 // leaves takes the machine out of its cluster while a pod runs on it.
@@ -192,7 +213,7 @@ func (p *pages) leaves(m *machine) {
 
 // withoutPackages replaces the packages by what `make install` installs.
 func (p *pages) withoutPackages(m *machine) {
-	m.do("apt-get", "purge", "-y", "kctl", "kctl-control-plane", "kctl-node")
+	m.do("apt-get", "purge", "-y", "kctl", "kctl-control-plane", "kctl-etcd", "kctl-node")
 	typesHere(m.t, p.install.Take(m.t, "Without packages"), "DESTDIR="+m.root)
 	m.types("/root", p.install, "Without packages", 1)
 	m.do("kctl", "pki", "init")
