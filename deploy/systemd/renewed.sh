@@ -3,13 +3,15 @@
 # copies of (LoadCredential=), were renewed since. Other programs read theirs anew.
 # kctl-renew.service calls it. It also helps after a `kctl pki renew` by hand.
 set -eu
-from=${1:-/etc/kctl} has=${2:-/run/credentials/kctl-scheduler.service}
+unit=kctl-scheduler.service
+case $(systemctl show --value --property=ActiveState "$unit") in
+active | activating) ;;
+*) exit 0 ;; # its next start takes what is there
+esac
 
-newer() { [ -e "$2" ] && [ -n "$(find "$1" -newer "$2" 2>/dev/null)" ]; }
-
-if newer "$from/scheduler.kubeconfig" "$has/kubeconfig" ||
-	newer "$from/pki/scheduler-server.crt" "$has/server.crt" ||
-	newer "$from/pki/ca.crt" "$has/ca.crt"; then
-	echo "the scheduler is restarted, for renewed files"
-	systemctl --no-block try-restart kctl-scheduler.service
-fi
+# The copies themselves can't be seen from here: systemd hides them from other units.
+since=$(systemctl show --value --timestamp=us+utc --property=InactiveExitTimestamp "$unit")
+newer=$(find /etc/kctl/scheduler.kubeconfig /etc/kctl/pki/scheduler-server.crt /etc/kctl/pki/ca.crt -newermt "$since" 2>/dev/null || :)
+[ -n "$newer" ] || exit 0
+echo "the scheduler is restarted, for renewed files"
+systemctl --no-block try-restart "$unit"
