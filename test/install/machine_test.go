@@ -290,7 +290,7 @@ func purge(m *machine) {
 	m.sh("test -e /etc/kctl/kubelet.yaml && test -e /etc/default/kctl-kubelet")
 	m.sh("for t in $(ctr -n k8s.io tasks list -q); do ctr -n k8s.io tasks kill -s KILL $t; done")
 	m.do("dpkg", "--purge", "kctl-node", "kctl-control-plane", "kctl-etcd", "kctl")
-	m.sh("test -e /var/backups/kctl/backup-*/snapshot.db && rm -r /var/backups/kctl") // what a mistaken purge can be mended with
+	m.sh("ls /var/backups/kctl/backup-*/snapshot.db && rm -r /var/backups/kctl") // what a mistaken purge can be mended with
 	m.hasNoNetwork()
 	left := strings.Fields(m.sh(`find / -xdev \( -name 'kctl*' -o -path '/var/lib/kubelet*' \) -not -path '/opt/*' -not -path '/proc/*' -not -path '/root/.kube/*'`))
 	// The journal and containerd's image store have directories of their own, and
