@@ -106,7 +106,7 @@ func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	if err := o.Apply(c); err != nil || clients == nil {
 		return c, err
 	}
-	pki.TakeClients(c, tls.VerifyClientCertIfGiven, clients)
+	pki.TakeClients(c, tls.VerifyClientCertIfGiven, clients.PEM)
 	return c, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // file that can't be read leaves the old content in use. They are safe for
 // concurrent use.
 type Authorities struct {
-	what, file string
+	what, file string // file is "" for those that never change
 	clock      clock.PassiveClock
 
 	mu      sync.Mutex
@@ -40,6 +41,12 @@ func NewAuthorities(what, file string, clock clock.PassiveClock) (*Authorities, 
 	return a, nil
 }
 
+// FixedAuthorities are those in data, in PEM. what says in errors where they are from.
+func FixedAuthorities(what string, data []byte) (*Authorities, error) {
+	a := &Authorities{what: what}
+	return a, a.take(data)
+}
+
 func (a *Authorities) load() error {
 	data, err := os.ReadFile(a.file)
 	if err != nil {
@@ -48,9 +55,13 @@ func (a *Authorities) load() error {
 	if a.pool != nil && bytes.Equal(data, a.pem) {
 		return nil
 	}
+	return a.take(data)
+}
+
+func (a *Authorities) take(data []byte) error {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return fmt.Errorf("%s %s: no PEM certificate in it", a.what, a.file)
+		return fmt.Errorf("%s: no PEM certificate in it", strings.TrimSpace(a.what+" "+a.file))
 	}
 	a.pool, a.pem, a.roots = pool, data, nil
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
@@ -77,6 +88,9 @@ func (a *Authorities) current() (*x509.CertPool, []byte) {
 }
 
 func (a *Authorities) refresh() {
+	if a.file == "" {
+		return
+	}
 	if now := a.clock.Now(); now.Sub(a.checked) >= reloadEvery {
 		a.checked = now
 		a.told.Read(a.load())

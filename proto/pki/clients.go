@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// TakeClients makes a server ask its clients for certificates of these authorities,
-// as they are in their files when a connection begins. Clients are told which
-// authorities are accepted: browsers, and tools with several certificates, choose by
+// TakeClients makes a server ask its clients for certificates of these authorities, each
+// given in PEM (Authorities.PEM) as they are when a connection begins; "" for none. Clients are
+// told which authorities are accepted: browsers, and tools with several certificates, choose by
 // that. Set everything else in the configuration before.
-func TakeClients(c *tls.Config, how tls.ClientAuthType, of ...*Authorities) {
+func TakeClients(c *tls.Config, how tls.ClientAuthType, of ...func() []byte) {
 	c.ClientAuth = how
 	n := &clientAuthorities{authorities: of, current: c, base: c.Clone()}
 	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return n.config(), nil }
 }
 
-// clientAuthorities is a configuration together with authorities whose files may change.
+// clientAuthorities is a configuration together with authorities that may change.
 type clientAuthorities struct {
-	authorities   []*Authorities
+	authorities   []func() []byte
 	base, current *tls.Config
 
 	mu  sync.Mutex
 	pem [][]byte
 }
 
-// config returns a new configuration only if the files have changed, since sessions
+// config returns a new configuration only if the authorities have changed, since sessions
 // can be resumed only with the keys of the same configuration.
 func (n *clientAuthorities) config() *tls.Config {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var now [][]byte
 	for _, authorities := range n.authorities {
-		now = append(now, authorities.PEM())
+		now = append(now, authorities())
 	}
 	if slices.EqualFunc(now, n.pem, bytes.Equal) {
 		return n.current

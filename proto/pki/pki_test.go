@@ -230,7 +230,7 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 	var refused []string
 	authorities.Tell(func(err error) { refused = append(refused, err.Error()) })
 	config := ServerTLS(reloader.GetCertificate)
-	TakeClients(config, tls.VerifyClientCertIfGiven, authorities)
+	TakeClients(config, tls.VerifyClientCertIfGiven, authorities.PEM)
 	for _, tc := range []struct {
 		name   string
 		issuer *Pair

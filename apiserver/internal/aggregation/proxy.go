@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/resources/proxy"
+	"kctl/proto/clientauth"
 	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
 )
@@ -126,7 +126,7 @@ func rewriteRequest(p *httputil.ProxyRequest, host string) {
 	in, out := p.In, p.Out
 	out.URL = &url.URL{Scheme: "https", Host: host, Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery}
 	out.Host = host
-	authn.RemoveClaims(out.Header)
+	clientauth.RemoveClaims(out.Header)
 	setUserHeaders(out.Header, request.UserFrom(in.Context()))
 	tracing.Inject(in.Context(), out.Header)
 	from := in.Header.Values("X-Forwarded-For")

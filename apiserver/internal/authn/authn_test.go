@@ -2,7 +2,6 @@ package authn
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -195,26 +194,6 @@ func TestTokensInTurn(t *testing.T) {
 	e.Put(Tokens{root})
 	if user, _, ok, err := e.AuthenticateToken(t.Context(), "a", nil); !ok || err != nil || user.Username != "root" {
 		t.Errorf("of the new ones: %+v %v %v", user, ok, err)
-	}
-}
-
-// A certificate is good as long as its longest chain is.
-func TestChainsValidUntil(t *testing.T) {
-	until := func(hours time.Duration) *x509.Certificate {
-		return &x509.Certificate{NotAfter: start.Add(hours * time.Hour)}
-	}
-	for name, test := range map[string]struct {
-		chains [][]*x509.Certificate
-		want   time.Duration
-	}{
-		"its own end":             {[][]*x509.Certificate{{until(2), until(5)}}, 2},
-		"that of its authority":   {[][]*x509.Certificate{{until(5), until(9), until(2)}}, 2},
-		"the second chain":        {[][]*x509.Certificate{{until(5), until(2)}, {until(5), until(4)}}, 4},
-		"the first of two chains": {[][]*x509.Certificate{{until(5), until(4)}, {until(5), until(2)}}, 4},
-	} {
-		if got := chainsValidUntil(test.chains); !got.Equal(start.Add(test.want * time.Hour)) {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
 

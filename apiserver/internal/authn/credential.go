@@ -4,6 +4,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"kctl/apiserver/internal/request"
+	"kctl/proto/clientauth"
 )
 
 // Claims of JSON web tokens that mean something whatever a server is configured to read (OpenID Connect
@@ -14,10 +15,6 @@ const (
 	ClaimNames         = "_claim_names" // of claims that have to be fetched elsewhere
 	ClaimID            = "jti"
 )
-
-// ExtraCredentialID is the extra field of a user that names the credential that was shown, so that what
-// was done with it is found in the audit log (KEP-2799).
-const ExtraCredentialID = "authentication.kubernetes.io/credential-id"
 
 // ExtraNodeName is the extra field of a user that names the node on which the pod runs that a service account's
 // token is bound to.
@@ -34,5 +31,5 @@ func AddCredentialID(user *request.User, id string) {
 	if user.Extra == nil {
 		user.Extra = map[string]authenticationv1.ExtraValue{}
 	}
-	user.Extra[ExtraCredentialID] = authenticationv1.ExtraValue{CredentialID(id)}
+	user.Extra[clientauth.ExtraCredentialID] = authenticationv1.ExtraValue{CredentialID(id)}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/request"
+	"kctl/proto/clientauth"
 )
 
 // TokenAuthenticator knows one kind of bearer token. It returns ok=false
@@ -84,9 +84,8 @@ type Bearer struct{ Tokens TokenAuthenticator }
 
 // Authenticate implements Authenticator.
 func (b Bearer) Authenticate(r *http.Request) (*request.User, bool, error) {
-	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
-	token, _, _ = strings.Cut(token, " ") // upstream looks no further, and finds nothing after two spaces
-	if token == "" || !strings.EqualFold(scheme, "Bearer") {
+	token := clientauth.BearerToken(r.Header)
+	if token == "" {
 		return nil, false, nil
 	}
 	return userOf(r.Context(), b.Tokens, token)

@@ -13,6 +13,7 @@ import (
 
 	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/clientauth"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/relay"
@@ -21,7 +22,7 @@ import (
 // Authenticate finds out who makes the request, or answers 401. It removes the
 // credentials: handlers that forward requests must not forward a token, nor
 // forged headers in which proxies name users.
-func Authenticate(authenticator authn.Authenticator, headers []authn.HeaderNames, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+func Authenticate(authenticator authn.Authenticator, headers []clientauth.HeaderNames, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "authentication_attempts", Help: "Counter of authenticated attempts.",
 	}, []string{"result"})

@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/request"
+	"kctl/proto/clientauth"
 	"kctl/proto/daemon"
 )
 
@@ -96,7 +96,7 @@ func TestAuthenticate(t *testing.T) {
 		ok(c)
 	}
 	with := func(a authenticator) http.Handler {
-		return chain(handler, Authenticate(a, []authn.HeaderNames{authn.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk, zap.NewNop()))
+		return chain(handler, Authenticate(a, []clientauth.HeaderNames{clientauth.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk, zap.NewNop()))
 	}
 	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root", "X-Remote-Extra-Key", "v", "X-Own", "root", "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA"); w.Code != 200 || seen != "jane" {
 		t.Errorf("%d, handler saw %q", w.Code, seen)

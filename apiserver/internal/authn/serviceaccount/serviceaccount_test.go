@@ -24,6 +24,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/authn"
+	"kctl/proto/clientauth"
 	"kctl/proto/core"
 )
 
@@ -151,7 +152,7 @@ func TestTokenRoundTrip(t *testing.T) {
 			if len(audiences) != 1 || audiences[0] != testIssuer {
 				t.Errorf("audiences are %v", audiences)
 			}
-			if id := user.Extra[authn.ExtraCredentialID]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || len(id[0]) < 20 {
+			if id := user.Extra[clientauth.ExtraCredentialID]; len(id) != 1 || !strings.HasPrefix(id[0], "JTI=") || len(id[0]) < 20 {
 				t.Errorf("the token's name is %v", id)
 			}
 			for key, want := range map[string]string{extraPodName: "web-0", extraPodUID: "pod-1", authn.ExtraNodeName: "n1", extraNodeUID: "node-1"} {

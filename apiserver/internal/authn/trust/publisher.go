@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/authn"
 	"kctl/proto/backoff"
+	"kctl/proto/clientauth"
 	"kctl/proto/core"
 	"kctl/proto/pki"
 )
@@ -35,7 +35,7 @@ type Publisher struct {
 	// Clients and Proxies are the authorities; nil if none are accepted.
 	Clients, Proxies *pki.Authorities
 	AllowedNames     []string
-	Headers          authn.HeaderNames
+	Headers          clientauth.HeaderNames
 	Clock            clock.Clock
 	Logger           *zap.Logger
 }

@@ -12,7 +12,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
-	"kctl/apiserver/internal/authn"
+	"kctl/proto/clientauth"
 	"kctl/proto/pki"
 )
 
@@ -61,7 +61,7 @@ func TestMerge(t *testing.T) {
 	own, old := newCA(t, "own", 24*time.Hour), newCA(t, "old", time.Hour)
 	p := &Publisher{
 		Clients: authorities(t, clock, own), Proxies: authorities(t, clock, own), AllowedNames: []string{"front"},
-		Headers: authn.CommonHeaderNames, Clock: clock,
+		Headers: clientauth.CommonHeaderNames, Clock: clock,
 	}
 	first := p.mergedData(nil)
 	if first[keyUsername] != `["X-Remote-User"]` || first[keyExtra] != `["X-Remote-Extra-"]` || first[keyNames] != `["front"]` || names(t, first[keyClients]) != "own" {

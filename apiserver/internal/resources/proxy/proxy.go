@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"kctl/apiserver/internal/authn"
 	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/registry"
+	"kctl/proto/clientauth"
 	"kctl/proto/rest"
 	"kctl/proto/tracing"
 	"kctl/proto/upgrade"
@@ -172,7 +172,7 @@ func forward(w http.ResponseWriter, r *http.Request, to *target, prefix, rest st
 
 // setForwardedHeaders tells the target its external address, and nothing about the user.
 func setForwardedHeaders(p *httputil.ProxyRequest, seen string) {
-	authn.RemoveClaims(p.Out.Header)
+	clientauth.RemoveClaims(p.Out.Header)
 	p.Out.Header.Set("X-Forwarded-Uri", seen)
 	tracing.Inject(p.In.Context(), p.Out.Header)
 	from := p.In.Header.Values("X-Forwarded-For")

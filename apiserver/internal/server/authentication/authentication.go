@@ -17,6 +17,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/webhookclient"
+	"kctl/proto/clientauth"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
@@ -37,7 +38,7 @@ type Authentication struct {
 	// Tokens authenticates tokens only, for TokenReviews.
 	Tokens authn.TokenAuthenticator
 	// Headers are those that authenticating proxies use; they are removed at authentication.
-	Headers []authn.HeaderNames
+	Headers []clientauth.HeaderNames
 	// Issuer issues service account tokens; nil without a signing key, when they
 	// come from elsewhere.
 	Issuer *serviceaccount.Issuer
@@ -53,7 +54,7 @@ type Authentication struct {
 
 // New builds the chain that the flags ask for.
 func New(o Options) (*Authentication, error) {
-	a := &Authentication{o: o, Headers: []authn.HeaderNames{authn.CommonHeaderNames}}
+	a := &Authentication{o: o, Headers: []clientauth.HeaderNames{clientauth.CommonHeaderNames}}
 	accounts, err := a.serviceAccounts(serviceaccount.NewUses(o.Metrics))
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 		}
 		names := a.headerNames()
 		a.Headers = append(a.Headers, names)
-		union = append(union, authn.NewRequestHeader(a.proxies, h.AllowedNames, names, clock))
+		union = append(union, clientauth.NewRequestHeader(a.proxies, h.AllowedNames, names, clock))
 	}
 	if flags.ClientCAFile != "" {
 		var err error
@@ -101,9 +102,9 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 	return nil
 }
 
-func (a *Authentication) headerNames() authn.HeaderNames {
+func (a *Authentication) headerNames() clientauth.HeaderNames {
 	h := a.o.Flags.RequestHeader
-	return authn.HeaderNames{Username: h.UsernameHeaders, UID: h.UIDHeaders, Group: h.GroupHeaders, ExtraPrefix: h.ExtraPrefixes}
+	return clientauth.HeaderNames{Username: h.UsernameHeaders, UID: h.UIDHeaders, Group: h.GroupHeaders, ExtraPrefix: h.ExtraPrefixes}
 }
 
 // Publisher tells the cluster's other servers which CAs this one trusts.

@@ -56,7 +56,7 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 	if err := showByName(c, &o.Operation, clock, logger); err != nil {
 		return nil, "", err
 	}
-	var of []*pki.Authorities
+	var of []func() []byte
 	for _, file := range []string{o.ClientCAFile, o.RequestHeader.ClientCAFile} {
 		if file == "" {
 			continue
@@ -65,7 +65,7 @@ func TLS(o *config.Options, clock clock.PassiveClock, logger *zap.Logger) (*tls.
 		if err != nil {
 			return nil, "", err
 		}
-		of = append(of, authorities)
+		of = append(of, authorities.PEM)
 	}
 	if len(of) > 0 { // requested, and checked by authentication, which can explain a refusal
 		pki.TakeClients(c, tls.RequestClientCert, of...)

@@ -1,4 +1,4 @@
-package authn
+package clientauth
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/apiserver/internal/request"
 	"kctl/proto/pki"
 )
 
@@ -86,39 +85,39 @@ func fold(b byte) byte {
 // client certificate of its own authority and names the user in headers
 // (Kubernetes docs, "Authenticating Proxy").
 type RequestHeader struct {
-	verifier verifier
-	names    HeaderNames
+	proxies *Verifier[proxy]
+	names   HeaderNames
 }
+
+// proxy is all that is known of a proxy: that it may name users.
+type proxy struct{}
 
 // NewRequestHeader trusts proxies whose certificate is from the authorities and
 // has one of the allowed common names, or any name if none is given.
 func NewRequestHeader(authorities *pki.Authorities, allowed []string, names HeaderNames, clock clock.PassiveClock) *RequestHeader {
-	return &RequestHeader{names: names, verifier: verifier{
-		authorities: authorities, clock: clock,
-		userOf: func(leaf *x509.Certificate, _ [sha256.Size]byte) (*request.User, error) {
-			if len(allowed) > 0 && !slices.Contains(allowed, leaf.Subject.CommonName) {
-				return nil, fmt.Errorf("certificate of %q: not in --requestheader-allowed-names", leaf.Subject.CommonName)
-			}
-			return &request.User{Username: leaf.Subject.CommonName}, nil
-		},
-	}}
+	return &RequestHeader{names: names, proxies: NewVerifier(authorities, clock, func(leaf *x509.Certificate, _ [sha256.Size]byte) (*proxy, error) {
+		if len(allowed) > 0 && !slices.Contains(allowed, leaf.Subject.CommonName) {
+			return nil, fmt.Errorf("certificate of %q: not in --requestheader-allowed-names", leaf.Subject.CommonName)
+		}
+		return &proxy{}, nil
+	})}
 }
 
-// Authenticate implements Authenticator. A proxy that names no user makes the
-// request itself; other authenticators handle that.
-func (h *RequestHeader) Authenticate(r *http.Request) (*request.User, bool, error) {
+// Authenticate returns the user whom a proxy names. One that names no user makes the
+// request itself, for which the answer is false, as for a client without a certificate.
+func (h *RequestHeader) Authenticate(r *http.Request) (*authenticationv1.UserInfo, bool, error) {
 	name := first(r.Header, h.names.Username)
 	if name == "" {
 		return nil, false, nil
 	}
-	proxy, err := h.verifier.verify(r)
+	proxy, err := h.proxies.Verify(r)
 	if err != nil {
 		return nil, false, fmt.Errorf("user named in a header: %w", err)
 	}
 	if proxy == nil {
 		return nil, false, nil
 	}
-	user := &request.User{Username: name, UID: first(r.Header, h.names.UID)}
+	user := &authenticationv1.UserInfo{Username: name, UID: first(r.Header, h.names.UID)}
 	for _, header := range h.names.Group {
 		for _, group := range r.Header.Values(header) {
 			if group != "" {

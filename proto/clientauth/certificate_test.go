@@ -1,4 +1,4 @@
-package authn
+package clientauth
 
 import (
 	"crypto/ecdsa"
@@ -42,7 +42,7 @@ func TestUIDOfACertificate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			user, err := userOfCertificate(leaf, [32]byte{})
+			user, err := UserOf(leaf, [32]byte{})
 			want := "jane"
 			if test.err != "" {
 				want = ""
