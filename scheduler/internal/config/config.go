@@ -13,6 +13,7 @@ import (
 	"kctl/proto/daemon"
 	"kctl/proto/leader"
 	"kctl/proto/release"
+	"kctl/scheduler/internal/delegatedauth"
 	"kctl/scheduler/internal/profile"
 	"kctl/scheduler/internal/queue"
 )
@@ -26,14 +27,9 @@ type Options struct {
 	SecurePort  int
 	CertFile    string
 	KeyFile     string
-	ClientCA    string
-	// AuthenticationKubeconfig and AuthorizationKubeconfig name the identities
-	// that ask who a caller is and what they may do; if empty, Kubeconfig's.
-	AuthenticationKubeconfig string
-	AuthorizationKubeconfig  string
-	// AlwaysAllowPaths may be read by anyone; one that ends in * is a prefix.
-	AlwaysAllowPaths []string
-	Profiling        bool
+	// Access is to whom the port answers. Its kubeconfigs are Kubeconfig if they are empty.
+	Access    delegatedauth.Options
+	Profiling bool
 	// ContentionProfiling comes from the configuration file.
 	ContentionProfiling bool
 	// Election are flags; where one is not given, the configuration file's value counts.
@@ -59,9 +55,9 @@ type Options struct {
 func NewOptions() *Options {
 	return &Options{
 		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
-		AlwaysAllowPaths: []string{"/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version"},
-		FlushAfter:       queue.DefaultFlushAfter,
-		Election:         leader.DefaultFlags("kube-scheduler"), ElectionLock: "leases",
+		Access:     delegatedauth.NewOptions(),
+		FlushAfter: queue.DefaultFlushAfter,
+		Election:   leader.DefaultFlags("kube-scheduler"), ElectionLock: "leases",
 	}
 }
 
@@ -78,10 +74,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "HTTPS port for health checks and metrics; 0 for none")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of the serving certificate")
-	fs.StringVar(&o.ClientCA, "client-ca-file", o.ClientCA, "CA whose client certificates may read /metrics; if not set, a token is needed")
-	fs.StringVar(&o.AuthenticationKubeconfig, "authentication-kubeconfig", o.AuthenticationKubeconfig, "kubeconfig of a user who may create tokenreviews (default: --kubeconfig)")
-	fs.StringVar(&o.AuthorizationKubeconfig, "authorization-kubeconfig", o.AuthorizationKubeconfig, "kubeconfig of a user who may create subjectaccessreviews (default: --kubeconfig)")
-	fs.StringSliceVar(&o.AlwaysAllowPaths, "authorization-always-allow-paths", o.AlwaysAllowPaths, "paths that anyone may read without authorization; PREFIX* matches all paths with that prefix")
+	o.Access.AddFlags(fs)
 	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go profiles at /debug/pprof and changes of the log verbosity at /debug/flags/v, to users authorized for these paths")
 	o.Election.Add(fs, "schedule only while holding the lease")
 	fs.StringVar(&o.ElectionLock, "leader-elect-resource-lock", o.ElectionLock, "type of the leader election lock; only leases is supported")
@@ -124,7 +117,7 @@ func (o *Options) Complete() (*profile.Configuration, error) {
 		o.Kubeconfig = configuration.Kubeconfig
 	}
 	o.toFile(configuration)
-	return configuration, errors.Join(o.TLS.Validate(), o.Election.Validate(), o.validateGates(), o.validate())
+	return configuration, errors.Join(o.TLS.Validate(), o.Access.Validate(), o.Election.Validate(), o.validateGates(), o.validate())
 }
 
 // toFile writes the flags in effect into the configuration.

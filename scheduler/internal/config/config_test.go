@@ -64,7 +64,7 @@ func TestFlagsOfKubeadm(t *testing.T) {
 	if _, err := o.Complete(); err != nil {
 		t.Fatal(err)
 	}
-	if o.AuthenticationKubeconfig != o.Kubeconfig || o.AuthorizationKubeconfig != o.Kubeconfig || !o.Election.Enabled {
+	if o.Access.AuthenticationKubeconfig != o.Kubeconfig || o.Access.AuthorizationKubeconfig != o.Kubeconfig || !o.Election.Enabled {
 		t.Errorf("not taken: %+v", o)
 	}
 }
@@ -81,6 +81,9 @@ func TestBadFlags(t *testing.T) {
 		"--tls-min-version=VersionTLS10":               {"--kubeconfig=k", "--tls-min-version=VersionTLS10"},
 		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA": {"--kubeconfig=k", "--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA"},
 		"--pod-max-in-unschedulable":                   {"--kubeconfig=k", "--pod-max-in-unschedulable-pods-duration=0s"},
+		"--requestheader-group-headers":                {"--kubeconfig=k", "--requestheader-group-headers= "},
+		"--requestheader-uid-headers":                  {"--kubeconfig=k", "--requestheader-uid-headers=X-Uid"},
+		"--authorization-always-allow-paths=/a*b":      {"--kubeconfig=k", "--authorization-always-allow-paths=/a*b"},
 		"no such file":                                 {"--kubeconfig=k", "--config=/nowhere.yaml"},
 		`unknown field "nonsense"`:                     {"--kubeconfig=k", "--config=" + write(t, "nonsense: 1\n")},
 		"read scheduler policy":                        {"--kubeconfig=k", "--policy-config-file=/nowhere.yaml"},
