@@ -317,3 +317,33 @@ func TestCertificatesForKeysThatAreThere(t *testing.T) {
 		t.Error("rubbish passes for a key")
 	}
 }
+
+// Authorities that are in no file can't change, but a server can be given others at any time.
+func TestFixedAuthorities(t *testing.T) {
+	one, two := authority(t), authority(t)
+	if _, err := FixedAuthorities("the cluster's", []byte("rubbish")); err == nil || !strings.Contains(err.Error(), "the cluster's: no PEM certificate") {
+		t.Errorf("rubbish was taken: %v", err)
+	}
+	var shown *Authorities
+	config := &tls.Config{}
+	TakeClients(config, tls.RequestClientCert, func() []byte {
+		if shown == nil {
+			return nil
+		}
+		return shown.PEM()
+	})
+	for i, pair := range []*Pair{nil, one, two} {
+		want := x509.NewCertPool()
+		if pair != nil {
+			var err error
+			if shown, err = FixedAuthorities("the cluster's", pair.Cert); err != nil {
+				t.Fatal(err)
+			}
+			want = shown.Pool()
+		}
+		now, err := config.GetConfigForClient(nil)
+		if err != nil || now.ClientAuth != tls.RequestClientCert || now.ClientCAs == nil || !now.ClientCAs.Equal(want) {
+			t.Errorf("at the connection %d, clients are not asked for certificates of the authorities that there are: %v", i, err)
+		}
+	}
+}

@@ -60,7 +60,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	p := startPrometheus(t, c, targets)
 
-	for _, job := range []string{"apiserver", "kubelet"} { // the scheduler shows its metrics to every certificate of the cluster
+	for _, job := range []string{"apiserver", "scheduler", "kubelet"} {
 		p.target(job, "down", "403 Forbidden")
 	}
 	c.Kctl("apply", "-f", filepath.Join(harness.Root(), "deploy", "observability", "rbac.yaml"))

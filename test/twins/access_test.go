@@ -58,6 +58,44 @@ func TestWhoMayAskTheScheduler(t *testing.T) {
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-")}
 	a.startTheirs()
 	t.Run("upstream's API server", func(t *testing.T) { askBoth(t, c.In(t), upstream) })
+
+	for _, server := range a.theirs {
+		server.stop()
+	}
+	t.Run("no API server", func(t *testing.T) { askWithoutServer(t, c.In(t), upstream) })
+}
+
+// askWithoutServer has both schedulers start without knowing whom the cluster trusts: only health
+// is there, or, if they must know, they end.
+func askWithoutServer(t *testing.T, c *harness.Cluster, upstream string) {
+	for name, binary := range map[string]string{"ours": c.Bin("scheduler"), "upstream's": filepath.Join(upstream, "kube-scheduler")} {
+		port := harness.FreePort(t)
+		startTwin(t, c, binary, kubeadmFlags(c, port)...).until(func() error {
+			return call{want: [4]int{200, 500, 500, 500}}.differs(port)
+		})
+		bad := call{header: http.Header{"Authorization": {"Bearer some"}}, want: [4]int{401, 401, 401, 401}}
+		if err := bad.differs(port); err != nil {
+			t.Errorf("%s, a token: %v", name, err)
+		}
+		strict := startTwin(t, c, binary, append(kubeadmFlags(c, harness.FreePort(t)), "--authentication-tolerate-lookup-failure=false")...)
+		select {
+		case <-strict.done:
+			if code := strict.cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("%s ends with the code %d", name, code)
+			}
+		case <-time.After(patience):
+			t.Errorf("%s goes on, though it must know whom the cluster trusts", name)
+		}
+	}
+}
+
+// kubeadmFlags are those of kubeadm's manifest.
+func kubeadmFlags(c *harness.Cluster, port int) []string {
+	kubeconfig := c.Kubeconfig("scheduler")
+	return []string{
+		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "--kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1", "--leader-elect=true", fmt.Sprintf("--secure-port=%d", port),
+	}
 }
 
 // askBoth asks both schedulers of a cluster the same, and whom the cluster trusts only later.
@@ -65,9 +103,7 @@ func askBoth(t *testing.T, c *harness.Cluster, upstream string) {
 	ports := map[string]int{}
 	for name, binary := range map[string]string{"ours": c.Bin("scheduler"), "upstream's": filepath.Join(upstream, "kube-scheduler")} {
 		ports[name] = harness.FreePort(t)
-		kubeconfig := c.Kubeconfig("scheduler")
-		startTwin(t, c, binary, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig, "--kubeconfig="+kubeconfig,
-			"--bind-address=127.0.0.1", "--leader-elect=true", fmt.Sprintf("--secure-port=%d", ports[name]))
+		startTwin(t, c, binary, kubeadmFlags(c, ports[name])...)
 	}
 	added, err := pki.NewCA("added", time.Now(), time.Hour)
 	if err != nil {
@@ -216,7 +252,7 @@ func (a call) differs(port int) error {
 		if err != nil || answer.StatusCode != a.want[i] {
 			return fmt.Errorf("%s: %d %.200s (%v), want %d", path, answer.StatusCode, body, err, a.want[i])
 		}
-		if answer.StatusCode >= http.StatusBadRequest && answer.Header.Get("Content-Type") != "application/json" {
+		if (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden) && answer.Header.Get("Content-Type") != "application/json" {
 			return fmt.Errorf("%s: refused as %s", path, answer.Header.Get("Content-Type"))
 		}
 	}

@@ -67,7 +67,7 @@ func (g *Guard) LookUp(ctx context.Context) error {
 	}
 	err := g.trust.read(ctx, g.client)
 	if err != nil && g.options.TolerateLookupFailure && ctx.Err() == nil {
-		g.logger.Warn("the authorities of the cluster's clients can't be looked up; until they can, certificates are refused (to end instead: --authentication-tolerate-lookup-failure=false)", zap.Error(err))
+		g.logger.Warn("the authorities of the cluster's clients can't be looked up; until they can, their certificates count as none (to end instead: --authentication-tolerate-lookup-failure=false)", zap.Error(err))
 		return nil
 	}
 	if err != nil {

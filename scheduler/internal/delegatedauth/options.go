@@ -53,7 +53,7 @@ func NewOptions() Options {
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuthenticationKubeconfig, "authentication-kubeconfig", o.AuthenticationKubeconfig, "kubeconfig of a user who may create tokenreviews and read the ConfigMap extension-apiserver-authentication in kube-system (default: --kubeconfig)")
 	fs.BoolVar(&o.SkipLookup, "authentication-skip-lookup", o.SkipLookup, "don't look up in the cluster which authorities of clients and proxies to trust where --client-ca-file and --requestheader-client-ca-file don't say")
-	fs.BoolVar(&o.TolerateLookupFailure, "authentication-tolerate-lookup-failure", o.TolerateLookupFailure, "start even if that lookup fails; certificates are then refused until it succeeds")
+	fs.BoolVar(&o.TolerateLookupFailure, "authentication-tolerate-lookup-failure", o.TolerateLookupFailure, "start even if that lookup fails; until it succeeds, certificates then count as none")
 	fs.DurationVar(&o.TokenTTL, "authentication-token-webhook-cache-ttl", o.TokenTTL, "how long to cache whose a token is")
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "CA of client certificates (default: looked up in the cluster)")
 	fs.StringVar(&o.ProxyCAFile, "requestheader-client-ca-file", o.ProxyCAFile, "CA of proxies that may name the user in request headers (default: looked up in the cluster, with the names and headers)")
