@@ -13,11 +13,14 @@ import (
 )
 
 // Strategy is what is particular to one resource. Nil functions do nothing.
-// Functions run in the order in which they are declared here. Object metadata
-// (names, generateName, uid, creationTimestamp, generation, labels,
-// annotations, ownerReferences, finalizers) is handled and checked by the
-// Store, alike for all resources.
+// Its fields are grouped by the moment at which they count, and within "writing"
+// they are in the order in which a create runs them. Object metadata (names,
+// generateName, uid, creationTimestamp, generation, labels, annotations,
+// ownerReferences, finalizers) is handled and checked by the Store, alike for all
+// resources.
 type Strategy[T core.Object] struct {
+	// Naming: what the resource is called, what it is served with, and where it is stored.
+
 	Resource   core.Resource
 	Singular   string
 	ShortNames []string
@@ -28,39 +31,48 @@ type Strategy[T core.Object] struct {
 	// name: nodes are stored under "minions", as upstream stores them.
 	StoragePrefix string
 
+	// Making an object, to decode into, and its stored form.
+
 	// New makes an empty object; it may be nil if T is a pointer to a plain struct.
 	New func() T
+	// Encoding is how objects are stored whose form does not follow from their Go
+	// type: custom resources.
+	Encoding *Encoding[T]
+
+	// Writing, in the order in which a create runs them. Mutating admission comes between
+	// Default, which runs again after it, and PrepareForCreate; validating admission comes
+	// after Warnings. An update runs Default, ValidateLast, Normalize and TTL of these, and
+	// for the rest what its UpdateStrategy has.
+
 	// Default fills in what the user left out. It runs on every decoded object,
 	// including stored ones, which may come from an older version.
 	Default func(obj T)
-	// Unreadable returns why an object can't be read although each of its fields
-	// can; nil if that can't happen.
-	Unreadable func(obj T) error
+	// PrepareForCreate drops what users may not set (status) and sets what
+	// they can't know.
+	PrepareForCreate func(ctx context.Context, obj T)
+	// ValidateName checks the form of metadata.name: one of the NameIs… functions
+	// of k8s.io/apimachinery/pkg/api/validation.
+	ValidateName func(name string, prefix bool) []string
+	// Validate checks a new object.
+	Validate func(ctx context.Context, obj T) field.ErrorList
+	// ValidateLast checks what depends on all else, in new objects (old is the zero T
+	// then) and in changed ones, whichever way they are changed. errs are the errors so
+	// far, those of metadata among them; it returns those to add.
+	ValidateLast func(ctx context.Context, obj, old T, errs field.ErrorList) field.ErrorList
+	// Warnings about a new object go to the client and refuse nothing.
+	Warnings func(ctx context.Context, obj T) []string
 	// Normalize brings an object into the form that it would have after a round
 	// trip through protobuf, in which upstream stores objects. It runs when the
 	// object is encoded, after field tracking: a manager that sets an empty list
 	// owns it, though null is stored.
 	Normalize func(obj T)
-	// ValidateName checks the form of metadata.name: one of the NameIs… functions
-	// of k8s.io/apimachinery/pkg/api/validation.
-	ValidateName func(name string, prefix bool) []string
-
-	// PrepareForCreate drops what users may not set (status) and sets what
-	// they can't know.
-	PrepareForCreate func(ctx context.Context, obj T)
-	// NameRegenerated runs after PrepareForCreate if the generated name was taken and
-	// another one is tried; nil if nothing depends on the name.
+	// TTL is the time after which the object expires; 0 for never.
+	TTL func(obj T) time.Duration
+	// NameRegenerated runs if the generated name turned out to be taken; another one
+	// is tried then, from ValidateName on. It is nil if nothing depends on the name.
 	NameRegenerated func(obj T, taken string)
-	Validate        func(ctx context.Context, obj T) field.ErrorList
-	// ValidateLast checks what depends on all else: errs are the errors so far, those of
-	// metadata among them. old is the zero T for a new object. It is for each way.
-	ValidateLast func(ctx context.Context, obj, old T, errs field.ErrorList) field.ErrorList
-	// Warnings go to the client and refuse nothing.
-	Warnings func(ctx context.Context, obj T) []string
 
-	// ResetFields names fields, by way of writing, that no manager comes to own by it,
-	// besides those that another way is for: {"status": {"metadata.labels"}}.
-	ResetFields map[string][]string
+	// Updating: the ways to change an object, and what holds for all of them.
 
 	// Update guards the object itself; Status guards /status, which does not exist
 	// if it is nil.
@@ -70,74 +82,69 @@ type Strategy[T core.Object] struct {
 	// Resource.Update takes as subresource ("binding", "finalize"). An UpdateStrategy
 	// without Prepare may change everything.
 	Subresources map[string]UpdateStrategy[T]
-
-	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
-	// (Update compares everything but metadata and status).
-	HasGeneration bool
 	// AllowCreateOnUpdate: PUT to a name that does not exist creates it.
 	AllowCreateOnUpdate bool
 	// AllowUnconditionalUpdate: PUT without a resourceVersion overwrites.
 	AllowUnconditionalUpdate bool
+	// ResetFields names fields, by way of writing, that no manager comes to own by it,
+	// besides those that another way is for: {"status": {"metadata.labels"}}.
+	ResetFields map[string][]string
+	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
+	// (Update compares everything but metadata and status).
+	HasGeneration bool
+	// DesiredState returns the part whose changes metadata.generation counts, for
+	// objects that are not Go structs.
+	DesiredState func(obj T) any
 
-	// GracePeriod decides on graceful deletion. It is given the seconds that the
-	// client asked for (nil if it did not say) and returns how many obj gets, and
-	// true if it stays, marked, until something (the kubelet) deletes it with a
-	// grace period of 0.
-	GracePeriod func(obj T, asked *int64) (seconds int64, graceful bool)
-	// BeginDelete updates obj (its status) when its deletion begins.
-	BeginDelete func(obj T)
+	// Reading: what is selected, refused and printed.
 
-	// TerminatedElsewhere reports whether something other than the store (a kubelet)
-	// has yet to end what obj stands for. If such an object is removed before its
-	// grace period is over, it is first written with a period of 0: that is how the
-	// kubelet learns that no time is left, which the removal alone does not say.
-	TerminatedElsewhere func(obj T) bool
-
-	// ReturnDeletedObject: the answer to a deletion is the final state of the object
-	// rather than a Status.
-	ReturnDeletedObject bool
-	// HasNoDependents: such objects have no dependents, so a deletion waits for none.
-	HasNoDependents bool
-
-	// NoGracePeriod: deletions of such objects, which end when the objects are empty,
-	// get no grace period and do not count in metadata.generation.
-	NoGracePeriod bool
-
-	// GracePeriodOnSecondDelete: a second request to delete an object without a
-	// grace period sets its grace
-	// period, to 0.
-	GracePeriodOnSecondDelete bool
-
-	// OrphansByDefault: dependents stay if a deletion does not say what becomes of
-	// them.
-	OrphansByDefault bool
-
-	// Held reports whether an object being deleted stays although its grace period
-	// is over and it has no metadata.finalizers: a namespace with spec.finalizers.
-	// The update that removes the last of these removes the object.
-	Held func(obj T) bool
-
+	// Unreadable returns why an object can't be read although each of its fields
+	// can; nil if that can't happen.
+	Unreadable func(obj T) error
 	// Fields are the selectable fields besides metadata.name and .namespace.
 	Fields func(obj T) fields.Set
 	// UnknownFieldMessage refuses any other field, in upstream's words for the kind; nil
 	// for the usual words.
 	UnknownFieldMessage func(name string) string
-	// TTL is the time after which the object expires; 0 for never.
-	TTL func(obj T) time.Duration
-
-	// DesiredState returns the part whose changes metadata.generation counts, for
-	// objects that are not Go structs.
-	DesiredState func(obj T) any
-	// Encoding is how objects are stored whose form does not follow from their Go
-	// type: custom resources.
-	Encoding *Encoding[T]
-
 	// Columns and Row print the object as a table row; if they are nil, the
 	// columns are Name and Age.
 	Columns []metav1.TableColumnDefinition
 	Row     func(obj T) []any
 	// CompareRows orders the rows of a table; nil for the order of the list.
 	CompareRows func(a, b T) int
+
+	// Deleting: how long an object stays, what becomes of its dependents, and the answer.
+
+	// GracePeriod decides on graceful deletion. It is given the seconds that the
+	// client asked for (nil if it did not say) and returns how many obj gets, and
+	// true if it stays, marked, until something (the kubelet) deletes it with a
+	// grace period of 0.
+	GracePeriod func(obj T, asked *int64) (seconds int64, graceful bool)
+	// NoGracePeriod: deletions of such objects, which end when the objects are empty,
+	// get no grace period and do not count in metadata.generation.
+	NoGracePeriod bool
+	// GracePeriodOnSecondDelete: an object that was marked without a grace period gets
+	// one, of 0 seconds, when its deletion is asked for again.
+	GracePeriodOnSecondDelete bool
+	// BeginDelete updates obj (its status) when its deletion begins.
+	BeginDelete func(obj T)
+	// Held reports whether an object being deleted stays although its grace period
+	// is over and it has no metadata.finalizers: a namespace with spec.finalizers.
+	// The update that removes the last of these removes the object.
+	Held func(obj T) bool
+	// TerminatedElsewhere reports whether something other than the store (a kubelet)
+	// has yet to end what obj stands for. If such an object is removed before its
+	// grace period is over, it is first written with a period of 0: that is how the
+	// kubelet learns that no time is left, which the removal alone does not say.
+	TerminatedElsewhere func(obj T) bool
+	// HasNoDependents: such objects have no dependents, so a deletion waits for none.
+	HasNoDependents bool
+	// OrphansByDefault: dependents stay if a deletion does not say what becomes of
+	// them.
+	OrphansByDefault bool
+	// ReturnDeletedObject: the answer to a deletion is the final state of the object
+	// rather than a Status.
+	ReturnDeletedObject bool
 }
 
 // UpdateStrategy is one way to change an object: itself, its status or another
