@@ -43,9 +43,7 @@ cd "$root"
 ! git grep -n 'prometheus\.NewHistogram' -- '*.go' ':!*_test.go' ':!proto/daemon/histogram.go' || fail "make histograms with proto/daemon"
 for folder in $(git ls-files '*.go' | grep -v _test.go | xargs -n1 dirname | sort -u); do
 	grep -lq '^// \(Package\|Command\) ' "$folder"/*.go || fail "$folder has no package comment"
-	case $folder in test/*) continue ;; esac
-	grep -q "| \`${folder#*/}\` |" docs/packages.md || fail "docs/packages.md does not name $folder"
-	case $folder in */cmd/*) continue ;; esac
+	case $folder in test/* | */cmd/*) continue ;; esac
 	[ -f "$folder/doc.go" ] || [ "$(ls "$folder"/*.go | grep -vc _test.go)" -eq 1 ] ||
 		fail "$folder has several files and no doc.go to say what it is"
 done

@@ -1,4 +1,4 @@
-// Package docs_test runs the commands of README.md and docs/*.md, page by page
+// Package docs_test runs the commands of README.md, apiserver/README.md and docs/*.md, page by page
 // and in order, against a cluster: what stands there to be copied works.
 //
 // Shell commands are fenced blocks of the languages sh, bash, shell and

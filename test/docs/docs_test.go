@@ -27,7 +27,7 @@ func pages(t *testing.T) []string {
 		t.Fatalf("no pages: %v", err)
 	}
 	start := filepath.Join(root, "docs", "start.md")
-	ordered := []string{filepath.Join(root, "README.md"), start}
+	ordered := []string{filepath.Join(root, "README.md"), start, filepath.Join(root, "apiserver", "README.md")}
 	for _, page := range all {
 		if page != start {
 			ordered = append(ordered, page)
@@ -149,7 +149,11 @@ func TestCommands(t *testing.T) {
 	for _, page := range pages(t) {
 		all := read(t, page)
 		dir := t.TempDir()
-		t.Run(filepath.Base(page), func(t *testing.T) {
+		name, err := filepath.Rel(harness.Root(), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, func(t *testing.T) {
 			for _, b := range all {
 				if !b.Run {
 					continue
@@ -161,7 +165,7 @@ func TestCommands(t *testing.T) {
 				out, err := cmd.CombinedOutput()
 				cancel()
 				if err != nil {
-					t.Fatalf("%s:%d: %v\n%s\n%s", filepath.Base(page), b.Line, err, b.Text, out)
+					t.Fatalf("%s:%d: %v\n%s\n%s", name, b.Line, err, b.Text, out)
 				}
 			}
 		})
@@ -244,4 +248,15 @@ func TestExamples(t *testing.T) {
 		t.Errorf("only %d examples were found", ran)
 	}
 	t.Logf("%d examples", ran)
+}
+
+// The commands of docs/architecture.md print what packages say of themselves.
+func TestPackageComments(t *testing.T) {
+	page := harness.OpenPage(t, "docs/architecture.md")
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", page.Take(t, "Architecture"))
+	cmd.Dir = harness.Root()
+	out, err := cmd.CombinedOutput()
+	if first := "Package cache keeps, for each resource"; err != nil || strings.Count(string(out), first) != 2 {
+		t.Errorf("not twice %q: %v\n%s", first, err, out)
+	}
 }
