@@ -93,7 +93,8 @@ func (h *Handler) Follow(source Source) *Handler {
 }
 
 // Serve answers GET and HEAD of /openapi/v2, /openapi/v3 and what the latter
-// lists, or returns a status error for the caller to write.
+// lists, or returns a status error for the caller to write. As upstream's, its 404 and
+// 406 have no body.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return apierrors.NewMethodNotSupported(runtimeschema.GroupResource{Resource: "openapi"}, strings.ToLower(r.Method))
@@ -112,7 +113,8 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) error {
 	name, found := strings.CutPrefix(path, discoveryPath+"/")
 	group, known := groups(name)
 	if !found || !known {
-		return apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(r.Method), runtimeschema.GroupResource{}, "", path, 0, false)
+		w.WriteHeader(http.StatusNotFound)
+		return nil
 	}
 	return h.serveGroup(w, r, name, group)
 }
@@ -147,7 +149,8 @@ func (h *Handler) serveV2(w http.ResponseWriter, r *http.Request) error {
 	case formJSON:
 		return h.write(w, r, all.json)
 	}
-	return notAcceptable(protobufTypeV2)
+	w.WriteHeader(http.StatusNotAcceptable)
+	return nil
 }
 
 // form is the media type of an answer.
@@ -175,16 +178,13 @@ func acceptedForm(r *http.Request, protobuf ...string) form {
 	return formNone
 }
 
-func notAcceptable(protobuf string) error {
-	return apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", runtimeschema.GroupResource{}, "", "only "+jsonType+" and "+protobuf+" are served", 0, true)
-}
-
 // serveGroup lets clients that name the document by its hash cache it for ever,
 // and redirects those with an old hash to the new one.
 func (h *Handler) serveGroup(w http.ResponseWriter, r *http.Request, name string, group answer) error {
 	switch acceptedForm(r, protobufTypeV3, protobufTypeV3Proper) {
 	case formNone:
-		return notAcceptable(protobufTypeV3)
+		w.WriteHeader(http.StatusNotAcceptable)
+		return nil
 	case formProtobuf:
 		encoded, err := h.encodeProtobuf(group)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -354,14 +353,19 @@ func TestTransport(t *testing.T) {
 		t.Errorf("an old hash answers %d", old.StatusCode)
 	}
 	for path, code := range map[string]int{"/openapi/v3/apis/none/v1": http.StatusNotFound, "/openapi/v1": http.StatusNotFound} {
-		err := h.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
-		if status, ok := err.(apierrors.APIStatus); !ok || status.Status().Code != int32(code) {
-			t.Errorf("%s answers %v, want %d", path, err, code)
-		}
+		answersNothing(t, h, path, "*/*", code)
 	}
-	request := httptest.NewRequest(http.MethodGet, "/openapi/v2", nil)
-	request.Header.Set("Accept", "text/html")
-	if err := h.Serve(httptest.NewRecorder(), request); err == nil {
-		t.Error("text/html is answered")
+	for _, path := range []string{"/openapi/v2", "/openapi/v3/api/v1"} {
+		answersNothing(t, h, path, "text/html", http.StatusNotAcceptable)
+	}
+}
+
+// answersNothing checks that a request is answered with a code alone.
+func answersNothing(t *testing.T, h *Handler, path, accept string, code int) {
+	t.Helper()
+	request, answer := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+	request.Header.Set("Accept", accept)
+	if err := h.Serve(answer, request); err != nil || answer.Code != code || answer.Body.Len() > 0 {
+		t.Errorf("%s as %s answers %d %q and returns %v, want %d", path, accept, answer.Code, answer.Body.String(), err, code)
 	}
 }
