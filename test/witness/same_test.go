@@ -22,15 +22,17 @@ import (
 )
 
 // The command lines in testdata/same are run by kubectl and by kctl, side by
-// side on one server. Their exit codes and what they print on standard output
-// must be the same, but for ages, resource versions and identities.
+// side on one server. Their exit codes, what they print on standard output and, if
+// kubectl is of the version whose words kctl has, on standard error must be the
+// same, but for ages, resource versions and identities.
 //
 // Each side works in a namespace of its own, $NS, where it finds what its own
 // earlier lines left. A file is a scenario; those in the folder rare, of flags and
 // mistakes that few people come to, take as long again and are for long tests. For a
 // line that begins with "?", only the exit code must be the same: the comment above
-// it says why, and docs/kctl.md lists it. A line that begins with "@" and a number
-// is for kubectls of that minor version or newer. The other files in the folder can
+// it says why, and docs/kctl.md lists it. For one that begins with "!", kctl says on
+// standard error in words of its own what is wrong. A line that begins with "@" and a
+// number is for kubectls of that minor version or newer. The other files in the folder can
 // be used by the scenarios; $NS is replaced in them.
 func TestSameAsKubectl(t *testing.T) {
 	t.Parallel()
@@ -59,8 +61,12 @@ func TestSameAsKubectl(t *testing.T) {
 	t.Logf("%d command lines", lines)
 }
 
-// oldest is the minor version of the oldest kubectl that kctl is compared with.
-const oldest = 30
+// oldest is the minor version of the oldest kubectl that kctl is compared with, and
+// current the one whose words on standard error kctl has.
+const oldest, current = 30, 37
+
+// ownWarnings are kctl's of workloads that wait for a controller (docs/kctl.md).
+var ownWarnings = regexp.MustCompile(`(?m)^Warning: .* (?:no sign of|is there) a kube-controller-manager.*\n`)
 
 // newKubectl finds the kubectl that `make upstream` builds or else the machine's,
 // which must be no older than that, and returns its minor version.
@@ -176,6 +182,7 @@ func compare(t *testing.T, scenario string, minor int, theirs, ours *side) int {
 		}
 		lines++
 		line, codeOnly := strings.CutPrefix(line, "?")
+		line, ownWords := strings.CutPrefix(line, "!")
 		var a, b harness.Result
 		var both sync.WaitGroup
 		both.Go(func() { a = theirs.run(t, line) })
@@ -186,6 +193,8 @@ func compare(t *testing.T, scenario string, minor int, theirs, ours *side) int {
 			t.Errorf("other exit codes: %s\nkubectl: %d %s%s\nkctl:    %d %s%s", line, a.Code, a.Stdout, a.Stderr, b.Code, b.Stdout, b.Stderr)
 		case !codeOnly && theirs.plain(a.Stdout) != ours.plain(b.Stdout):
 			t.Errorf("other output: %s\n%s(kubectl %s, kctl %s)", line, lineDiff(theirs.plain(a.Stdout), ours.plain(b.Stdout)), a.Stderr, b.Stderr)
+		case !codeOnly && !ownWords && minor >= current && theirs.plain(a.Stderr) != ours.plain(ownWarnings.ReplaceAllString(b.Stderr, "")):
+			t.Errorf("other errors: %s\nkubectl: %s\nkctl:    %s", line, a.Stderr, b.Stderr)
 		}
 	}
 	return lines

@@ -145,3 +145,23 @@ func TestDebugEndsWithItsInput(t *testing.T) {
 		t.Error("nobody asked for the log")
 	}
 }
+
+// Who attaches is told first that the session is recorded, with or without input, and only who
+// can type something that pressing Enter may help.
+func TestAttachSaysWhatIsRecorded(t *testing.T) {
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/attach") {
+			status(400, metav1.StatusReasonBadRequest, "pod p does not have a host assigned")(w, r)
+			return
+		}
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
+	})
+	const recorded = "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.\n"
+	for args, says := range map[string]string{"attach p": recorded, "attach p -i": recorded, "attach p -q": ""} {
+		c := kctl(t, host, "", strings.Fields(args)...)
+		c.want(t, 1, "pod p does not have a host assigned")
+		if said, _, _ := strings.Cut(c.err.String(), "error: "); said != says {
+			t.Errorf("%s says %q", args, c.err.String())
+		}
+	}
+}

@@ -30,8 +30,17 @@ func TestMisuse(t *testing.T) {
 		{"set resources deployment/x", []string{"you must specify an update to requests or limits"}},
 		{"set resources deployment/x --limits=cpu=much", []string{`limits of cpu: "much"`}},
 		{"taint node x", []string{"error: at least one taint update is required"}},
-		{"taint node x a=b", []string{"error: invalid taint spec: a=b"}},
-		{"taint node x a=b:Never", []string{"error: invalid taint effect: Never, unsupported taint effect"}},
+		{"taint node x a=b", []string{"error: invalid taint spec: a=b, name part must consist of alphanumeric characters, ", "\nSee 'kctl taint -h' for help and examples\n"}},
+		{"taint node x a=b-", []string{"error: invalid taint spec: a=b, name part must consist of"}},
+		{"taint node x a-b=c=d:NoSchedule", []string{"error: invalid taint spec: a-b=c=d:NoSchedule\nSee"}},
+		{"taint node x a=b:Never", []string{"error: invalid taint effect: Never, unsupported taint effect\nSee 'kctl taint -h'"}},
+		{"taint node x a=b:", []string{"error: invalid taint effect: , unsupported taint effect"}},
+		{"taint node x a=b: y", []string{"error: all resources must be specified before taint changes: y\n"}},
+		{"taint node a=b:NoSchedule", []string{"error: at least one resource name must be specified since 'all' parameter is not set"}},
+		{"taint", []string{"error: one or more resources must be specified as <resource> <name>\n"}},
+		{"patch pod x -p {", []string{"error: patch is neither JSON nor YAML: unexpected end of JSON input\n"}},
+		{"patch pod x --type=json -p [{]", []string{"error: patch is neither JSON nor YAML: invalid character ']'"}},
+		{`patch pod x -p "a`, []string{`error: unable to parse "\"a": yaml: `}},
 		{"replace --force --dry-run=client -f x", []string{"--dry-run can not be used when --force is set"}},
 		{"autoscale deployment x --max=1 --min=2", []string{"--max=MAXPODS must be larger or equal to --min=MINPODS"}},
 		{"create quota", []string{"exactly one NAME is required, got 0"}},
@@ -52,6 +61,8 @@ func TestMisuse(t *testing.T) {
 		{"debug x --image=a --profile=god", []string{"unknown profile: god"}},
 		{"debug x --image=a --custom=/does/not/exist", []string{"must pass a container spec json file for custom profile: open /does/not/exist"}},
 		{"exec x --pod-running-timeout=0 -- ls", []string{"error: --pod-running-timeout must be higher than zero\nSee 'kctl exec -h'"}},
+		{"attach", []string{"error: at least 1 argument is required for attach\n"}},
+		{"describe", []string{"error: You must specify the type of resource to describe."}},
 		{"attach x --pod-running-timeout=-1s", []string{"error: --pod-running-timeout must be higher than zero"}},
 		{"port-forward x 80 --pod-running-timeout=0", []string{"error: --pod-running-timeout must be higher than zero"}},
 		{"logs x --pod-running-timeout=0", []string{"error: --pod-running-timeout must be higher than zero"}},
@@ -151,5 +162,17 @@ func TestArgumentsThatNameNothing(t *testing.T) {
 		"get pods -o bogus": "unable to match a printer suitable for the output format \"bogus\"",
 	} {
 		kctl(t, host, "", strings.Fields(args)...).want(t, 1, want)
+	}
+}
+
+// kubectl says this without "error: ", where it asks its mapper and nobody else.
+func TestNoSuchResource(t *testing.T) {
+	host := serve(t, http.NotFound)
+	for _, args := range [][]string{{"explain", "nonsense"}, {"explain", "nonsense.spec", "--api-version=x/v1"}, {"create", "role", "x", "--verb=get", "--resource=nonsense"}} {
+		call := kctl(t, host, "", args...)
+		call.want(t, 1)
+		if said := call.err.String(); said != "the server doesn't have a resource type \"nonsense\"\n" {
+			t.Errorf("%q: %s", args, said)
+		}
 	}
 }

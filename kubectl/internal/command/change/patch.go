@@ -1,7 +1,9 @@
 package change
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -94,11 +96,24 @@ func (p *patchOptions) body() ([]byte, error) {
 	case p.text == "":
 		return nil, errors.New("must specify --patch or --patch-file containing the contents of the patch")
 	}
-	body, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return nil, fmt.Errorf("unable to parse %q: %w", text, err)
+	return patchToJSON(text)
+}
+
+// patchToJSON returns JSON as it is, and YAML as JSON. What is neither is called what its author
+// takes it for.
+func patchToJSON(text []byte) ([]byte, error) {
+	notJSON := json.Unmarshal(text, new(json.RawMessage))
+	if notJSON == nil {
+		return text, nil
 	}
-	return body, nil
+	body, err := yaml.YAMLToJSON(text)
+	switch start := bytes.TrimSpace(text); {
+	case err == nil:
+		return body, nil
+	case bytes.HasPrefix(start, []byte("{")), bytes.HasPrefix(start, []byte("[")):
+		return nil, fmt.Errorf("patch is neither JSON nor YAML: %w", notJSON)
+	}
+	return nil, fmt.Errorf("unable to parse %q: %w", text, err)
 }
 
 // patchLocally patches the object of a file. The server is asked only how a

@@ -142,7 +142,7 @@ func (g *ruleFlags) parseResource(ctx context.Context, name string) (group, reso
 	}
 	found, err := discovery.Named(ctx, kind)
 	if err != nil {
-		return "", "", err
+		return "", "", frame.NoResource(err)
 	}
 	if hasSub {
 		return found.Group, found.Name + "/" + sub, nil

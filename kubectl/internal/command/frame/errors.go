@@ -34,6 +34,20 @@ type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
+// bareError is one before which kubectl does not write "error: ".
+type bareError struct{ error }
+
+func (e *bareError) Unwrap() error { return e.error }
+
+// NoResource is err for verbs whose word for an unknown resource, in kubectl, is the mapper's
+// own: without "error: " before it.
+func NoResource(err error) error {
+	if unknown, ok := errors.AsType[*discover.NoResourceError](err); ok {
+		return &bareError{unknown}
+	}
+	return err
+}
+
 // sourceError says which file an error is about.
 type sourceError struct {
 	doing, source string
@@ -102,6 +116,9 @@ func (c *CLI) Text(err error) string {
 		unauthorized := status.Status().Reason == metav1.StatusReasonUnauthorized
 		return statusText(status, from) + withoutTLS(status) + managedByOthers(status) +
 			withoutRoom(status.ErrStatus.Message) + c.certificateAdvice(unauthorized)
+	}
+	if bare, ok := err.(*bareError); ok { //nolint:errorlint // what wraps it is an error with a prefix
+		return bare.Error()
 	}
 	if _, ok := errors.AsType[*discover.NoKindError](err); ok {
 		return "error: " + err.Error() + "\nensure CRDs are installed first"

@@ -48,7 +48,7 @@ func newTaint(c *frame.CLI) *cobra.Command {
 }
 
 func (t *taintOptions) run(cmd *cobra.Command, args []string) error {
-	objects, err := t.parseTaints(args)
+	objects, err := t.parseTaints(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -81,37 +81,48 @@ func (t *taintOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // parseTaints splits KEY=VALUE:EFFECT, KEY:EFFECT- and KEY- from the nodes before them.
-func (t *taintOptions) parseTaints(args []string) ([]string, error) {
-	var objects []string
-	for _, arg := range args {
-		text, isRemove := strings.CutSuffix(arg, "-")
-		isTaint := isRemove || strings.ContainsAny(arg, "=:")
-		switch {
-		case !isTaint && len(t.set)+len(t.remove) > 0:
-			return nil, fmt.Errorf("unknown taint spec: %v", arg)
-		case !isTaint:
-			objects = append(objects, arg)
-			continue
-		}
-		taint, err := parseTaint(text, isRemove)
-		if err != nil {
-			return nil, err
-		}
-		if isRemove {
-			t.remove = append(t.remove, taint)
-		} else {
-			t.set = append(t.set, taint)
-		}
+func (t *taintOptions) parseTaints(cmd *cobra.Command, args []string) ([]string, error) {
+	isTaint := func(arg string) bool { return strings.ContainsAny(arg, "=:") || strings.HasSuffix(arg, "-") }
+	first := slices.IndexFunc(args, isTaint)
+	if first < 0 {
+		first = len(args)
+	}
+	objects, taints := args[:first], args[first:]
+	if i := slices.IndexFunc(taints, func(arg string) bool { return !isTaint(arg) }); i >= 0 {
+		return nil, fmt.Errorf("all resources must be specified before taint changes: %s", taints[i])
 	}
 	switch {
-	case len(t.set)+len(t.remove) == 0:
-		return nil, errors.New("at least one taint update is required")
 	case len(objects) == 0:
-		return nil, errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
-	case len(objects) == 1 && !strings.Contains(objects[0], "/") && !t.All && t.Labels == "":
-		return nil, errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
+		return nil, errors.New("one or more resources must be specified as <resource> <name>")
+	case len(taints) == 0:
+		return nil, errors.New("at least one taint update is required")
+	}
+	for _, each := range taints {
+		if err := t.parse(each); err != nil {
+			return nil, frame.UsageError(cmd, "%s", err)
+		}
+	}
+	if len(objects) == 1 && !strings.Contains(objects[0], "/") && !t.All && t.Labels == "" {
+		return nil, errors.New("at least one resource name must be specified since 'all' parameter is not set")
 	}
 	return objects, nil
+}
+
+// parse takes up one taint to set or, with a dash behind it, to remove.
+func (t *taintOptions) parse(arg string) error {
+	text, isRemove := strings.CutSuffix(arg, "-")
+	taint, err := parseTaint(text)
+	switch {
+	case err != nil:
+		return err
+	case isRemove:
+		t.remove = append(t.remove, taint)
+	case taint.Effect == "":
+		return fmt.Errorf("invalid taint spec: %v", text)
+	default:
+		t.set = append(t.set, taint)
+	}
+	return nil
 }
 
 // check refuses what contradicts itself.
@@ -136,29 +147,31 @@ func (t *taintOptions) check() error {
 	return nil
 }
 
-func parseTaint(text string, remove bool) (corev1.Taint, error) {
-	taint := corev1.Taint{}
-	pair, effect, hasEffect := strings.Cut(text, ":")
-	key, value, _ := strings.Cut(pair, "=")
-	if !hasEffect && !remove || strings.Contains(effect, ":") || strings.Contains(value, "=") {
-		return taint, fmt.Errorf("invalid taint spec: %v", text)
-	}
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		return taint, fmt.Errorf("invalid taint spec: %v, %s", text, strings.Join(problems, "; "))
-	}
-	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-		return taint, fmt.Errorf("invalid taint spec: %v, %s", text, strings.Join(problems, "; "))
-	}
-	switch corev1.TaintEffect(effect) {
-	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-	case "":
-		if hasEffect {
+// parseTaint reads KEY, KEY:EFFECT or KEY=VALUE:EFFECT. What has no effect is a key as a whole.
+func parseTaint(text string) (corev1.Taint, error) {
+	taint := corev1.Taint{Key: text}
+	if pair, effect, ok := strings.Cut(text, ":"); ok {
+		if strings.Contains(effect, ":") {
 			return taint, fmt.Errorf("invalid taint spec: %v", text)
 		}
-	default:
-		return taint, fmt.Errorf("invalid taint effect: %v, unsupported taint effect", effect)
+		taint.Effect = corev1.TaintEffect(effect)
+		taint.Key, taint.Value, _ = strings.Cut(pair, "=")
+		switch taint.Effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		default:
+			return taint, fmt.Errorf("invalid taint effect: %v, unsupported taint effect", effect)
+		}
 	}
-	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}, nil
+	if strings.Contains(taint.Value, "=") {
+		return taint, fmt.Errorf("invalid taint spec: %v", text)
+	}
+	if problems := validation.IsValidLabelValue(taint.Value); len(problems) > 0 {
+		return taint, fmt.Errorf("invalid taint spec: %v, %s", text, strings.Join(problems, "; "))
+	}
+	if problems := validation.IsQualifiedName(taint.Key); len(problems) > 0 {
+		return taint, fmt.Errorf("invalid taint spec: %v, %s", text, strings.Join(problems, "; "))
+	}
+	return taint, nil
 }
 
 func (t *taintOptions) taint(cmd *cobra.Command, node lookup.Target, object *unstructured.Unstructured) error {

@@ -119,6 +119,9 @@ func newAttach(c *frame.CLI) *cobra.Command {
 		Short:   "Attach to a running container",
 		Example: "  kctl attach web\n  kctl attach -it web",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("at least 1 argument is required for attach")
+			}
 			name, err := frame.OneName(cmd, args)
 			if err != nil {
 				return err
@@ -173,7 +176,7 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	j.checkTTY(pod, container)
-	if j.stdin && !j.quiet {
+	if !j.quiet {
 		fmt.Fprintln(j.Err, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
 	}
 	if j.stdin && !j.quiet && j.tty {

@@ -44,7 +44,7 @@ func newDescribe(c *frame.CLI) *cobra.Command {
 
 func (d *describeOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !d.FromFiles() {
-		return nothingNamed(d.CLI, cmd)
+		return fmt.Errorf(`You must specify the type of resource to describe. Use "%s api-resources" for a complete list of supported resources.`, d.CLI.Name) //nolint:staticcheck // kubectl's words
 	}
 	targets, err := lookup.Targets(cmd.Context(), d.CLI, &d.Selection, args, "")
 	if err != nil && len(targets) == 0 {

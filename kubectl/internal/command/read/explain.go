@@ -56,7 +56,7 @@ func explain(ctx context.Context, c *frame.CLI, what, version, format string, de
 	}
 	resource, path, err := parseFieldPath(ctx, discovery, what, version)
 	if err != nil {
-		return err
+		return frame.NoResource(err)
 	}
 	client, err := c.Server()
 	if err != nil {
@@ -93,6 +93,9 @@ func parseFieldPath(ctx context.Context, discovery *discover.Discovery, what, ve
 		}
 		resource, err := discovery.Named(ctx, name+"."+gv.Version+"."+gv.Group)
 		if err != nil {
+			if _, err := discovery.Named(ctx, name); err != nil { // in no version
+				return resource, "", err
+			}
 			return resource, "", fmt.Errorf("couldn't find resource for %q", gv.WithResource(name).String())
 		}
 		return resource, path, nil
