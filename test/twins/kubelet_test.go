@@ -85,7 +85,7 @@ func TestKubelet(t *testing.T) {
 	}
 }
 
-// shareDirectory prepares the kubelets' directory as docs/kubelet.md says, for
+// shareDirectory prepares the kubelets' directory as docs/kubelet-differences.md says, for
 // machines whose root is not a shared mount: upstream's kubelet would mount the
 // directory over itself, and hide the volumes which ours has mounted.
 func shareDirectory(t *testing.T, dir string) {
