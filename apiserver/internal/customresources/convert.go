@@ -14,9 +14,9 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/customresources/structural"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/status"
-	"kctl/apiserver/internal/structural"
 )
 
 // converter converts objects between versions of a definition.

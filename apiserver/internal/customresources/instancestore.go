@@ -9,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"kctl/apiserver/internal/customresources/structural"
+	"kctl/apiserver/internal/customresources/validationrules"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/rules"
-	"kctl/apiserver/internal/structural"
 )
 
 type object = unstructured.Unstructured
@@ -44,7 +44,7 @@ type compiledVersion struct {
 	publishable bool
 	// preserves is the definition's spec.preserveUnknownFields.
 	preserves        bool
-	rules            *rules.Rules
+	rules            *validationrules.Rules
 	columns          *columns
 	scale            *scalePaths
 	selectableFields []selectable
@@ -127,7 +127,7 @@ func compileVersion(d *definition, v *apiextensionsv1.CustomResourceDefinitionVe
 		if f.schema, err = structural.Compile(v.Schema.OpenAPIV3Schema); err != nil {
 			return nil, err
 		}
-		if f.rules, err = rules.Compile(f.schema); err != nil {
+		if f.rules, err = validationrules.Compile(f.schema); err != nil {
 			return nil, err
 		}
 		f.publishable = f.schema != nil && structural.Publishable(v.Schema.OpenAPIV3Schema)

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/customresources/structural"
 	"kctl/apiserver/internal/managedfields"
 	"kctl/apiserver/internal/mergeschema"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/structural"
 	"kctl/proto/core"
 )
 

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/customresources/structural"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
-	"kctl/apiserver/internal/structural"
 )
 
 // violations are why the schemas of a definition are not structural; "" if they are. Only a definition

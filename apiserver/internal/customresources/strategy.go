@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/customresources/structural"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/structural"
 )
 
 // strategy is how the objects of a version are handled, which are stored in the

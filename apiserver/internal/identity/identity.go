@@ -1,5 +1,5 @@
 // Package identity is the name by which API servers are told apart, kube-apiserver's: that
-// of their Leases (package identitylease), and a label of the metrics that are compared
+// of their Leases (package lease, below), and a label of the metrics that are compared
 // between servers.
 package identity
 

@@ -4,19 +4,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	admissionchain "kctl/apiserver/internal/admission/chain"
+	"kctl/apiserver/internal/admission/match/equivalent"
+	authnchain "kctl/apiserver/internal/authn/chain"
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/authz"
+	authzchain "kctl/apiserver/internal/authz/chain"
 	"kctl/apiserver/internal/authz/rbac"
+	"kctl/apiserver/internal/customresources/validationrules"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/kubeletclient"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/resources/service"
-	"kctl/apiserver/internal/rules"
-	"kctl/apiserver/internal/server/admissioncontrol"
-	"kctl/apiserver/internal/server/authentication"
-	"kctl/apiserver/internal/server/authorization"
-	"kctl/apiserver/internal/server/equivalent"
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/apiserver/internal/trace"
 	"kctl/proto/daemon"
@@ -33,7 +33,7 @@ func (s *Server) assemble(certificate string) error {
 		o.EventTTL, service.Ranges{Addresses: addresses, NodePorts: ports})
 	s.definitions = s.newDefinitions()
 	s.metrics.MustRegister(s.heldBack(), resources.CacheMetrics{Builtin: s.resources, Custom: s.definitions.CacheStats}, s.resources.Services)
-	s.metrics.MustRegister(rules.Metrics()...)
+	s.metrics.MustRegister(validationrules.Metrics()...)
 	s.metrics.MustRegister(daemon.Features(nil)...)
 	s.meter, s.encodings = handlers.NewMeter(s.metrics), handlers.NewEncodings()
 	if s.aggregator, err = s.newAggregator(); err != nil {
@@ -71,10 +71,10 @@ func (s *Server) assemble(certificate string) error {
 	return nil
 }
 
-func (s *Server) newAuthentication() (*authentication.Authentication, error) {
-	a, err := authentication.New(authentication.Options{
+func (s *Server) newAuthentication() (*authnchain.Authentication, error) {
+	a, err := authnchain.New(authnchain.Options{
 		Flags: s.options, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
-		Objects: authentication.Objects{
+		Objects: authnchain.Objects{
 			ServiceAccounts: s.resources.ServiceAccounts, Pods: s.resources.Pods, Secrets: s.resources.Secrets, Nodes: s.resources.Nodes, Logger: s.logger,
 		},
 	})
@@ -85,7 +85,7 @@ func (s *Server) newAuthentication() (*authentication.Authentication, error) {
 }
 
 func (s *Server) newAuthorizer(roles *rbac.Authorizer) (authz.Union, error) {
-	union, files, err := authorization.New(authorization.Options{
+	union, files, err := authzchain.New(authzchain.Options{
 		Flags: s.options, Rules: roles, Pods: s.pods, PodsChanged: s.resources.Pods.LastChangeRevision, Stored: s.storedNow, Ready: s.ready,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	})
@@ -93,8 +93,8 @@ func (s *Server) newAuthorizer(roles *rbac.Authorizer) (authz.Union, error) {
 	return union, err
 }
 
-func (s *Server) newAdmissionControl(roles *rbac.Authorizer) (*admissioncontrol.Control, error) {
-	return admissioncontrol.New(admissioncontrol.Options{
+func (s *Server) newAdmissionControl(roles *rbac.Authorizer) (*admissionchain.Control, error) {
+	return admissionchain.New(admissionchain.Options{
 		Flags: s.options, Resources: s.resources, Stores: s.stores, Forms: equivalent.New(s.served, s.definitions), Webhooks: s.webhooks(),
 		Authorizer: s.authorizer, Rules: roles, Audited: s.auditor != nil,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,

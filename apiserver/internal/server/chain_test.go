@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/utils/clock"
 
+	authnchain "kctl/apiserver/internal/authn/chain"
 	"kctl/apiserver/internal/config"
-	"kctl/apiserver/internal/server/authentication"
 )
 
 // TestEveryPathAsksWhoYouAre walks the route table: no path may be served
@@ -46,7 +46,7 @@ func TestEveryPathAsksWhoYouAre(t *testing.T) {
 	for _, route := range routes {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(route.Method, strings.ReplaceAll(route.Path, "*", "x"), nil))
-		if open := slices.Contains(authentication.HealthPaths, route.Path); w.Code == http.StatusUnauthorized == open {
+		if open := slices.Contains(authnchain.HealthPaths, route.Path); w.Code == http.StatusUnauthorized == open {
 			t.Errorf("%s %s: %d without a credential", route.Method, route.Path, w.Code)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/authn/serviceaccount"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/endpointreconciler"
-	"kctl/apiserver/internal/identitylease"
+	"kctl/apiserver/internal/identity/lease"
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/core"
 )
@@ -90,5 +90,5 @@ func (s *Server) keepIdentity(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	return identitylease.New(s.resources.Leases, s.clock, s.logger.Named("identity")).Run(ctx)
+	return lease.New(s.resources.Leases, s.clock, s.logger.Named("identity")).Run(ctx)
 }

@@ -6,22 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/fairness"
+	"kctl/apiserver/internal/fairness/configcontroller"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/server/fairshare"
 )
 
 // newShare makes API priority and fairness, if the flags ask for it; otherwise nil.
-func (s *Server) newShare() *fairshare.Share {
+func (s *Server) newShare() *configcontroller.Controller {
 	if !s.options.EnablePriorityAndFairness {
 		return nil
 	}
-	return fairshare.New(s.shareOptions())
+	return configcontroller.New(s.shareOptions())
 }
 
 // shareOptions are also the options for maintaining its stored objects.
-func (s *Server) shareOptions() fairshare.Options {
-	return fairshare.Options{
+func (s *Server) shareOptions() configcontroller.Options {
+	return configcontroller.Options{
 		Schemas: s.resources.FlowSchemas, Levels: s.resources.PriorityLevels, Seats: s.options.Seats(), Bootstrapped: s.bootstrapped,
 		Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	}
@@ -34,7 +34,7 @@ func (s *Server) limit() gin.HandlerFunc {
 		return filters.InFlight(o.MaxRequestsInFlight, o.MaxMutatingRequestsInFlight, s.metrics)
 	}
 	return filters.Fairness(filters.FairnessOptions{
-		Controller: s.fairness.Controller, Measure: s.measure(), Timeout: o.RequestTimeout, Registry: s.metrics,
+		Controller: s.fairness.Fairness, Measure: s.measure(), Timeout: o.RequestTimeout, Registry: s.metrics,
 	})
 }
 
@@ -68,7 +68,7 @@ func (s *Server) installFairnessPages(router gin.IRoutes) {
 	for name, dump := range fairness.Pages {
 		router.Match(reading, "/debug/api_priority_and_fairness/"+name, func(c *gin.Context) {
 			c.Header("Content-Type", "text/plain; charset=utf-8")
-			if err := dump(s.fairness.Controller, c.Writer, c.Query("includeRequestDetails") != ""); err != nil {
+			if err := dump(s.fairness.Fairness, c.Writer, c.Query("includeRequestDetails") != ""); err != nil {
 				s.logger.Debug("the client has gone", zap.Error(err))
 			}
 		})

@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/housekeeping"
-	"kctl/apiserver/internal/server/housekeeper"
+	"kctl/apiserver/internal/housekeeping/leading"
 	"kctl/apiserver/internal/signing"
 )
 
 // newHousekeeper makes the loops that maintain what every cluster needs, run by the
 // server that leads.
-func (s *Server) newHousekeeper(certificate string) (*housekeeper.Housekeeper, error) {
+func (s *Server) newHousekeeper(certificate string) (*leading.Housekeeper, error) {
 	loops, err := s.housekeeping(certificate)
 	if err != nil {
 		return nil, err
 	}
-	return housekeeper.New(housekeeper.Options{
+	return leading.New(leading.Options{
 		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
 		Others: []housekeeping.Loop{
 			s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.shareOptions().Maintain,

@@ -13,25 +13,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	admissionchain "kctl/apiserver/internal/admission/chain"
 	"kctl/apiserver/internal/aggregation"
 	"kctl/apiserver/internal/audit"
+	authnchain "kctl/apiserver/internal/authn/chain"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/customresources"
+	"kctl/apiserver/internal/fairness/configcontroller"
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/housekeeping"
+	"kctl/apiserver/internal/housekeeping/leading"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/openapi"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
-	"kctl/apiserver/internal/server/admissioncontrol"
-	"kctl/apiserver/internal/server/authentication"
-	"kctl/apiserver/internal/server/fairshare"
-	"kctl/apiserver/internal/server/housekeeper"
 	"kctl/apiserver/internal/server/serving"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/backend"
@@ -67,19 +67,19 @@ type Server struct {
 	builtin     []schema.GroupVersion // what handler serves
 
 	// What the filters and the handlers consult about a request.
-	identities *authentication.Authentication
+	identities *authnchain.Authentication
 	authorizer authz.Union
 	rules      *rbac.Follower
-	fairness   *fairshare.Share // nil for none
-	auditor    *audit.Auditor   // nil for none
+	fairness   *configcontroller.Controller // nil for none
+	auditor    *audit.Auditor               // nil for none
 	ring       *trace.Ring
 	exchange   *trace.Exchange
 	meter      *handlers.Meter
 	encodings  *handlers.Encodings // of what built-in and custom resources' clients get
-	admission  *admissioncontrol.Control
+	admission  *admissionchain.Control
 	pods       *informer.Informer[informer.Pod] // used by the Node authorizer and the loops of the first term
 
-	housekeeper *housekeeper.Housekeeper
+	housekeeper *leading.Housekeeper
 	documents   *openapi.Handler // the description of the API, from before any loop runs
 
 	itself *serving.Itself // for its own requests

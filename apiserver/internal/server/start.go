@@ -6,12 +6,12 @@ import (
 
 	"go.uber.org/zap"
 
+	authnchain "kctl/apiserver/internal/authn/chain"
 	"kctl/apiserver/internal/authz/rbac/bootstrap"
 	"kctl/apiserver/internal/gcpace"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/resources/flowcontrol"
 	"kctl/apiserver/internal/resources/priorityclass"
-	"kctl/apiserver/internal/server/authentication"
 	"kctl/proto/backoff"
 	"kctl/proto/daemon"
 )
@@ -89,7 +89,7 @@ func (s *Server) bootstrap(ctx context.Context) error {
 // bootstrapKinds creates the objects that every cluster has of kinds on which
 // the server's own decisions do not depend.
 func (s *Server) bootstrapKinds(ctx context.Context) error {
-	if err := authentication.TrackTokens(ctx, s.resources.ConfigMaps, s.clock); err != nil {
+	if err := authnchain.TrackTokens(ctx, s.resources.ConfigMaps, s.clock); err != nil {
 		return err
 	}
 	return flowcontrol.Bootstrap(ctx, s.resources.FlowSchemas, s.resources.PriorityLevels)

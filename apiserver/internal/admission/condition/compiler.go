@@ -7,7 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 	"k8s.io/apiserver/pkg/cel/mutation"
 
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // The names of the variables.
@@ -24,7 +24,7 @@ const (
 
 // Options say what a set of expressions may use besides the request.
 type Options struct {
-	Origin expression.Origin
+	Origin celexpression.Origin
 	// Params: there is a variable "params".
 	Params bool
 	// Variables: there is a variable "variables", with the fields that Declare adds.
@@ -69,14 +69,14 @@ func NewCompiler(o Options) (*Compiler, error) {
 		types = append(types, c.variables)
 		options = append(options, cel.Variable(variablesVar, c.variables.CelType()))
 	}
-	set, err := expression.Environment(types, options...)
+	set, err := celexpression.Environment(types, options...)
 	if err != nil {
 		return nil, err
 	}
 	if c.messages, err = set.Env(o.Origin); err != nil {
 		return nil, err
 	}
-	set, err = expression.Extend(set, nil, cel.Variable(authorizerVar, library.AuthorizerType), cel.Variable(resourceVar, library.ResourceCheckType))
+	set, err = celexpression.Extend(set, nil, cel.Variable(authorizerVar, library.AuthorizerType), cel.Variable(resourceVar, library.ResourceCheckType))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func NewCompiler(o Options) (*Compiler, error) {
 		return c, err
 	}
 	// Added last: declared types would hide what is resolved here.
-	set, err = expression.Extend(set, nil, common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch())
+	set, err = celexpression.Extend(set, nil, common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch())
 	if err != nil {
 		return nil, err
 	}
@@ -100,20 +100,20 @@ func celType(t *apiservercel.DeclType) *cel.Type {
 }
 
 // Compile compiles an expression whose value is of one of the types.
-func (c *Compiler) Compile(text string, returns ...*cel.Type) (*expression.Program, *apiservercel.Error) {
-	return expression.Compile(c.env, text, returns...)
+func (c *Compiler) Compile(text string, returns ...*cel.Type) (*celexpression.Program, *apiservercel.Error) {
+	return celexpression.Compile(c.env, text, returns...)
 }
 
 // CompileMessage compiles an expression for the message of a refusal. It may
 // not use the authorizer.
-func (c *Compiler) CompileMessage(text string) (*expression.Program, *apiservercel.Error) {
-	return expression.Compile(c.messages, text, cel.StringType)
+func (c *Compiler) CompileMessage(text string) (*celexpression.Program, *apiservercel.Error) {
+	return celexpression.Compile(c.messages, text, cel.StringType)
 }
 
 // CompileMutation compiles an expression that can construct values of the types
 // Object and JSONPatch.
-func (c *Compiler) CompileMutation(text string, returns *cel.Type) (*expression.Program, *apiservercel.Error) {
-	return expression.Compile(c.mutations, text, returns)
+func (c *Compiler) CompileMutation(text string, returns *cel.Type) (*celexpression.Program, *apiservercel.Error) {
+	return celexpression.Compile(c.mutations, text, returns)
 }
 
 // The types of the results of mutations.
@@ -125,7 +125,7 @@ var (
 // Declare compiles a variable, for use by expressions that are compiled after
 // it. One that does not compile is declared nevertheless, with a dynamic type,
 // so that its users don't fail, too; so is an object, as in upstream.
-func (c *Compiler) Declare(name, text string) (*expression.Program, *apiservercel.Error) {
+func (c *Compiler) Declare(name, text string) (*celexpression.Program, *apiservercel.Error) {
 	program, err := c.Compile(text)
 	t := cel.DynType
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // Conditions are compiled match conditions. They are safe for concurrent use.
@@ -34,12 +34,12 @@ func Compile(conditions []admissionregistrationv1.MatchCondition, c *Compiler) *
 // the others yield; err is about those that could not be evaluated. failed is
 // the name of the false condition.
 func (c *Conditions) Match(ctx context.Context, s *Subject) (matches bool, failed string, err error) {
-	budget := expression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
+	budget := celexpression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
 	var errs []error
 	for i := range c.conditions {
 		value, err := c.conditions[i].Evaluate(ctx, s, budget)
 		switch {
-		case errors.Is(err, expression.ErrBudget):
+		case errors.Is(err, celexpression.ErrBudget):
 			return false, "", err // that is all there is to say
 		case err != nil:
 			errs = append(errs, err)

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/match"
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
 )
@@ -22,7 +22,7 @@ import (
 func compiler(t *testing.T, o Options) *Compiler {
 	t.Helper()
 	if o.Origin == "" {
-		o.Origin = expression.New
+		o.Origin = celexpression.New
 	}
 	c, err := NewCompiler(o)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestSubject(t *testing.T) {
 			t.Errorf("%s: %v", text, compileErr)
 			continue
 		}
-		value, err := program.Evaluate(t.Context(), s.variables, expression.NewBudget(celconfig.PerCallLimit))
+		value, err := program.Evaluate(t.Context(), s.variables, celexpression.NewBudget(celconfig.PerCallLimit))
 		if err != nil || value.Value() != true {
 			t.Errorf("%s: %v %v", text, value, err)
 		}
@@ -127,7 +127,7 @@ func TestVariablesAreLazy(t *testing.T) {
 	for _, v := range [][2]string{{"bad", "object.nope"}, {"name", "object.metadata.name"}, {"twice", "variables.name + variables.name"}} {
 		variables = append(variables, c.Variable(v[0], v[1]))
 	}
-	budget := expression.NewBudget(celconfig.PerCallLimit)
+	budget := celexpression.NewBudget(celconfig.PerCallLimit)
 	with := s.WithVariables(t.Context(), variables, budget)
 	if budget.Left() != celconfig.PerCallLimit {
 		t.Error("variables are evaluated before they are used")
@@ -140,7 +140,7 @@ func TestVariablesAreLazy(t *testing.T) {
 		if compileErr != nil {
 			t.Fatal(compileErr)
 		}
-		value, err := program.Evaluate(t.Context(), with.variables, expression.NewBudget(celconfig.PerCallLimit))
+		value, err := program.Evaluate(t.Context(), with.variables, celexpression.NewBudget(celconfig.PerCallLimit))
 		if want == "" && (err != nil || value.Value() != true) || want != "" && (err == nil || err.Error() != want) {
 			t.Errorf("%s: %v %v", text, value, err)
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // Expression is a compiled expression. One that does not compile fails at each
 // evaluation: it compiled when it was stored, but may not in a later release.
 type Expression struct {
 	text    string
-	program *expression.Program
+	program *celexpression.Program
 	err     *apiservercel.Error
 }
 
@@ -47,15 +47,15 @@ func (c *Compiler) Variable(name, text string) Variable {
 
 // Evaluate returns the value for a request. Errors name the expression, unless
 // the cost budget is used up.
-func (e *Expression) Evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
+func (e *Expression) Evaluate(ctx context.Context, s *Subject, budget *celexpression.Budget) (ref.Val, error) {
 	value, err := e.evaluate(ctx, s, budget)
-	if err != nil && !errors.Is(err, expression.ErrBudget) {
+	if err != nil && !errors.Is(err, celexpression.ErrBudget) {
 		return nil, fmt.Errorf("expression '%s' resulted in error: %w", e.Text(), err)
 	}
 	return value, err
 }
 
-func (e *Expression) evaluate(ctx context.Context, s *Subject, budget *expression.Budget) (ref.Val, error) {
+func (e *Expression) evaluate(ctx context.Context, s *Subject, budget *celexpression.Budget) (ref.Val, error) {
 	if e.err != nil {
 		return nil, e.err
 	}

@@ -14,7 +14,7 @@ import (
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/match"
 	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/proto/core"
 )
 
@@ -37,8 +37,8 @@ type subjectInput struct {
 func (r subjectInput) subject() (*Subject, error) {
 	s := &Subject{variables: map[string]any{
 		requestVar:    requestVariable(r.attributes, r.target),
-		authorizerVar: expression.Authorizer(r.attributes.User, r.authorizer),
-		resourceVar:   expression.ResourceAuthorizer(r.attributes.User, r.authorizer, requestResource{r.attributes}),
+		authorizerVar: celexpression.Authorizer(r.attributes.User, r.authorizer),
+		resourceVar:   celexpression.ResourceAuthorizer(r.attributes.User, r.authorizer, requestResource{r.attributes}),
 		paramsVar:     types.NullValue,
 	}}
 	for name, obj := range map[string]runtime.Object{objectVar: r.form.Object, oldObjectVar: r.form.Old} {
@@ -139,7 +139,7 @@ type Variable struct {
 
 // WithVariables is the same request with a policy's variables, each of which is
 // evaluated when it is first used.
-func (s *Subject) WithVariables(ctx context.Context, variables []Variable, budget *expression.Budget) *Subject {
+func (s *Subject) WithVariables(ctx context.Context, variables []Variable, budget *celexpression.Budget) *Subject {
 	values := lazy.NewMapValue(types.NewObjectType(variablesType))
 	with := s.withVariable(variablesVar, values)
 	for _, v := range variables {

@@ -14,7 +14,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // MutatingName is upstream's name of the plugin.
@@ -103,7 +103,7 @@ func (m *Mutating) mutateAll(ctx context.Context, q *evaluation, a *admission.At
 	case !ok:
 		return nil
 	}
-	c := mutationTarget{evaluation: q, attributes: a, forms: forms, budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
+	c := mutationTarget{evaluation: q, attributes: a, forms: forms, budget: celexpression.NewBudget(celconfig.RuntimeCELCostBudget)}
 	for i := range q.mutations {
 		start := m.Clock.Now()
 		err := m.mutate(ctx, c, &q.mutations[i])
@@ -138,7 +138,7 @@ func (m *Mutating) handleError(ctx context.Context, q *evaluation, a *admission.
 		return nil
 	}
 	kind := failureInvalid
-	if errors.Is(err, expression.ErrBudget) {
+	if errors.Is(err, celexpression.ErrBudget) {
 		kind = failureBudget
 	}
 	m.metrics.observeCheck(q.name, q.binding.name, "", kind, took)

@@ -19,7 +19,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/jsonpatch"
 	"kctl/proto/core"
 )
@@ -30,7 +30,7 @@ type mutationTarget struct {
 	*evaluation
 	attributes *admission.Attributes
 	forms      *condition.Forms
-	budget     *expression.Budget // of all of them together
+	budget     *celexpression.Budget // of all of them together
 }
 
 // mutate makes one change. Variables are evaluated again for each, since they

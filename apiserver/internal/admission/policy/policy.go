@@ -14,7 +14,7 @@ import (
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/proto/core"
 )
 
@@ -132,7 +132,7 @@ func newPolicy(name string, c commonSpec, mutations bool, compile func(*conditio
 	// Compiled at first use: on most servers, most policies are never evaluated.
 	p.programs = sync.OnceValues(func() (*programs, error) {
 		compiler, err := condition.NewCompiler(condition.Options{
-			Origin: expression.Stored, Params: c.paramKind != nil, Variables: true, Mutations: mutations,
+			Origin: celexpression.Stored, Params: c.paramKind != nil, Variables: true, Mutations: mutations,
 		})
 		if err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/condition"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/request"
 )
 
@@ -116,7 +116,7 @@ func (v *Validating) evaluate(ctx context.Context, q *evaluation, forms *conditi
 
 func decisionForError(err error) decision {
 	d := decision{message: err.Error(), reason: metav1.StatusReasonInvalid, failure: failureInvalid}
-	if errors.Is(err, expression.ErrBudget) {
+	if errors.Is(err, celexpression.ErrBudget) {
 		d.failure = failureBudget
 	}
 	return d
@@ -125,14 +125,14 @@ func decisionForError(err error) decision {
 // validate evaluates the validations and returns those that do not hold. If the
 // cost budget is used up, that is the only result.
 func (q *evaluation) validate(ctx context.Context, s *condition.Subject) []decision {
-	budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+	budget := celexpression.NewBudget(celconfig.RuntimeCELCostBudget)
 	s = s.WithVariables(ctx, q.variables, budget)
 	var decisions []decision
 	for i := range q.validations {
 		validation := &q.validations[i]
 		value, err := validation.Evaluate(ctx, s, budget)
 		switch {
-		case errors.Is(err, expression.ErrBudget):
+		case errors.Is(err, celexpression.ErrBudget):
 			return []decision{decisionForError(err)}
 		case err != nil:
 			d := decisionForError(err)
@@ -147,7 +147,7 @@ func (q *evaluation) validate(ctx context.Context, s *condition.Subject) []decis
 
 // failureMessage is the message of a failed validation: if the message expression yields
 // nothing usable, the fixed one is used.
-func (v *validation) failureMessage(ctx context.Context, s *condition.Subject, budget *expression.Budget) string {
+func (v *validation) failureMessage(ctx context.Context, s *condition.Subject, budget *celexpression.Budget) string {
 	if v.expression != nil {
 		value, err := v.expression.Evaluate(ctx, s, budget)
 		text, ok := value.(types.String)
@@ -165,7 +165,7 @@ func (v *validation) failureMessage(ctx context.Context, s *condition.Subject, b
 // annotate evaluates the audit annotations. They have a budget of their own, and with it
 // variables of their own: what validations cost does not count.
 func (q *evaluation) annotate(ctx context.Context, s *condition.Subject, o *outcome) []error {
-	budget := expression.NewBudget(celconfig.RuntimeCELCostBudget)
+	budget := celexpression.NewBudget(celconfig.RuntimeCELCostBudget)
 	s = s.WithVariables(ctx, q.variables, budget)
 	var problems []error
 	for i := range q.annotations {

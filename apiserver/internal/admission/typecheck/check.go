@@ -11,7 +11,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"kctl/apiserver/internal/admission/condition"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // Documents returns the OpenAPI v3 document of a group's version in JSON; false if there is
@@ -37,7 +37,7 @@ func Check(policy *admissionregistrationv1.ValidatingAdmissionPolicy, documents 
 			return nil, err
 		}
 		compiler, err := condition.NewCompiler(condition.Options{
-			Origin: expression.Stored, Params: policy.Spec.ParamKind != nil, Variables: true, Object: object, ParamsType: params,
+			Origin: celexpression.Stored, Params: policy.Spec.ParamKind != nil, Variables: true, Object: object, ParamsType: params,
 		})
 		if err != nil {
 			return nil, err

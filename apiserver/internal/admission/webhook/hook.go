@@ -11,7 +11,7 @@ import (
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/admission/match"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/core"
 )
@@ -106,7 +106,7 @@ func newHook(configuration string, index int, w *commonWebhook, access webhookcl
 	if len(w.MatchConditions) > 0 {
 		// Compiled at first use: on most servers, most are never needed.
 		h.conditions = sync.OnceValues(func() (*condition.Conditions, error) {
-			compiler, err := condition.NewCompiler(condition.Options{Origin: expression.Stored})
+			compiler, err := condition.NewCompiler(condition.Options{Origin: celexpression.Stored})
 			if err != nil {
 				return nil, err
 			}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/authn"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // Mapping determines the bearer of a token from its claims. It is safe for
@@ -27,19 +27,19 @@ type Mapping struct {
 // source is where a part of the user comes from: a claim, or an expression.
 type source struct {
 	claim, prefix string
-	expression    *expression.Program
+	expression    *celexpression.Program
 }
 
 type extra struct {
 	key   string
-	value *expression.Program
+	value *celexpression.Program
 }
 
 // rule is a claim that must have a value, or an expression that must be true.
 type rule struct {
 	claim, value string
 	text         string
-	expression   *expression.Program
+	expression   *celexpression.Program
 	message      string
 }
 
@@ -176,13 +176,13 @@ func (c *compiler) checkExtraKey(key string, at *field.Path) {
 	}
 }
 
-func (c *compiler) compile(environment func() (*cel.Env, error), text string, at *field.Path, returns ...*cel.Type) *expression.Program {
+func (c *compiler) compile(environment func() (*cel.Env, error), text string, at *field.Path, returns ...*cel.Type) *celexpression.Program {
 	env, err := environment()
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(at, err))
 		return nil
 	}
-	checked, problem := expression.Check(env, text, returns...)
+	checked, problem := celexpression.Check(env, text, returns...)
 	if problem != nil {
 		detail, _, _ := strings.Cut(problem.Detail, " but got ")
 		c.errs = append(c.errs, field.Invalid(at, text, detail))

@@ -16,7 +16,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"kctl/apiserver/internal/authn"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/request"
 )
 
@@ -27,11 +27,11 @@ const (
 
 // claimsEnvironment is what expressions about claims see.
 var claimsEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	set, err := expression.Environment(nil, cel.Variable(claimsVar, cel.MapType(cel.StringType, cel.DynType)))
+	set, err := celexpression.Environment(nil, cel.Variable(claimsVar, cel.MapType(cel.StringType, cel.DynType)))
 	if err != nil {
 		return nil, err
 	}
-	return set.Env(expression.Stored)
+	return set.Env(celexpression.Stored)
 })
 
 // userEnvironment is what expressions about the user see.
@@ -45,24 +45,24 @@ var userEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		fields[name] = apiservercel.NewDeclField(name, t, false, nil, nil)
 	}
 	user := apiservercel.NewObjectType("kubernetes.UserInfo", fields)
-	set, err := expression.Environment([]*apiservercel.DeclType{user}, cel.Variable(userVar, user.CelType()))
+	set, err := celexpression.Environment([]*apiservercel.DeclType{user}, cel.Variable(userVar, user.CelType()))
 	if err != nil {
 		return nil, err
 	}
-	return set.Env(expression.Stored)
+	return set.Env(celexpression.Stored)
 })
 
 // evaluation evaluates one token's expressions.
 type evaluation struct {
 	ctx    context.Context
 	claims map[string]any
-	budget *expression.Budget
+	budget *celexpression.Budget
 }
 
 // User returns the bearer of a token with these verified claims, or why the
 // token is not accepted.
 func (m *Mapping) User(ctx context.Context, raw map[string]json.RawMessage) (*request.User, error) {
-	e := &evaluation{ctx: ctx, claims: make(map[string]any, len(raw)), budget: expression.NewBudget(celconfig.RuntimeCELCostBudget)}
+	e := &evaluation{ctx: ctx, claims: make(map[string]any, len(raw)), budget: celexpression.NewBudget(celconfig.RuntimeCELCostBudget)}
 	for name, value := range raw {
 		var decoded any
 		if err := json.Unmarshal(value, &decoded); err != nil {

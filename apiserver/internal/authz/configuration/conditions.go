@@ -13,12 +13,12 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 )
 
 // Conditions say which requests a webhook is asked about. They are safe for
 // concurrent use.
-type Conditions struct{ programs []*expression.Program }
+type Conditions struct{ programs []*celexpression.Program }
 
 // compileConditions compiles the conditions of one webhook; none are nil.
 func compileConditions(conditions []apiserverv1.WebhookMatchCondition, at *field.Path) (*Conditions, field.ErrorList) {
@@ -45,7 +45,7 @@ func compileConditions(conditions []apiserverv1.WebhookMatchCondition, at *field
 		if err != nil {
 			return nil, append(errs, field.InternalError(path, err))
 		}
-		program, problem := expression.Compile(env, text, cel.BoolType)
+		program, problem := celexpression.Compile(env, text, cel.BoolType)
 		if problem != nil {
 			errs = append(errs, field.Invalid(path, text, problem.Detail))
 			continue
@@ -75,11 +75,11 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	addFields(spec, apiservercel.NewMapType(apiservercel.StringType, texts, -1), "extra")
 	addFields(spec, resource, "resourceAttributes")
 	addFields(spec, declareObject("NonResourceAttributes", apiservercel.StringType, "path", "verb"), "nonResourceAttributes")
-	set, err := expression.Environment([]*apiservercel.DeclType{spec}, cel.Variable("request", spec.CelType()))
+	set, err := celexpression.Environment([]*apiservercel.DeclType{spec}, cel.Variable("request", spec.CelType()))
 	if err != nil {
 		return nil, err
 	}
-	return set.Env(expression.Stored)
+	return set.Env(celexpression.Stored)
 })
 
 // declareObject declares a type with fields of one type.
@@ -98,7 +98,7 @@ func addFields(o, of *apiservercel.DeclType, fields ...string) *apiservercel.Dec
 // Match reports whether all conditions are true. A false one decides, whatever
 // the others yield; err is about those that could not be evaluated.
 func (c *Conditions) Match(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (bool, error) {
-	budget := expression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
+	budget := celexpression.NewBudget(celconfig.RuntimeCELCostBudgetMatchConditions)
 	variables := map[string]any{"request": requestVariable(spec)}
 	var errs []error
 	for _, program := range c.programs {

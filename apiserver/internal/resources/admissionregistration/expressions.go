@@ -9,7 +9,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"kctl/apiserver/internal/admission/condition"
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/field"
 )
 
@@ -78,12 +78,12 @@ type compilers struct {
 // of returns the compiler for a text, depending on whether it is already stored.
 func (c *compilers) of(text string) *condition.Compiler {
 	if c.stored[text] {
-		return c.make(&c.forStored, expression.Stored)
+		return c.make(&c.forStored, celexpression.Stored)
 	}
-	return c.make(&c.forNew, expression.New)
+	return c.make(&c.forNew, celexpression.New)
 }
 
-func (c *compilers) make(compiler **condition.Compiler, origin expression.Origin) *condition.Compiler {
+func (c *compilers) make(compiler **condition.Compiler, origin celexpression.Origin) *condition.Compiler {
 	if *compiler == nil {
 		o := c.options
 		o.Origin = origin
@@ -123,9 +123,9 @@ func (c *compilers) mutation(text string, at *field.Path, returns *cel.Type) fie
 // declare compiles a variable, for both kinds of texts.
 func (c *compilers) declare(name, text string, at *field.Path) field.ErrorList {
 	used := c.of(text)
-	other := c.make(&c.forStored, expression.Stored)
+	other := c.make(&c.forStored, celexpression.Stored)
 	if used == other {
-		other = c.make(&c.forNew, expression.New)
+		other = c.make(&c.forNew, celexpression.New)
 	}
 	if c.failed != nil {
 		return field.ErrorList{field.InternalError(at, c.failed)}

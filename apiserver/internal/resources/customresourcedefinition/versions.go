@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/customresources/structural"
+	"kctl/apiserver/internal/customresources/validationrules"
 	"kctl/apiserver/internal/field"
-	"kctl/apiserver/internal/rules"
-	"kctl/apiserver/internal/structural"
 )
 
 // version is one version of a definition.
@@ -230,7 +230,7 @@ func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps,
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
-	return rules.Check(ctx, path.Upstream(), schema)
+	return validationrules.Check(ctx, path.Upstream(), schema)
 }
 
 func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *field.Path) (errs field.ErrorList) {

@@ -6,7 +6,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"kctl/apiserver/internal/structural"
+	"kctl/apiserver/internal/customresources/structural"
 )
 
 // formatWarnings warns about new formats that are not checked.

@@ -10,7 +10,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
-	"kctl/apiserver/internal/expression"
+	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/field"
 )
 
@@ -29,11 +29,11 @@ var selectorEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		fields[name] = apiservercel.NewDeclField(name, kind, true, nil, nil)
 	}
 	device := apiservercel.NewObjectType("kubernetes.DRADevice", fields)
-	set, err := expression.Environment([]*apiservercel.DeclType{device}, cel.Variable("device", device.CelType()), ext.Bindings(ext.BindingsVersion(0)))
+	set, err := celexpression.Environment([]*apiservercel.DeclType{device}, cel.Variable("device", device.CelType()), ext.Bindings(ext.BindingsVersion(0)))
 	if err != nil {
 		return nil, err
 	}
-	return set.Env(expression.New)
+	return set.Env(celexpression.New)
 })
 
 // validateSelector compiles a selector, as upstream does, so that its author
@@ -43,7 +43,7 @@ func validateSelector(text string, at *field.Path) *field.Error {
 	if err != nil {
 		return field.InternalError(at, err)
 	}
-	checked, problem := expression.Check(env, text)
+	checked, problem := celexpression.Check(env, text)
 	if problem != nil {
 		if problem.Type == apiservercel.ErrorTypeInternal {
 			return field.InternalError(at, problem)

@@ -25,7 +25,7 @@ import (
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/endpointreconciler"
 	"kctl/apiserver/internal/identity"
-	"kctl/apiserver/internal/identitylease"
+	"kctl/apiserver/internal/identity/lease"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
@@ -261,7 +261,7 @@ func TestIdentity(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- identitylease.New(leases, testingclock.NewFakeClock(now), zap.NewNop()).Run(ctx)
+		done <- lease.New(leases, testingclock.NewFakeClock(now), zap.NewNop()).Run(ctx)
 	}()
 	c.Until("the lease that has expired is deleted", func(ctx context.Context) bool { return !exists(ctx, "apiserver-gone") })
 	stop()

@@ -1,6 +1,0 @@
-// Package authentication builds the chain of authenticators from the flags or
-// from the file that they name, in upstream's order.
-//
-// internal/server makes it once; package authn and its subpackages say what
-// each kind of credential is.
-package authentication
