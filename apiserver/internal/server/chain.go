@@ -8,7 +8,7 @@ import (
 
 // chain passes every request through the filters, in this order, before a
 // handler sees it. Package filters says what each is for.
-func (s *Server) chain(router *gin.Engine) error {
+func (s *surface) chain(router *gin.Engine) error {
 	o := &s.options.Operation
 	cors, err := o.CORS()
 	if err != nil {
@@ -31,18 +31,18 @@ func (s *Server) chain(router *gin.Engine) error {
 	if o.GoawayChance > 0 {
 		router.Use(filters.Goaway(o.GoawayChance))
 	}
-	router.Use(s.audited(filters.Authenticate(&s.identities.Anonymous, s.identities.Headers, s.metrics, s.clock, s.logger))...)
+	router.Use(s.audited(filters.Authenticate(&s.access.identities.Anonymous, s.access.identities.Headers, s.metrics, s.clock, s.logger))...)
 	if s.tracer != nil {
 		router.Use(filters.Trace(s.tracer))
 	}
 	router.Use(
-		filters.Impersonate(s.authorizer, s.clock, s.logger),
+		filters.Impersonate(s.access.authorizer, s.clock, s.logger),
 		filters.Stream(s.logger),
 		filters.Deadline(s.options.RequestTimeout, s.draining),
 		s.limit(),
-		filters.Authorize(s.authorizer, s.metrics, s.clock, s.logger),
+		filters.Authorize(s.access.authorizer, s.metrics, s.clock, s.logger),
 		filters.Names(),
-		filters.Relay(s.ring, s.logger),
+		filters.Relay(s.stamps.ring, s.logger),
 	)
 	return nil
 }

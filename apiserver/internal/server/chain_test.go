@@ -31,7 +31,7 @@ func TestEveryPathAsksWhoYouAre(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	handler, err := s.handler("127.0.0.1:6443")
+	handler, err := s.surface.handler("127.0.0.1:6443")
 	if err != nil {
 		t.Fatal(err)
 	}

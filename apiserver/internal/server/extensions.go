@@ -22,14 +22,8 @@ import (
 // This file connects what comes and goes while the server runs: requests that
 // match no route are for other servers, for custom resources, or for nothing.
 
-func (s *Server) newDefinitions() *customresources.Definitions {
-	return customresources.New(customresources.Options{
-		Store: s.resources.Definitions, Registry: s.resources.Options(), Webhooks: s.webhooks(),
-	})
-}
-
 // extensions answers requests that match no route.
-func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
+func (s *surface) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 	dispatcher := handlers.NewDispatcher(s.handling())
 	return func(c *gin.Context) {
 		if s.aggregator.Serve(c.Writer, c.Request) {
@@ -52,7 +46,7 @@ func (s *Server) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 
 // serveCustom answers a request for a custom resource. It reports false if
 // there is none of that name.
-func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
+func (s *surface) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
 	served, warning, ok, err := s.definitions.Lookup(c.Request.Context(), schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
 	if !ok {
 		return false
@@ -67,11 +61,6 @@ func (s *Server) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, in
 	return dispatcher.Serve(c, served, info)
 }
 
-// servesCustom reports whether a request is for a custom resource.
-func (s *Server) servesCustom(info *request.Info) bool {
-	return s.definitions.Serves(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
-}
-
 // unavailable is the answer for a custom resource that should be served and can't be.
 func unavailable(err error) *apierrors.StatusError {
 	if errors.Is(err, cache.ErrNotReady) || errors.Is(err, cache.ErrHeldBack) {
@@ -81,9 +70,9 @@ func unavailable(err error) *apierrors.StatusError {
 }
 
 // more tells discovery and OpenAPI what there is besides the built-in resources.
-func (s *Server) more() *more { return &more{s} }
+func (o *objects) more() *more { return &more{o} }
 
-type more struct{ *Server }
+type more struct{ *objects }
 
 func (m *more) Changed() any {
 	return [2]int64{m.definitions.Changed(), m.aggregator.DiscoveryChanged()}

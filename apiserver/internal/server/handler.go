@@ -2,11 +2,11 @@ package server
 
 import (
 	"net/http"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,10 +19,7 @@ import (
 	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/negotiation"
-	"kctl/apiserver/internal/openapi"
-	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/status"
-	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/release"
 )
@@ -33,7 +30,7 @@ var quietly = sync.OnceFunc(func() { gin.SetMode(gin.ReleaseMode) })
 
 // handler returns the chain of filters with everything that is served behind
 // it. address is where clients reach it.
-func (s *Server) handler(address string) (http.Handler, error) {
+func (s *surface) handler(address string) (http.Handler, error) {
 	quietly()
 	router := gin.New()
 	router.RedirectTrailingSlash = false
@@ -48,10 +45,11 @@ func (s *Server) handler(address string) (http.Handler, error) {
 	if err := s.installIssuer(router, address); err != nil {
 		return nil, err
 	}
-	served := s.installResources(router)
-	s.builtin = groupVersions(served)
-	s.installDocuments(router, served)
-	catalog := discovery.New(served, s.more(), s.external(address))
+	handling := s.handling()
+	handling.Resources, handling.CreateOnly = s.served, s.creatable
+	handlers.Install(router, handling)
+	s.installDocuments(router)
+	catalog := discovery.New(s.described, s.more(), s.endpoint.external(address))
 	if err := catalog.Install(router); err != nil {
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func (s *Server) handler(address string) (http.Handler, error) {
 // notFound answers requests for paths that don't exist: with a Status below the
 // paths of the API, including those of built-in groups, and with plain text
 // elsewhere, as kube-apiserver does.
-func (s *Server) notFound(c *gin.Context) {
+func (s *surface) notFound(c *gin.Context) {
 	path := c.Request.URL.Path
 	group, named := strings.CutPrefix(path, "/apis/")
 	group, _, _ = strings.Cut(group, "/")
@@ -79,7 +77,7 @@ func (s *Server) notFound(c *gin.Context) {
 var reading = []string{http.MethodGet, http.MethodHead}
 
 // installOperations serves pages about the server itself.
-func (s *Server) installOperations(router gin.IRoutes) {
+func (s *surface) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.Metrics})
 	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis"} {
 		router.Match(reading, path, func(c *gin.Context) {
@@ -113,7 +111,7 @@ func (s *Server) installOperations(router gin.IRoutes) {
 	}
 	s.installPages(router)
 	s.installFairnessPages(router)
-	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.exchange))
+	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.stamps.exchange))
 }
 
 // effectiveVersion adds to the release which Kubernetes version's API is spoken,
@@ -127,7 +125,7 @@ func effectiveVersion() version.Info {
 }
 
 // installPages serves the server's status pages.
-func (s *Server) installPages(router gin.IRoutes) {
+func (s *surface) installPages(router gin.IRoutes) {
 	if s.options.Flags() == nil {
 		return // started by a test, without a command line
 	}
@@ -143,7 +141,7 @@ func (s *Server) installPages(router gin.IRoutes) {
 
 // installDebug serves profiles and the log level to users authorized for their
 // paths, as upstream's --profiling does.
-func (s *Server) installDebug(router gin.IRoutes) {
+func (s *surface) installDebug(router gin.IRoutes) {
 	debug := gin.WrapH(daemon.Debug(&s.options.Log, s.logger))
 	router.Any("/debug/pprof", func(c *gin.Context) { c.Redirect(http.StatusFound, "/debug/pprof/") })
 	router.Match(reading, "/debug/pprof/*profile", func(c *gin.Context) {
@@ -161,14 +159,7 @@ func (s *Server) installDebug(router gin.IRoutes) {
 }
 
 // installDocuments serves the description of the API.
-func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resource) {
-	var created []core.Resource
-	for _, r := range served {
-		if slices.Equal(r.Verbs, []string{"create"}) {
-			created = append(created, r.Resource)
-		}
-	}
-	s.documents = openapi.New(s.served, created, openAPIRelease(), s.clock.Now()).Follow(described{s.more()})
+func (s *surface) installDocuments(router gin.IRoutes) {
 	serve := func(c *gin.Context) {
 		if s.aggregator.ServeDocument(c.Writer, c.Request) {
 			return
@@ -187,8 +178,8 @@ func (s *Server) installDocuments(router gin.IRoutes, served []discovery.Resourc
 const issuerMayBeKept = "public, max-age=3600"
 
 // installIssuer serves what others need to check service account tokens.
-func (s *Server) installIssuer(router gin.IRoutes, address string) error {
-	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], s.keySetURI(address), s.identities.Keys)
+func (s *surface) installIssuer(router gin.IRoutes, address string) error {
+	documents, err := serviceaccount.NewDocuments(s.options.ServiceAccountIssuers[0], s.endpoint.keySetURI(address), s.access.identities.Keys)
 	if err != nil {
 		return err
 	}
@@ -226,34 +217,9 @@ func openAPIRelease() string {
 	return v.EmulationMajor + "." + v.EmulationMinor
 }
 
-// handling are the handlers' options, for built-in and custom resources alike.
-func (s *Server) handling() handlers.Options {
-	return handlers.Options{
-		Admission: s.admission.Chain, Authorizer: s.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
-		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Meter: s.meter,
-		Conversions: s.resources.Options().Conversions, Encodings: s.encodings, Clock: s.clock, Logger: s.logger,
-	}
-}
-
-// installResources serves the resources and returns their discovery.
-func (s *Server) installResources(router gin.IRouter) []discovery.Resource {
-	creatable := slices.DeleteFunc(s.creatable(), func(c handlers.CreateOnly) bool {
-		return !s.options.Operation.RuntimeConfig.Serves(c.GVK().GroupVersion())
-	})
-	handling := s.handling()
-	handling.Resources, handling.CreateOnly = s.served, creatable
-	handlers.Install(router, handling)
-	var described []discovery.Resource
-	for _, c := range creatable {
-		described = append(described, discovery.Resource{
-			Info: registry.Info{Resource: c.Resource, Singular: strings.ToLower(c.Kind)}, Verbs: []string{"create"},
-		})
-	}
-	for _, served := range s.served {
-		described = append(described, discovery.Describe(served))
-	}
-	return described
-}
+// roundabout reports whether a path has empty or dot segments, for which
+// net/http's router would redirect the client.
+func roundabout(p string) bool { return path.Clean(p) != strings.TrimSuffix(p, "/") }
 
 // index answers "/" with every path that has no parameters.
 func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health) {

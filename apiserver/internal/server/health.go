@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"kctl/proto/daemon"
 )
@@ -31,9 +30,9 @@ var (
 // etcdCheck checks whether etcd answers.
 const etcdCheck = "etcd"
 
-// watchHealth adds the server's checks, under upstream's names where there are
+// addChecks adds the server's health checks, under upstream's names where there are
 // any.
-func (s *Server) watchHealth() {
+func addChecks(o *objects) {
 	closed := func(c <-chan struct{}, otherwise string) func(context.Context) error {
 		problem := errors.New(otherwise)
 		return func(context.Context) error {
@@ -47,48 +46,36 @@ func (s *Server) watchHealth() {
 	}
 	shutdown := errors.New("the server is shutting down")
 	everywhere := []string{daemon.Healthz, daemon.Livez, daemon.Readyz}
-	s.health.Add("log", func(context.Context) error { return nil }, everywhere...)
-	s.health.Add(etcdCheck, s.backend.Check, everywhere...)
-	s.health.Add("etcd-readiness", s.backend.Check, daemon.Readyz)
-	s.health.Add("storage", s.checkStorage, daemon.Readyz)
+	o.health.Add("log", func(context.Context) error { return nil }, everywhere...)
+	o.health.Add(etcdCheck, o.backend.Check, everywhere...)
+	o.health.Add("etcd-readiness", o.backend.Check, daemon.Readyz)
+	o.health.Add("storage", o.checkStorage, daemon.Readyz)
 	addHook := func(name string, done <-chan struct{}) {
 		finished := closed(done, "not finished")
-		s.health.Add(name, finished, daemon.Healthz, daemon.Readyz)
-		s.health.Add(name, s.inTime(finished), daemon.Livez)
+		o.health.Add(name, finished, daemon.Healthz, daemon.Readyz)
+		o.health.Add(name, o.inTime(finished), daemon.Livez)
 	}
 	for _, hook := range storedHooks {
-		addHook("poststarthook/"+hook, s.bootstrapped)
+		addHook("poststarthook/"+hook, o.bootstrapped)
 	}
 	for _, hook := range followedHooks {
-		addHook(hook, s.ready)
+		addHook(hook, o.ready)
 	}
-	s.health.Add("informer-sync", closed(s.ready, "roles and pods have not been read yet"), daemon.Readyz)
-	s.health.Add("shutdown", func(context.Context) error {
-		if s.stopping.Err() != nil {
+	o.health.Add("informer-sync", closed(o.ready, "roles and pods have not been read yet"), daemon.Readyz)
+	o.health.Add("shutdown", func(context.Context) error {
+		if o.stopping.Err() != nil {
 			return shutdown
 		}
 		return nil
 	}, daemon.Readyz)
 }
 
-// checkStorage checks whether all resources have been read. One that is held back because
-// of an object takes no server out of service: all others share the same etcd.
-func (s *Server) checkStorage(context.Context) error {
-	if err := s.resources.Ready(); err != nil {
-		return err
-	}
-	if held := s.resources.HeldBack(); len(held) > 0 {
-		return daemon.Remark("held back, because a stored value cannot be read: " + strings.Join(held, ", "))
-	}
-	return nil
-}
-
 // inTime wraps a check so that it passes during the time that a start may take
 // (--livez-grace-period).
-func (s *Server) inTime(check func(context.Context) error) func(context.Context) error {
-	end := s.clock.Now().Add(s.options.LivezGrace)
+func (p *process) inTime(check func(context.Context) error) func(context.Context) error {
+	end := p.clock.Now().Add(p.options.LivezGrace)
 	return func(ctx context.Context) error {
-		if s.clock.Now().Before(end) {
+		if p.clock.Now().Before(end) {
 			return nil
 		}
 		return check(ctx)
@@ -96,7 +83,7 @@ func (s *Server) inTime(check func(context.Context) error) func(context.Context)
 }
 
 // watchdog tells the service manager that the server is alive.
-func (s *Server) watchdog(ctx context.Context) error {
+func (p *process) watchdog(ctx context.Context) error {
 	// Restarting this server does not bring back an etcd that does not answer.
-	return daemon.Watchdog(ctx, s.health, s.clock, s.logger, etcdCheck)
+	return daemon.Watchdog(ctx, p.health, p.clock, p.logger, etcdCheck)
 }

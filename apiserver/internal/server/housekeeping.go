@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/housekeeping/leading"
 	"kctl/apiserver/internal/signing"
@@ -14,16 +12,16 @@ import (
 
 // newHousekeeper makes the loops that maintain what every cluster needs, run by the
 // server that leads.
-func (s *Server) newHousekeeper(certificate string) (*leading.Housekeeper, error) {
-	loops, err := s.housekeeping(certificate)
+func newHousekeeper(s *surface, presence *presence, certificate string) (*leading.Housekeeper, error) {
+	loops, err := dependencies(s, certificate)
 	if err != nil {
 		return nil, err
 	}
 	return leading.New(leading.Options{
 		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
 		Others: []housekeeping.Loop{
-			s.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.shareOptions().Maintain,
-			housekeeping.NewServiceAddresses(loops), s.keepOwnService,
+			s.access.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.flowControl().Maintain,
+			housekeeping.NewServiceAddresses(loops), presence.keepOwnService,
 		},
 	})
 }
@@ -36,8 +34,8 @@ func (s *Server) keepHouse(ctx context.Context) error {
 	return s.housekeeper.Run(ctx, s.stopping)
 }
 
-// housekeeping are the options of the housekeeping loops.
-func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, error) {
+// dependencies are what the housekeeping loops need.
+func dependencies(s *surface, certificate string) (housekeeping.Dependencies, error) {
 	file := s.options.RootCAFile
 	if file == "" {
 		file = certificate
@@ -47,14 +45,14 @@ func (s *Server) housekeeping(certificate string) (housekeeping.Dependencies, er
 		return housekeeping.Dependencies{}, fmt.Errorf("root certificate authority: %w", err)
 	}
 	d := housekeeping.Dependencies{
-		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.pods, QuotaUsage: s.admission.QuotaUsage,
+		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.access.pods, QuotaUsage: s.policy.admission.QuotaUsage,
 		RootCA: rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
-		Authorizer: s.authorizer, Documents: func(gv schema.GroupVersion) ([]byte, bool, error) { return s.documents.Document(gv) },
+		Authorizer: s.access.authorizer, Documents: s.documents.Document,
 		Metrics: s.metrics, Queues: housekeeping.NewQueues(s.metrics, s.clock),
 		Clock: s.clock, Logger: s.logger,
 	}
-	if s.identities.Issuer != nil { // not an interface that holds nil
-		d.AccountTokens = s.identities.Issuer
+	if s.access.identities.Issuer != nil { // not an interface that holds nil
+		d.AccountTokens = s.access.identities.Issuer
 	}
 	if c := s.options.ClusterSigning; c.CertFile != "" {
 		d.Signing = &signing.Authority{CertFile: c.CertFile, KeyFile: c.KeyFile, Longest: c.Duration}

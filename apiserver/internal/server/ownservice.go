@@ -24,16 +24,16 @@ const ownServiceEvery = 10 * time.Second
 
 // bootstrapService stores the service range that the flags name, and the
 // service kubernetes with its first address.
-func (s *Server) bootstrapService(ctx context.Context) error {
-	own, _, err := s.options.ServiceRanges()
+func (p *presence) bootstrapService(ctx context.Context) error {
+	own, _, err := p.options.ServiceRanges()
 	if err != nil {
 		return err
 	}
-	ranges := networking.Bootstrap(ctx, s.resources.ServiceCIDRs, own, metav1.NewTime(s.clock.Now()))
+	ranges := networking.Bootstrap(ctx, p.resources.ServiceCIDRs, own, metav1.NewTime(p.clock.Now()))
 	if ranges != nil && !errors.Is(ranges, networking.ErrDefaultServiceCIDRDiffers) {
 		return ranges
 	}
-	return errors.Join(ranges, s.resources.Services.Bootstrap(ctx, s.port))
+	return errors.Join(ranges, p.resources.Services.Bootstrap(ctx, p.endpoint.port))
 }
 
 // forOperators reports whether an error of bootstrapService has to be solved by
@@ -44,20 +44,20 @@ func forOperators(err error) bool {
 }
 
 // keepOwnService makes what bootstrapService makes again whenever it is gone.
-func (s *Server) keepOwnService(ctx context.Context) error {
-	ticker := s.clock.NewTicker(ownServiceEvery)
+func (p *presence) keepOwnService(ctx context.Context) error {
+	ticker := p.clock.NewTicker(ownServiceEvery)
 	defer ticker.Stop()
 	told := ""
 	for {
-		err := s.bootstrapService(ctx)
+		err := p.bootstrapService(ctx)
 		switch {
 		case err == nil:
 			told = ""
 		case ctx.Err() == nil && err.Error() != told:
 			told = err.Error()
-			s.logger.Warn("the service of the API servers is not as this server's flags say, trying again", zap.Error(err))
+			p.logger.Warn("the service of the API servers is not as this server's flags say, trying again", zap.Error(err))
 			if errors.Is(err, networking.ErrDefaultServiceCIDRDiffers) {
-				s.tellOtherRanges(ctx, err)
+				p.tellOtherRanges(ctx, err)
 			}
 		}
 		select {
@@ -69,12 +69,12 @@ func (s *Server) keepOwnService(ctx context.Context) error {
 }
 
 // tellOtherRanges records an event that the cluster's range is not this server's.
-func (s *Server) tellOtherRanges(ctx context.Context, cause error) {
+func (p *presence) tellOtherRanges(ctx context.Context, cause error) {
 	ref := &core.ObjectReference{Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(), Name: networking.DefaultServiceCIDRName}
-	if known, err := s.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
+	if known, err := p.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
 		ref.UID = known.UID
 	}
 	event := events.New(ref, corev1.EventSource{Component: networking.DefaultServiceCIDRManager}, corev1.EventTypeWarning,
-		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), s.clock.Now())
-	housekeeping.WriteEvent(ctx, s.resources.Events, registry.ServerManager, event, s.logger)
+		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), p.clock.Now())
+	housekeeping.WriteEvent(ctx, p.resources.Events, registry.ServerManager, event, p.logger)
 }

@@ -20,7 +20,7 @@ func TestReachedAt(t *testing.T) {
 		{"0.0.0.0", "192.0.2.8", "192.0.2.8:6443"},
 		{"127.0.0.1", "2001:db8::1", "[2001:db8::1]:6443"},
 	} {
-		s := &Server{options: &config.Options{BindAddress: c.bind, AdvertiseAddress: c.advertise}, port: 6443, logger: zap.NewNop()}
+		s := &endpoint{process: &process{options: &config.Options{BindAddress: c.bind, AdvertiseAddress: c.advertise}, logger: zap.NewNop()}, port: 6443}
 		address, ok := s.reachedAt()
 		if got := address.String(); ok != (c.want != "") || ok && got != c.want {
 			t.Errorf("bound to %s, advertised %q: %s %v, want %q", c.bind, c.advertise, got, ok, c.want)

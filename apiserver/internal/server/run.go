@@ -20,16 +20,16 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.port = serving.Port(listener)
-	handler, err := s.handler(listener.Addr().String())
+	s.endpoint.port = serving.Port(listener)
+	handler, err := s.surface.handler(listener.Addr().String())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
 	port := &serving.Server{
-		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.drain, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.surface.drain, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
 	}
-	handler = s.withoutSlash(handler)
+	handler = s.surface.withoutSlash(handler)
 	loops := append(s.allLoops(), func(ctx context.Context) error { return s.itself.Serve(ctx, handler) })
 	return s.run(ctx, loops, func(ctx context.Context) error { return port.Serve(ctx, listener, handler) })
 }
@@ -63,22 +63,22 @@ func (s *Server) run(ctx context.Context, loops []housekeeping.Loop, serve func(
 func (s *Server) allLoops() []housekeeping.Loop {
 	loops := []housekeeping.Loop{
 		s.resources.Run, s.definitions.Run, s.aggregator.Run, // keep what is served in step with etcd
-		s.rules.Run, s.pods.Run, s.admission.Run, // and what decisions are based on
+		s.access.rules.Run, s.access.pods.Run, s.policy.admission.Run, // and what decisions are based on
 		s.start,
-		s.keepHouse, s.reconcileEndpoints, s.keepIdentity, s.exchangeStamps, // once bootstrapped
+		s.keepHouse, s.presence.reconcileEndpoints, s.presence.keepIdentity, s.stamps.run, // once bootstrapped
 		s.watchBackend, s.watchdog,
 	}
 	if s.options.Operation.CompactionInterval > 0 {
 		loops = append(loops, s.backend.Compactor.Run)
 	}
 	loops = append(loops, s.encryptionLoops()...)
-	if s.auditor != nil {
-		loops = append(loops, s.auditor.Run)
+	if s.policy.auditor != nil {
+		loops = append(loops, s.policy.auditor.Run)
 	}
-	if s.fairness != nil {
-		loops = append(loops, s.fairness.Run)
+	if s.policy.fairness != nil {
+		loops = append(loops, s.policy.fairness.Run)
 	}
-	for _, file := range s.files {
+	for _, file := range s.Files() {
 		loops = append(loops, file.Run)
 	}
 	return loops

@@ -6,87 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	admissionchain "kctl/apiserver/internal/admission/chain"
-	"kctl/apiserver/internal/aggregation"
-	"kctl/apiserver/internal/audit"
-	authnchain "kctl/apiserver/internal/authn/chain"
-	"kctl/apiserver/internal/authz"
-	"kctl/apiserver/internal/authz/rbac"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
-	"kctl/apiserver/internal/customresources"
-	"kctl/apiserver/internal/fairness/configcontroller"
-	"kctl/apiserver/internal/filters"
 	"kctl/apiserver/internal/gcpace"
-	"kctl/apiserver/internal/handlers"
 	"kctl/apiserver/internal/housekeeping"
 	"kctl/apiserver/internal/housekeeping/leading"
-	"kctl/apiserver/internal/informer"
-	"kctl/apiserver/internal/openapi"
-	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources"
 	"kctl/apiserver/internal/server/serving"
 	"kctl/apiserver/internal/storage"
-	"kctl/apiserver/internal/storage/backend"
-	"kctl/apiserver/internal/storage/encrypt"
-	"kctl/apiserver/internal/storage/measured"
-	"kctl/apiserver/internal/trace"
-	"kctl/proto/daemon"
-	"kctl/proto/tracing"
 )
 
 // Controllers are the names of the housekeeping loops.
 func Controllers() []string { return housekeeping.Names() }
 
-// Server is one API server. New sets its fields; from Run on only port and
-// builtin change, before the first request.
+// Server is one API server. Each of its parts is made from those before it.
 type Server struct {
-	options *config.Options
-	clock   clock.WithTicker
-	logger  *zap.Logger
-	tracer  *tracing.Tracer // nil for no tracing
-	metrics *prometheus.Registry
-	health  *daemon.Health
-	tls     *tls.Config
-	files   []*configfile.Follower // configuration that is read again when it changes
-
-	// Where objects are stored, and which are served.
-	backend     *backend.Backend
-	transformer *encrypt.Transformer // nil for none
-	resources   *resources.Set
-	served      []registry.Served
-	definitions *customresources.Definitions
-	aggregator  *aggregation.Aggregator
-	builtin     []schema.GroupVersion // what handler serves
-
-	// What the filters and the handlers consult about a request.
-	identities *authnchain.Authentication
-	authorizer authz.Union
-	rules      *rbac.Follower
-	fairness   *configcontroller.Controller // nil for none
-	auditor    *audit.Auditor               // nil for none
-	ring       *trace.Ring
-	exchange   *trace.Exchange
-	meter      *handlers.Meter
-	encodings  *handlers.Encodings // of what built-in and custom resources' clients get
-	admission  *admissionchain.Control
-	pods       *informer.Informer[informer.Pod] // used by the Node authorizer and the loops of the first term
-
+	*objects
+	access      *access
+	policy      *policy
+	endpoint    *endpoint
+	stamps      *stamps
+	surface     *surface
+	presence    *presence
 	housekeeper *leading.Housekeeper
-	documents   *openapi.Handler // the description of the API, from before any loop runs
-
-	itself *serving.Itself // for its own requests
-
-	port  int // the port, once the server listens
-	drain *filters.Drain
-	phases
+	tls         *tls.Config
 }
 
 // Run serves the API by the options, which are complete and valid, until ctx
@@ -106,42 +55,63 @@ func New(ctx context.Context, o *config.Options, clock clock.WithTicker, logger 
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	s := &Server{
-		options: o, clock: clock, logger: logger,
-		metrics: daemon.NewRegistry(), health: daemon.NewHealth(), ring: trace.NewRing(trace.Capacity),
-		drain: filters.NewDrain(), itself: serving.NewItself(), phases: newPhases(),
-	}
-	certificate, err := s.open(ctx)
+	tls, certificate, err := serving.TLS(o, clock, logger)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.assemble(certificate); err != nil {
-		return nil, errors.Join(err, s.backend.Close())
+	process, err := newProcess(ctx, o, clock, logger)
+	if err != nil {
+		return nil, err
 	}
+	database, err := openDatabase(ctx, process)
+	if err != nil {
+		return nil, err
+	}
+	s, err := assemble(database, certificate)
+	if err != nil {
+		return nil, errors.Join(err, database.backend.Close())
+	}
+	s.tls = tls
 	return s, nil
 }
 
-// open prepares the port and the storage. It returns the file of the serving
-// certificate.
-func (s *Server) open(ctx context.Context) (certificate string, err error) {
-	if s.tls, certificate, err = serving.TLS(s.options, s.clock, s.logger); err != nil {
-		return "", err
-	}
-	if s.tracer, err = newTracer(ctx, s.options, s.logger); err != nil {
-		return "", err
-	}
-	transformer, err := s.encryption(ctx)
+// assemble makes the server's parts: what is stored, who may do what with it, what
+// becomes of a request, what clients see, and what runs beside the requests.
+// certificate is the file of the serving certificate.
+func assemble(database *database, certificate string) (*Server, error) {
+	objects, err := newObjects(database)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	s.backend, err = backend.Open(ctx, backend.Options{
-		Flags: s.options, Transformer: transformer, Forms: resources.Forms(), Metrics: measured.NewMetrics(s.metrics), Tracer: s.tracer, Clock: s.clock, Logger: s.logger,
-	})
+	identities, err := newIdentities(objects)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	s.metrics.MustRegister(s.backend)
-	return certificate, nil
+	api, err := newAPI(objects, identities.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	access, err := newAccess(api, identities)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := newPolicy(api, access)
+	if err != nil {
+		return nil, err
+	}
+	endpoint := &endpoint{process: database.process}
+	stamps := newStamps(database, access.pods, endpoint)
+	surface := newSurface(api, access, policy, stamps, endpoint)
+	presence := &presence{objects: objects, endpoint: endpoint}
+	housekeeper, err := newHousekeeper(surface, presence, certificate)
+	if err != nil {
+		return nil, err
+	}
+	addChecks(objects)
+	return &Server{
+		objects: objects, access: access, policy: policy, endpoint: endpoint, stamps: stamps, surface: surface,
+		presence: presence, housekeeper: housekeeper,
+	}, nil
 }
 
 // Close closes the storage, and sends the last spans, after Run has ended.
@@ -162,4 +132,6 @@ func (s *Server) Storage() storage.Interface { return s.backend.Storage }
 func (s *Server) Etcd() *clientv3.Client { return s.backend.Client }
 
 // Files are the configuration files that are watched.
-func (s *Server) Files() []*configfile.Follower { return s.files }
+func (s *Server) Files() []*configfile.Follower {
+	return slices.Concat(s.access.files, s.policy.admission.Files)
+}

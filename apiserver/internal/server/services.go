@@ -9,16 +9,7 @@ import (
 
 	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/webhookclient"
 )
-
-// webhooks is how webhooks are reached.
-func (s *Server) webhooks() webhookclient.Access {
-	return webhookclient.Access{
-		Services: services{services: lookup.New[*corev1.Service](s.resources.Services), slices: s.resources.EndpointSlices},
-		Itself:   s.itself.Dial,
-	}
-}
 
 // services resolves the services that webhooks name.
 type services struct {

@@ -56,11 +56,11 @@ func (s *Server) start(ctx context.Context) error {
 
 // synced are closed when everything that decisions are based on has been read.
 func (s *Server) synced() []<-chan struct{} {
-	synced := []<-chan struct{}{s.rules.Synced(), s.pods.Synced(), s.aggregator.Synced()}
-	if s.fairness != nil {
-		synced = append(synced, s.fairness.Applied())
+	synced := []<-chan struct{}{s.access.rules.Synced(), s.access.pods.Synced(), s.aggregator.Synced()}
+	if s.policy.fairness != nil {
+		synced = append(synced, s.policy.fairness.Applied())
 	}
-	return append(synced, s.admission.Synced()...)
+	return append(synced, s.policy.admission.Synced()...)
 }
 
 // bootstrap stores the objects that every cluster has, if they don't exist.
@@ -74,10 +74,10 @@ func (s *Server) bootstrap(ctx context.Context) error {
 	if err := s.bootstrapKinds(ctx); err != nil {
 		return err
 	}
-	if err := s.aggregator.Bootstrap(ctx, s.builtin); err != nil {
+	if err := s.aggregator.Bootstrap(ctx, s.surface.builtin); err != nil {
 		return err
 	}
-	if err := s.bootstrapService(ctx); err != nil && !forOperators(err) { // keepOwnService reports it
+	if err := s.presence.bootstrapService(ctx); err != nil && !forOperators(err) { // keepOwnService reports it
 		return err
 	}
 	return bootstrap.Reconcile(ctx, bootstrap.Stores{
@@ -88,9 +88,9 @@ func (s *Server) bootstrap(ctx context.Context) error {
 
 // bootstrapKinds creates the objects that every cluster has of kinds on which
 // the server's own decisions do not depend.
-func (s *Server) bootstrapKinds(ctx context.Context) error {
-	if err := authnchain.TrackTokens(ctx, s.resources.ConfigMaps, s.clock); err != nil {
+func (o *objects) bootstrapKinds(ctx context.Context) error {
+	if err := authnchain.TrackTokens(ctx, o.resources.ConfigMaps, o.clock); err != nil {
 		return err
 	}
-	return flowcontrol.Bootstrap(ctx, s.resources.FlowSchemas, s.resources.PriorityLevels)
+	return flowcontrol.Bootstrap(ctx, o.resources.FlowSchemas, o.resources.PriorityLevels)
 }

@@ -16,7 +16,7 @@ import (
 func TestLivezGracePeriod(t *testing.T) {
 	t.Parallel()
 	clock := testclock.NewFakeClock(time.Now())
-	s := &Server{clock: clock, options: &config.Options{LivezGrace: time.Minute}}
+	s := &process{clock: clock, options: &config.Options{LivezGrace: time.Minute}}
 	unfinished := errors.New("not finished")
 	check := s.inTime(func(context.Context) error { return unfinished })
 	for _, step := range []struct {

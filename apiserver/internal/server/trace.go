@@ -10,12 +10,35 @@ import (
 
 	"kctl/apiserver/internal/identity"
 	"kctl/apiserver/internal/informer"
+	"kctl/apiserver/internal/storage/measured"
+	"kctl/apiserver/internal/trace"
 	"kctl/proto/relay"
 )
 
-// traceChange notes when pods appear on the watch: new ones, those that have begun to run, those
+// stamps are those of pods' way through the relay, this server's and those of the
+// cluster's others.
+type stamps struct {
+	*process
+	ring     *trace.Ring
+	exchange *trace.Exchange
+	pods     *informer.Informer[informer.Pod]
+	endpoint *endpoint
+}
+
+// newStamps also has the changes of pods noted.
+func newStamps(d *database, pods *informer.Informer[informer.Pod], endpoint *endpoint) *stamps {
+	ring := trace.NewRing(trace.Capacity)
+	s := &stamps{
+		process: d.process, ring: ring, pods: pods, endpoint: endpoint,
+		exchange: trace.NewExchange(ring, measured.Of(messageResource, d.backend.Storage), d.options.EtcdPrefix+trace.Prefix, d.clock, d.logger.Named("relay")),
+	}
+	pods.OnChange(s.note)
+	return s
+}
+
+// note notes when pods appear on the watch: new ones, those that have begun to run, those
 // that are to be deleted, and when they are gone.
-func (s *Server) traceChange(key informer.Key, old, now *informer.Pod) {
+func (s *stamps) note(key informer.Key, old, now *informer.Pod) {
 	select {
 	case <-s.pods.Synced():
 	default:
@@ -40,13 +63,13 @@ func (s *Server) traceChange(key informer.Key, old, now *informer.Pod) {
 // messageResource is what metrics call the messages in which servers exchange stamps.
 var messageResource = schema.GroupResource{Resource: "relayMessages"}
 
-// exchangeStamps lets the cluster's API servers ask each other for their stamps, until it is told to
+// run lets the cluster's API servers ask each other for their stamps, until it is told to
 // stop. Nobody else uses an etcd that is embedded.
-func (s *Server) exchangeStamps(ctx context.Context) error {
+func (s *stamps) run(ctx context.Context) error {
 	if !wait(ctx, s.bootstrapped) {
 		return ctx.Err()
 	}
-	s.exchange.Introduce(net.JoinHostPort(identity.Hostname(), strconv.Itoa(s.port)))
+	s.exchange.Introduce(net.JoinHostPort(identity.Hostname(), strconv.Itoa(s.endpoint.port)))
 	if len(s.options.EtcdServers) == 0 {
 		<-ctx.Done()
 		return ctx.Err()

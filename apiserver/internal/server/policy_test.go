@@ -13,7 +13,7 @@ import (
 func TestAnAuditPolicyIsReadAtTheStart(t *testing.T) {
 	o := config.Defaults()
 	o.Audit.PolicyFile = t.TempDir() + "/none"
-	if auditor, err := (&Server{options: o}).newAuditor(); auditor != nil || !errors.Is(err, fs.ErrNotExist) {
+	if auditor, err := newAuditor(&process{options: o}); auditor != nil || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }
