@@ -177,6 +177,16 @@ func New(o registry.Options, eventTTL time.Duration, ranges service.Ranges) *Set
 // are built with them in step with storage.
 func (s *Set) Options() registry.Options { return s.options }
 
+// Store is the store of a built-in resource, or nil if there is none.
+func (s *Set) Store(r core.Resource) registry.Resource {
+	for _, served := range s.served {
+		if served.Resource.Info().Resource == r {
+			return served.Resource
+		}
+	}
+	return nil
+}
+
 // addStore makes a resource's store and adds it to the set.
 func addStore[T core.Object](s *Set, strategy registry.Strategy[T]) *registry.Store[T] {
 	store := registry.NewStore(strategy, s.options)

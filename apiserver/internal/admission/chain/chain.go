@@ -100,10 +100,7 @@ func New(o Options) (*Control, error) {
 		followers:  append(users.followers, classes, limits, quotas),
 	}
 	chain, err := plugins.Chain(plugins.Objects{
-		Namespaces: o.Resources.Namespaces, ServiceAccounts: o.Resources.ServiceAccounts, Pods: o.Resources.Pods, Nodes: o.Resources.Nodes,
-		RuntimeClasses: o.Resources.RuntimeClasses, PriorityClasses: o.Resources.PriorityClasses, DefaultPriority: classes,
-		Claims: o.Resources.Claims, Volumes: o.Resources.Volumes, CSIDrivers: o.Resources.CSIDrivers,
-		StorageClasses: o.Resources.StorageClasses, IngressClasses: o.Resources.IngressClasses,
+		Store: func(r core.Resource) plugins.Store { return o.Resources.Store(r) }, DefaultPriority: classes,
 		LimitRanges: limits, Quotas: c.QuotaUsage, QuotaRules: quotas,
 		Authorizer: o.Authorizer, Resource: o.resourceOf,
 		MutatingWebhooks: users.mutatingWebhooks, ValidatingWebhooks: users.validatingWebhooks,

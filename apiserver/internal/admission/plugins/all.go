@@ -20,7 +20,6 @@ import (
 	"kctl/apiserver/internal/admission/extendedresourcetoleration"
 	"kctl/apiserver/internal/admission/imagepolicy"
 	"kctl/apiserver/internal/admission/limitranger"
-	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/admission/namespaceautoprovision"
 	"kctl/apiserver/internal/admission/namespaceexists"
 	"kctl/apiserver/internal/admission/namespacelifecycle"
@@ -39,33 +38,17 @@ import (
 	"kctl/apiserver/internal/admission/storageprotection"
 	"kctl/apiserver/internal/admission/taintnodes"
 	"kctl/apiserver/internal/admission/webhook"
+	"kctl/apiserver/internal/resources/networking"
 	pods "kctl/apiserver/internal/resources/pod"
+	"kctl/apiserver/internal/resources/storage"
 	"kctl/proto/core"
 )
-
-// NamespaceStore is the namespaces' registry.Resource.
-type NamespaceStore interface {
-	lookup.Source
-	namespaceautoprovision.Store
-}
-
-// PodStore is the pods' registry.Resource.
-type PodStore interface {
-	lookup.Source
-	podsecurity.Pods
-}
-
-// Classes are the classes of one kind: a registry.Resource.
-type Classes interface {
-	lookup.Source
-	defaultclass.Classes
-}
 
 // allPlugins are upstream's plugins, in upstream's order.
 var allPlugins = []pluginEntry{
 	{name: always.AdmitName, make: withoutDependencies(always.Admit{})},
 	{name: namespaceautoprovision.Name, make: func(d *dependencies) (admission.Plugin, error) {
-		return namespaceautoprovision.New(d.namespaces, d.Namespaces), nil
+		return namespaceautoprovision.New(d.namespaces, d.store(core.Namespaces)), nil
 	}},
 	{name: namespacelifecycle.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return namespacelifecycle.New(d.namespaces), nil
@@ -78,13 +61,13 @@ var allPlugins = []pluginEntry{
 		return limitranger.New(d.LimitRanges), nil
 	}},
 	{name: serviceaccount.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return serviceaccount.New(lookup.New[*core.ServiceAccount](d.ServiceAccounts), d.Clock), nil
+		return serviceaccount.New(find[*core.ServiceAccount](d, core.ServiceAccounts), d.Clock), nil
 	}},
 	{name: noderestriction.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return &noderestriction.Plugin{
-			Pods: lookup.New[*core.Pod](d.Pods), Nodes: d.nodes, Accounts: lookup.New[*core.ServiceAccount](d.ServiceAccounts),
-			Claims: lookup.New[*corev1.PersistentVolumeClaim](d.Claims), Volumes: lookup.New[*corev1.PersistentVolume](d.Volumes),
-			Drivers: lookup.New[*storagev1.CSIDriver](d.CSIDrivers), RangesGiven: d.RangesGiven, Authorizer: d.Authorizer,
+			Pods: find[*core.Pod](d, core.Pods), Nodes: d.nodes, Accounts: find[*core.ServiceAccount](d, core.ServiceAccounts),
+			Claims: find[*corev1.PersistentVolumeClaim](d, core.PersistentVolumeClaims), Volumes: find[*corev1.PersistentVolume](d, core.PersistentVolumes),
+			Drivers: find[*storagev1.CSIDriver](d, storage.DriverResource), RangesGiven: d.RangesGiven, Authorizer: d.Authorizer,
 		}, nil
 	}},
 	{name: taintnodes.Name, enabledByDefault: true, make: withoutDependencies(taintnodes.New())},
@@ -93,13 +76,13 @@ var allPlugins = []pluginEntry{
 		return imagepolicy.New(d.Files, d.Clock, d.Told)
 	}},
 	{name: podsecurity.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return podsecurity.New(d.namespaces, d.Pods, d.Files, d.Metrics, d.Clock)
+		return podsecurity.New(d.namespaces, d.store(core.Pods), d.Files, d.Metrics, d.Clock)
 	}},
 	{name: podnodeselector.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podnodeselector.New(d.namespaces, d.Files)
 	}},
 	{name: priority.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return priority.New(lookup.New[*schedulingv1.PriorityClass](d.PriorityClasses), d.DefaultPriority), nil
+		return priority.New(find[*schedulingv1.PriorityClass](d, core.PriorityClasses), d.DefaultPriority), nil
 	}},
 	{name: defaulttoleration.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return d.Tolerations, nil
@@ -112,7 +95,7 @@ var allPlugins = []pluginEntry{
 	}},
 	{name: extendedresourcetoleration.Name, make: withoutDependencies(extendedresourcetoleration.Plugin{})},
 	{name: defaultclass.StorageName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return defaultclass.ForClaims{Classes: d.StorageClasses}, nil
+		return defaultclass.ForClaims{Classes: d.store(storage.ClassResource)}, nil
 	}},
 	{name: storageprotection.Name, enabledByDefault: true, make: withoutDependencies(storageprotection.Plugin{})},
 	{name: "PodGroupProtection", enabledByDefault: true, make: withoutDependencies(noopPlugin{})},
@@ -120,10 +103,10 @@ var allPlugins = []pluginEntry{
 		return &ownerpermission.Plugin{Authorizer: d.Authorizer, Resource: d.Resource}, nil
 	}},
 	{name: claimresize.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return claimresize.Plugin{Classes: lookup.New[*storagev1.StorageClass](d.StorageClasses)}, nil
+		return claimresize.Plugin{Classes: find[*storagev1.StorageClass](d, storage.ClassResource)}, nil
 	}},
 	{name: runtimeclass.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return runtimeclass.New(lookup.New[*nodev1.RuntimeClass](d.RuntimeClasses)), nil
+		return runtimeclass.New(find[*nodev1.RuntimeClass](d, core.RuntimeClasses)), nil
 	}},
 	{name: certificates.ApprovalName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return certificates.Approval{Authorizer: d.Authorizer}, nil
@@ -136,11 +119,11 @@ var allPlugins = []pluginEntry{
 	}},
 	{name: certificates.SubjectName, enabledByDefault: true, make: withoutDependencies(certificates.Subject{})},
 	{name: defaultclass.IngressName, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return defaultclass.ForIngresses{Classes: d.IngressClasses}, nil
+		return defaultclass.ForIngresses{Classes: d.store(networking.IngressClassResource)}, nil
 	}},
 	{name: denyexternalips.Name, make: withoutDependencies(denyexternalips.Plugin{})},
 	{name: podtopology.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return podtopology.Plugin{Nodes: d.Nodes}, nil
+		return podtopology.Plugin{Nodes: d.store(core.Nodes)}, nil
 	}},
 	{name: declaredfeatures.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return declaredfeatures.New(d.nodes)

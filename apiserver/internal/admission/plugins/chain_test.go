@@ -16,6 +16,7 @@ import (
 	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/quota"
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/storage"
 	"kctl/proto/core"
 )
 
@@ -61,6 +62,18 @@ func (s *source) Decode(e registry.Encoded) (core.Object, error) {
 	return s.live[string(e.JSON[1:])], nil
 }
 
+// stores are the resources of a cluster. Those that a test does not name have no objects.
+func stores(named ...*source) func(core.Resource) Store {
+	return func(r core.Resource) Store {
+		for _, s := range named {
+			if s.resource == r {
+				return s
+			}
+		}
+		return &source{resource: r}
+	}
+}
+
 func namespace(name string, phase corev1.NamespacePhase) *core.Namespace {
 	return &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NamespaceStatus{Phase: phase}}
 }
@@ -93,8 +106,8 @@ func (noRanges) Forget(string)                                            {}
 // chain has all plugins, with a small cluster behind them.
 func chain(t *testing.T, disable ...string) *admission.Chain {
 	t.Helper()
-	c, err := Chain(Objects{
-		Namespaces: &source{resource: core.Namespaces,
+	c, err := Chain(Objects{Store: stores(
+		&source{resource: core.Namespaces,
 			cached: map[string]core.Object{
 				"/default": namespace("default", corev1.NamespaceActive), "/kube-node-lease": namespace("kube-node-lease", corev1.NamespaceActive),
 				"/ending": namespace("ending", corev1.NamespaceTerminating), "/again": namespace("again", corev1.NamespaceTerminating),
@@ -103,7 +116,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 				"/default": namespace("default", corev1.NamespaceActive), "/ending": namespace("ending", corev1.NamespaceTerminating),
 				"/again": namespace("again", corev1.NamespaceActive), "/new": namespace("new", corev1.NamespaceActive),
 			}},
-		ServiceAccounts: &source{resource: core.ServiceAccounts, cached: map[string]core.Object{
+		&source{resource: core.ServiceAccounts, cached: map[string]core.Object{
 			"default/default": account("default", func(sa *core.ServiceAccount) { sa.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }),
 			"default/silent":  account("silent", func(sa *core.ServiceAccount) { sa.AutomountServiceAccountToken = new(false) }),
 			"new/default":     account("default"), "again/default": account("default"),
@@ -114,7 +127,7 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 				sa.Annotations = map[string]string{"kubernetes.io/enforce-mountable-secrets": "1"}
 			}),
 		}},
-		Pods: &source{resource: core.Pods, cached: map[string]core.Object{
+		&source{resource: core.Pods, cached: map[string]core.Object{
 			"default/mine":   pod(func(p *core.Pod) { p.Name = "mine"; p.Spec.NodeName = "n1"; withToken(p, "vault") }),
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 			"default/inline": pod(func(p *core.Pod) {
@@ -126,12 +139,13 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 			}),
 		}},
-		Claims: &source{cached: map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}}},
-		Volumes: &source{cached: map[string]core.Object{"/v": &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+		&source{resource: core.PersistentVolumeClaims, cached: map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}}},
+		&source{resource: core.PersistentVolumes, cached: map[string]core.Object{"/v": &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}}}}},
-		CSIDrivers:     &source{cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
-		Nodes:          &source{resource: core.Nodes, cached: map[string]core.Object{"/n1": &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}}},
-		RuntimeClasses: runtimeClasses(), PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
+		&source{resource: storage.DriverResource, cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
+		&source{resource: core.Nodes, cached: map[string]core.Object{"/n1": &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}}},
+		runtimeClasses(), priorityClasses(),
+	), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{
 		Metrics: prometheus.NewRegistry(),
 		Clock:   testingclock.NewFakeClock(time.Unix(0, 0)), Disable: disable,

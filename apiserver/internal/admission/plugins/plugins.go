@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,22 +15,26 @@ import (
 	"kctl/apiserver/internal/admission/defaulttoleration"
 	"kctl/apiserver/internal/admission/limitranger"
 	"kctl/apiserver/internal/admission/lookup"
+	"kctl/apiserver/internal/admission/namespaceautoprovision"
 	"kctl/apiserver/internal/admission/priority"
 	"kctl/apiserver/internal/admission/resourcequota"
 	"kctl/apiserver/internal/authz"
 	"kctl/apiserver/internal/quota"
+	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
 
-// Objects are where plugins look up the objects they need: registry.Resources.
+// Store is the store of one resource: its registry.Resource.
+type Store interface {
+	lookup.Source
+	namespaceautoprovision.Store
+	List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error)
+}
+
+// Objects are where plugins look up the objects they need.
 type Objects struct {
-	Namespaces                      NamespaceStore
-	ServiceAccounts                 lookup.Source
-	Pods                            PodStore
-	Nodes                           lookup.Source
-	RuntimeClasses, PriorityClasses lookup.Source
-	Claims, Volumes, CSIDrivers     lookup.Source
-	StorageClasses, IngressClasses  Classes
+	// Store returns the store of a built-in resource; nil if there is none.
+	Store func(core.Resource) Store
 	// Plugins for users' webhooks and policies, which follow the stored ones.
 	MutatingWebhooks, ValidatingWebhooks admission.Plugin
 	MutatingPolicies, ValidatingPolicies admission.Plugin
@@ -67,6 +72,28 @@ type dependencies struct {
 	// Shared, so that each is decoded once for all plugins.
 	namespaces *lookup.Objects[*core.Namespace]
 	nodes      *lookup.Objects[*core.Node]
+
+	missing []string // resources that plugins have asked for, and that there are none of
+}
+
+func newDependencies(o Objects, s Settings) *dependencies {
+	d := &dependencies{Objects: o, Settings: s}
+	d.namespaces, d.nodes = find[*core.Namespace](d, core.Namespaces), find[*core.Node](d, core.Nodes)
+	return d
+}
+
+// store returns the store of a resource. Chain refuses to go on if there is none.
+func (d *dependencies) store(r core.Resource) Store {
+	store := d.Store(r)
+	if store == nil {
+		d.missing = append(d.missing, r.Name)
+	}
+	return store
+}
+
+// find returns what looks up objects of a resource.
+func find[T core.Object](d *dependencies, r core.Resource) *lookup.Objects[T] {
+	return lookup.New[T](d.store(r))
 }
 
 // pluginEntry is one of upstream's plugins.
@@ -88,7 +115,7 @@ func pluginNames() []string {
 	return names
 }
 
-func find(name string) (pluginEntry, bool) {
+func named(name string) (pluginEntry, bool) {
 	i := slices.IndexFunc(allPlugins, func(e pluginEntry) bool { return e.name == name })
 	if i < 0 {
 		return pluginEntry{}, false
@@ -100,7 +127,7 @@ func find(name string) (pluginEntry, bool) {
 // --disable-admission-plugins that no plugin has, or that both have.
 func validate(enable, disable []string) error {
 	for _, name := range slices.Concat(enable, disable) {
-		if _, ok := find(name); !ok {
+		if _, ok := named(name); !ok {
 			return fmt.Errorf("admission plugin %q is not one that this server has: %s", name, strings.Join(pluginNames(), ", "))
 		}
 	}
@@ -115,7 +142,7 @@ func validate(enable, disable []string) error {
 // validateFiles refuses parts of the configuration file that no plugin reads.
 func validateFiles(files configuration.Files) error {
 	for name := range files {
-		e, ok := find(name)
+		e, ok := named(name)
 		switch {
 		case !ok:
 			return fmt.Errorf("admission configuration: unknown plugin %q; known are %s", name, strings.Join(pluginNames(), ", "))
@@ -128,7 +155,7 @@ func validateFiles(files configuration.Files) error {
 
 // Enabled reports whether the plugin of that name runs.
 func (s Settings) Enabled(name string) bool {
-	p, ok := find(name)
+	p, ok := named(name)
 	return ok && s.enables(p)
 }
 
@@ -144,7 +171,7 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 	if err := validateFiles(s.Files); err != nil {
 		return nil, err
 	}
-	d := &dependencies{Objects: o, Settings: s, namespaces: lookup.New[*core.Namespace](o.Namespaces), nodes: lookup.New[*core.Node](o.Nodes)}
+	d := newDependencies(o, s)
 	var on []admission.Plugin
 	for _, p := range allPlugins {
 		if !s.enables(p) {
@@ -155,6 +182,9 @@ func Chain(o Objects, s Settings) (*admission.Chain, error) {
 			return nil, err
 		}
 		on = append(on, admission.Named{Plugin: plugin, Name: p.name})
+	}
+	if len(d.missing) > 0 {
+		return nil, fmt.Errorf("admission: there are no %s", strings.Join(d.missing, ", "))
 	}
 	return admission.NewChain(on...), nil
 }

@@ -184,8 +184,10 @@ func TestDefaultAccountIsWaitedFor(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
 	accounts := &source{resource: core.ServiceAccounts, cached: map[string]core.Object{}}
 	c, err := Chain(Objects{
-		Namespaces:      &source{cached: map[string]core.Object{"/default": namespace("default", corev1.NamespaceActive)}},
-		ServiceAccounts: accounts, Pods: &source{}, PriorityClasses: priorityClasses(), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
+		Store: stores(
+			&source{resource: core.Namespaces, cached: map[string]core.Object{"/default": namespace("default", corev1.NamespaceActive)}},
+			accounts, priorityClasses(),
+		), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
 	}, Settings{Metrics: prometheus.NewRegistry(), Clock: clock})
 	if err != nil {
 		t.Fatal(err)
@@ -225,5 +227,23 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := Chain(Objects{}, Settings{Enable: []string{"nonsense"}}); err == nil || errors.Is(err, context.Canceled) {
 		t.Error("an unknown name makes a chain")
+	}
+}
+
+// TestMissingResource: a plugin that looks for a resource which the server does not have
+// is an error at the start, and not at the first request.
+func TestMissingResource(t *testing.T) {
+	without := func(r core.Resource) Store {
+		if r == core.PriorityClasses {
+			return nil
+		}
+		return stores()(r)
+	}
+	settings := Settings{Metrics: prometheus.NewRegistry(), Clock: testingclock.NewFakeClock(time.Unix(0, 0))}
+	_, err := Chain(Objects{Store: without}, settings)
+	check(t, "no priority classes", err, "admission: there are no priorityclasses")
+	settings.Metrics, settings.Disable = prometheus.NewRegistry(), []string{"Priority"}
+	if _, err = Chain(Objects{Store: without, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{}}, settings); err != nil {
+		t.Errorf("no plugin looks for them: %v", err)
 	}
 }

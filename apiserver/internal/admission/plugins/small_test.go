@@ -16,7 +16,6 @@ import (
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/admission/configuration"
-	"kctl/apiserver/internal/admission/lookup"
 	"kctl/proto/core"
 )
 
@@ -36,13 +35,12 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 			disable = append(disable, e.name)
 		}
 	}
-	_, err := Chain(Objects{Namespaces: namespaces}, Settings{Enable: []string{name}, Disable: disable, Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
+	_, err := Chain(Objects{Store: stores(namespaces)}, Settings{Enable: []string{name}, Disable: disable, Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, _ := find(name)
-	d := &dependencies{Objects: Objects{Namespaces: namespaces}, Settings: Settings{Metrics: prometheus.NewRegistry(), Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))}}
-	d.namespaces = lookup.New[*core.Namespace](namespaces)
+	e, _ := named(name)
+	d := newDependencies(Objects{Store: stores(namespaces)}, Settings{Metrics: prometheus.NewRegistry(), Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
 	p, err := e.make(d)
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +255,7 @@ func TestEventRateLimit(t *testing.T) {
 	}
 	check(t, "another namespace", pass(t.Context(), p, event("b")), "")
 	check(t, "one that was forgotten for it", pass(t.Context(), p, event("a")), "")
-	e, _ := find("EventRateLimit")
+	e, _ := named("EventRateLimit")
 	for part, want := range map[string]string{
 		"": "EventRateLimit needs limits",
 		header + "[{type: Planet, qps: 1, burst: 1}]}": `configuration of EventRateLimit: limits[0]: type "Planet" is not one of`,

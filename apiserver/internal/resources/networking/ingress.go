@@ -29,6 +29,9 @@ func resource(name, kind string, namespaced bool) core.Resource {
 	return core.Resource{Group: networkingv1.GroupName, Version: "v1", Name: name, Kind: kind, Namespaced: namespaced}
 }
 
+// IngressClassResource are the ingress classes.
+var IngressClassResource = resource("ingressclasses", "IngressClass", false)
+
 // ClassAnnotation named an ingress's class before there was a field.
 const ClassAnnotation = "kubernetes.io/ingress.class"
 
@@ -123,7 +126,7 @@ func statusWarnings(i *networkingv1.Ingress) []string {
 // IngressClasses is the strategy of ingress classes.
 func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.IngressClass] {
 	return registry.Strategy[*networkingv1.IngressClass]{
-		Resource: resource("ingressclasses", "IngressClass", false), Singular: "ingressclass",
+		Resource: IngressClassResource, Singular: "ingressclass",
 		Default: func(c *networkingv1.IngressClass) {
 			if p := c.Spec.Parameters; p != nil && p.Scope == nil {
 				p.Scope = new(networkingv1.IngressClassParametersReferenceScopeCluster)

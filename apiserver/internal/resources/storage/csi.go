@@ -25,7 +25,7 @@ import (
 // Drivers is the strategy of CSI drivers.
 func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
-		Resource: resource("csidrivers", "CSIDriver"), Singular: "csidriver", Warnings: driverWarnings,
+		Resource: DriverResource, Singular: "csidriver", Warnings: driverWarnings,
 		ReturnDeletedObject: true,
 		Default:             func(d *storagev1.CSIDriver) { defaultDriver(&d.Spec) },
 		ValidateName:        check.NameIsSubdomain,

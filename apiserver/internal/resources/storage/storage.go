@@ -38,6 +38,9 @@ func resource(name, kind string) core.Resource {
 // ClassResource are the storage classes.
 var ClassResource = resource("storageclasses", "StorageClass")
 
+// DriverResource are the CSI drivers.
+var DriverResource = resource("csidrivers", "CSIDriver")
+
 // AttributesClassResource are the volume attributes classes.
 var AttributesClassResource = resource("volumeattributesclasses", "VolumeAttributesClass")
 
