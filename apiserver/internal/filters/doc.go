@@ -11,7 +11,7 @@
 //	AuditRefused    writes down who did not get in
 //	Authenticate    who asks
 //	Audit           writes down what is asked for and what comes of it
-//	Trace           a span of each request, for a collector, where the flags ask for it
+//	Tracing         a span of each request, for a collector, where the flags ask for it
 //	Impersonate     as whom, if as somebody else
 //	Stream          lets long-running requests off Pace's bounds
 //	Deadline        not for too long; long-running requests until the drain

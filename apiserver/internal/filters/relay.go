@@ -102,9 +102,9 @@ func mayStamp(program string, user *request.User) bool {
 	return user != nil && (slices.Contains(user.Groups, core.GroupNodes) || slices.Contains(user.Groups, core.GroupMasters))
 }
 
-// ServeTrace answers with the trace of the pod in the path, and with an empty one if nothing is known
+// ServeRelay answers with the trace of the pod in the path, and with an empty one if nothing is known
 // of it: which servers know nothing tells something, too.
-func ServeTrace(exchange *trace.Exchange) gin.HandlerFunc {
+func ServeRelay(exchange *trace.Exchange) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		namespace, name, ok := tracedPod(c.Request.URL.Path)
 		if !ok {

@@ -33,7 +33,7 @@ func (s *surface) chain(router *gin.Engine) error {
 	}
 	router.Use(s.audited(filters.Authenticate(&s.access.identities.Anonymous, s.access.identities.Headers, s.metrics, s.clock, s.logger))...)
 	if s.tracer != nil {
-		router.Use(filters.Trace(s.tracer))
+		router.Use(filters.Tracing(s.tracer))
 	}
 	router.Use(
 		filters.Impersonate(s.access.authorizer, s.clock, s.logger),

@@ -111,7 +111,7 @@ func (s *surface) installOperations(router gin.IRoutes) {
 	}
 	s.installPages(router)
 	s.installFairnessPages(router)
-	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeTrace(s.stamps.exchange))
+	router.GET("/debug/relay/namespaces/:namespace/pods/:name", filters.ServeRelay(s.stamps.exchange))
 }
 
 // effectiveVersion adds to the release which Kubernetes version's API is spoken,

@@ -11,10 +11,10 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Trace makes a span of each request, from its arrival, named as upstream's. It comes
+// Tracing makes a span of each request, from its arrival, named as upstream's. It comes
 // after authentication: users who operate or monitor the cluster decide what is
 // traced; of other requests, a fraction is.
-func Trace(tracer *tracing.Tracer) gin.HandlerFunc {
+func Tracing(tracer *tracing.Tracer) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ctx := c.Request.Context()
 		info := request.InfoFrom(ctx)
