@@ -46,3 +46,13 @@ func (s *surface) chain(router *gin.Engine) error {
 	)
 	return nil
 }
+
+// audited puts the two audit filters around authentication, if there is an
+// audit policy.
+func (s *surface) audited(authenticate gin.HandlerFunc) []gin.HandlerFunc {
+	auditor := s.policy.auditor
+	if auditor == nil {
+		return []gin.HandlerFunc{authenticate}
+	}
+	return []gin.HandlerFunc{filters.AuditRefused(auditor), authenticate, filters.Audit(auditor, s.clock)}
+}

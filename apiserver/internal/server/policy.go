@@ -1,13 +1,10 @@
 package server
 
 import (
-	"github.com/gin-gonic/gin"
-
 	admissionchain "kctl/apiserver/internal/admission/chain"
 	"kctl/apiserver/internal/admission/match/equivalent"
 	"kctl/apiserver/internal/audit"
 	"kctl/apiserver/internal/fairness/configcontroller"
-	"kctl/apiserver/internal/filters"
 	"kctl/proto/daemon"
 )
 
@@ -66,14 +63,4 @@ func newAuditor(p *process) (*audit.Auditor, error) {
 		sinks = append(sinks, audit.NewSink(webhook, o.WebhookSink, lost, p.clock, p.logger))
 	}
 	return audit.New(policy, sinks, p.metrics, p.clock), nil
-}
-
-// audited puts the two audit filters around authentication, if there is an
-// audit policy.
-func (s *surface) audited(authenticate gin.HandlerFunc) []gin.HandlerFunc {
-	auditor := s.policy.auditor
-	if auditor == nil {
-		return []gin.HandlerFunc{authenticate}
-	}
-	return []gin.HandlerFunc{filters.AuditRefused(auditor), authenticate, filters.Audit(auditor, s.clock)}
 }
