@@ -2,13 +2,19 @@ package customresources
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/resources/customresourcedefinition"
+	"kctl/apiserver/internal/storage/etcd/etcdtest"
 )
 
 // TestLongListsAreConvertedFewAtATime: those that need not be decoded need no place, and those
@@ -46,5 +52,37 @@ func TestLongListsAreConvertedFewAtATime(t *testing.T) {
 	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}}
 	if newConverter(d, versions, options).bound == full {
 		t.Error("a webhook's conversions take the places of others")
+	}
+}
+
+// TestVersionsNameTheStoredOne: readers of the others get bytes of their own, and nothing is held for them.
+func TestVersionsNameTheStoredOne(t *testing.T) {
+	o := registry.Options{Clock: clock.RealClock{}, Logger: zap.NewNop(), Storage: etcdtest.Start(t)}
+	d := New(Options{Store: registry.NewStore(customresourcedefinition.Strategy(clock.RealClock{}), o), Registry: o})
+	t.Cleanup(func() { d.stop(); d.running.Wait() })
+	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}
+	names := apiextensionsv1.CustomResourceDefinitionNames{Plural: "knobs", Singular: "knob", Kind: "Knob", ListKind: "KnobList"}
+	def := &definition{ObjectMeta: metav1.ObjectMeta{Name: "knobs.example.com"}}
+	def.Spec.Group, def.Spec.Names, def.Status.AcceptedNames = "example.com", names, names
+	for _, version := range []string{"v1", "v2"} {
+		def.Spec.Versions = append(def.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: version, Served: true, Storage: version == "v1", Schema: schema})
+	}
+	text, err := json.Marshal(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEntry(registry.Encoded{JSON: text}, def, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := newInstanceStore(d)
+	for _, version := range []string{"v1", "v2"} {
+		served, err := store.served(e, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info := served.Resource.Info(); info.Version != version || info.StoredAs.Version != "v1" {
+			t.Errorf("%s is stored as %v, says %s", info.GVK(), info.StoredAs, version)
+		}
 	}
 }

@@ -29,7 +29,7 @@ type resource struct {
 // Info implements registry.Resource.
 func (r *resource) Info() registry.Info {
 	info := r.versionStore.Info()
-	info.JSONOnly, info.ListKind = true, r.info.ListKind
+	info.JSONOnly, info.ListKind, info.StoredAs = true, r.info.ListKind, r.info.StoredAs
 	return info
 }
 

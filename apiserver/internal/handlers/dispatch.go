@@ -27,7 +27,7 @@ func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request
 	resource := served.Resource.Info()
 	call := &call{
 		handlers: d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, tracker: resource.FieldTracker, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
-		gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
+		converted: isConverted(resource), gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
 	if !resource.Namespaced && info.Namespace != "" {
 		return false

@@ -115,7 +115,7 @@ func nameParam(r core.Resource) string {
 func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	info := served.Resource.Info()
 	r := info.Resource
-	base := call{resource: r, kind: r.GVK(), store: served.Resource, tracker: info.FieldTracker}
+	base := call{resource: r, kind: r.GVK(), store: served.Resource, tracker: info.FieldTracker, converted: isConverted(info)}
 	h.route(router, r.Path(pathNamespace(r), ""), limitToVerbs(info, collectionMethods(), "list", "deletecollection"), base)
 	if r.Namespaced {
 		h.route(router, r.Path("", ""), methods{http.MethodGet: (*call).listOrWatch}, base)

@@ -28,11 +28,13 @@ const (
 // protobufObject is a stored object as a protobuf message without the kind around it.
 func (c *call) protobufObject(f form, e registry.Encoded) ([]byte, error) {
 	encode := func() ([]byte, error) { return c.encodeProtobuf(f, e) }
-	if _, ok := c.store.(*registry.View); ok { // whose JSON is made for each reader
+	if c.converted { // the JSON is this reader's own
 		return encode()
 	}
 	return c.Encodings.of(e, c.resource.GVK(), f, encode)
 }
+
+func isConverted(info registry.Info) bool { return info.StoredAs != info.GVK() }
 
 func (c *call) encodeProtobuf(f form, e registry.Encoded) ([]byte, error) {
 	obj, err := c.inForm(f, e)
