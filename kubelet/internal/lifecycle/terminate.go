@@ -72,8 +72,8 @@ func (l *Lifecycle) endedBefore(pod *core.Pod, runtime *runtimestate.PodStatus) 
 // setStatus reports the pod's final status, as requested with its end.
 func (l *Lifecycle) setStatus(job podworker.Job, runtime *runtimestate.PodStatus, terminal bool) {
 	current := l.generate(job.Pod, runtime, terminal)
-	for _, change := range job.Status {
-		change(&current)
+	if job.Status != nil {
+		job.Status(&current)
 	}
 	l.Statuses.Set(job.Pod, current)
 }

@@ -68,9 +68,9 @@ type entry struct {
 	// pending is the newest update that no step has taken yet; active is the
 	// one that the last step took.
 	pending, active *Update
-	// next has the updates of a new pod that came under the UID after this one's
-	// end; they are handled once this one is forgotten.
-	next []*Update
+	// next is the new pod that came under the UID after this one's end; it takes this
+	// one's place once this one is forgotten. It has no next itself: it is not removed.
+	next *entry
 	// working says that a goroutine is working on this entry.
 	working bool
 	synced  bool // a step has been begun
@@ -79,9 +79,9 @@ type entry struct {
 
 	// The combined options of all kills (KillOptions).
 	removed bool
-	grace   int64 // seconds; 0 until termination is asked for
-	status  []func(*core.PodStatus)
-	done    []chan<- struct{}
+	grace   int64                 // seconds; 0 until termination is asked for
+	status  func(*core.PodStatus) // the last that was asked for
+	done    []chan<- struct{}     // one for each that waits
 }
 
 func newEntry(u *Update) *entry {
@@ -141,26 +141,20 @@ func (e *entry) isNext(u *Update) bool {
 		return false
 	}
 	onlyRunning := e.latest() != nil && e.latest().Pod == nil
-	return onlyRunning || len(e.next) > 0 || e.removed && u.Type == Create
+	return onlyRunning || e.next != nil || e.removed && u.Type == Create
 }
 
-// keepForNext keeps u until this entry is forgotten. Only the last change
-// counts; for a pod that is removed again, nothing is kept.
+// keepForNext keeps u until this entry is forgotten, as what becomes of the next pod by it: however
+// much comes meanwhile, that is one entry. Of a pod that is removed again nothing is kept.
 func (e *entry) keepForNext(u *Update) {
-	if u.Type == Kill && u.Kill != nil && u.Kill.Removed {
-		for _, dropped := range append(e.next, u) {
-			if dropped.Kill != nil && dropped.Kill.Done != nil {
-				close(dropped.Kill.Done)
-			}
-		}
+	if e.next == nil {
+		e.next = newEntry(u)
+	}
+	e.next.take(u)
+	if e.next.removed {
+		e.next.tellDone()
 		e.next = nil
-		return
 	}
-	if last := len(e.next) - 1; last >= 0 && e.next[last].Type != Kill && u.Type != Kill {
-		e.next[last] = u.instead(e.next[last])
-		return
-	}
-	e.next = append(e.next, u)
 }
 
 func (e *entry) latest() *Update {
@@ -201,17 +195,24 @@ func (e *entry) noteKill(u *Update) {
 		return
 	}
 	e.removed = e.removed || u.Kill.Removed
-	if u.Kill.Status != nil {
-		e.status = append(e.status, u.Kill.Status)
-	}
-	if u.Kill.Done == nil {
-		return
+	if u.Kill.Done != nil {
+		e.done = append(e.done, u.Kill.Done)
 	}
 	if e.phase == Finished {
-		close(u.Kill.Done)
-		return
+		e.tellDone()
+		return // its status is final
 	}
-	e.done = append(e.done, u.Kill.Done)
+	if u.Kill.Status != nil {
+		e.status = u.Kill.Status
+	}
+}
+
+// tellDone tells all who wait that there is nothing more to wait for.
+func (e *entry) tellDone() {
+	for _, done := range e.done {
+		close(done)
+	}
+	e.done = nil
 }
 
 // begin takes the pending update as the next step.
@@ -219,7 +220,7 @@ func (e *entry) begin() Job {
 	e.active, e.pending = e.pending, nil
 	job := Job{
 		Update: *e.active, Phase: e.phase, First: !e.synced, GracePeriod: e.grace,
-		Removed: e.removed, Status: append([]func(*core.PodStatus){}, e.status...),
+		Removed: e.removed, Status: e.status,
 	}
 	e.synced = true
 	return job
@@ -249,10 +250,8 @@ func (e *entry) finish(job Job, outcome Outcome, err error) bool {
 		e.move(Terminated)
 	case job.Phase == Terminated:
 		e.move(Finished)
-		for _, done := range e.done {
-			close(done)
-		}
-		e.done, e.pending, e.status = nil, nil, nil
+		e.tellDone()
+		e.pending, e.status = nil, nil
 		return false
 	}
 	if e.pending == nil {

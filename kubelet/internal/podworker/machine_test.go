@@ -1,6 +1,7 @@
 package podworker
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -158,17 +159,18 @@ func TestGracePeriod(t *testing.T) {
 	}
 }
 
-// A kill keeps the mirror pod that the worker knew, and all functions that change the status.
+// A kill keeps the mirror pod that the worker knew, and the last function that changes the status.
 func TestWhatAKillKeeps(t *testing.T) {
 	mirror := modelPod(1)
 	e := &entry{}
 	e.take(&Update{Type: Create, Pod: modelPod(0), MirrorPod: mirror})
-	for range 2 {
-		e.take(&Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{Status: func(*core.PodStatus) {}}})
+	for _, reason := range []string{"Preempting", "Evicted"} {
+		e.take(&Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{Status: func(status *core.PodStatus) { status.Reason = reason }}})
 	}
 	e.take(&Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{}})
-	if job := e.begin(); job.MirrorPod != mirror || len(job.Status) != 2 {
-		t.Errorf("mirror pod %v, %d functions for the status, want 2", job.MirrorPod, len(job.Status))
+	job, status := e.begin(), core.PodStatus{}
+	if job.Status(&status); job.MirrorPod != mirror || status.Reason != "Evicted" {
+		t.Errorf("mirror pod %v, reason %q, want Evicted", job.MirrorPod, status.Reason)
 	}
 	e.take(&Update{Type: Change, Pod: modelPod(0)})
 	if job := e.begin(); job.MirrorPod != nil {
@@ -176,24 +178,30 @@ func TestWhatAKillKeeps(t *testing.T) {
 	}
 }
 
-// What comes for the next pod under a UID is kept until this one is forgotten: the newest
-// version of it and kills, and nothing of a pod that is removed again.
+// What comes for the next pod under a UID is kept until this one is forgotten: what it is to do
+// first then, and nothing of a pod that is removed again.
 func TestWhatIsKeptForTheNextPod(t *testing.T) {
 	create, change := Update{Type: Create, Pod: modelPod(0)}, Update{Type: Change, Pod: modelPod(0)}
 	kill := Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{}}
 	removed := Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{Removed: true}}
+	soon := func(grace int64) Update {
+		return Update{Type: Kill, Pod: modelPod(0), Kill: &KillOptions{GracePeriod: &grace}}
+	}
 	for name, c := range map[string]struct {
 		updates []Update
-		want    []UpdateType
+		want    Phase // Unknown for none
+		update  UpdateType
+		grace   int64
 	}{
-		"a pod":                         {[]Update{create}, []UpdateType{Create}},
-		"a creation and a change":       {[]Update{create, change}, []UpdateType{Create}},
-		"a kill":                        {[]Update{create, kill}, []UpdateType{Create, Kill}},
-		"a kill without options":        {[]Update{create, {Type: Kill, Pod: modelPod(0)}}, []UpdateType{Create, Kill}},
-		"a change after a kill":         {[]Update{create, kill, change}, []UpdateType{Create, Kill, Change}},
-		"a pod that is removed again":   {[]Update{create, change, removed}, nil},
-		"one that comes a second time":  {[]Update{create, removed, create}, []UpdateType{Create}},
-		"one that is killed, and comes": {[]Update{create, kill, removed, create}, []UpdateType{Create}},
+		"a pod":                         {[]Update{create}, Waiting, Create, 0},
+		"a creation and a change":       {[]Update{create, change}, Waiting, Create, 0},
+		"a kill":                        {[]Update{create, kill}, Terminating, Kill, 30},
+		"a kill without options":        {[]Update{create, {Type: Kill, Pod: modelPod(0)}}, Terminating, Kill, 30},
+		"a change after a kill":         {[]Update{create, kill, change}, Terminating, Change, 30},
+		"kills with less and less time": {[]Update{create, soon(20), soon(5), soon(10)}, Terminating, Kill, 5},
+		"a pod that is removed again":   {[]Update{create, change, removed}, Unknown, 0, 0},
+		"one that comes a second time":  {[]Update{create, removed, create}, Waiting, Create, 0},
+		"one that is killed, and comes": {[]Update{create, kill, removed, create}, Waiting, Create, 0},
 	} {
 		e := &entry{}
 		e.take(&create)
@@ -203,12 +211,9 @@ func TestWhatIsKeptForTheNextPod(t *testing.T) {
 				t.Errorf("%s: a step of the pod that goes is due for a %s", name, u.Type)
 			}
 		}
-		var got []UpdateType
-		for _, u := range e.next {
-			got = append(got, u.Type)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: kept are %v, want %v", name, got, c.want)
+		next := cmp.Or(e.next, &entry{pending: &Update{}})
+		if next.phase != c.want || next.pending.Type != c.update || next.grace != c.grace {
+			t.Errorf("%s: kept is a %s of a pod that is %s and has %d s, want %s, %s, %d s", name, next.pending.Type, next.phase, next.grace, c.update, c.want, c.grace)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -181,9 +183,9 @@ func (s *source) act(w *world) {
 		s.pods[pod.UID] = pod
 		s.workers.Update(Update{Type: Change, Pod: pod})
 	case exists && action < 6:
-		seconds, done := int64(w.roll(20)), make(chan struct{})
-		s.done = append(s.done, done)
-		s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{GracePeriod: &seconds, Done: done}})
+		for range 1 + w.roll(10) {
+			s.kill(pod, int64(w.roll(20)))
+		}
 	case exists && action < 8:
 		s.remove(pod)
 	case action < 9:
@@ -192,6 +194,12 @@ func (s *source) act(w *world) {
 		s.workers.SyncDue()
 		s.workers.Resync(modelPod(i).UID)
 	}
+}
+
+func (s *source) kill(pod *core.Pod, seconds int64) {
+	done := make(chan struct{})
+	s.done = append(s.done, done)
+	s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{GracePeriod: &seconds, Done: done, Status: func(*core.PodStatus) {}}})
 }
 
 func (s *source) remove(pod *core.Pod) {
@@ -207,6 +215,88 @@ func (s *source) known() map[types.UID]bool {
 	return known
 }
 
+// mostKept is how much the workers may keep about one pod, and about the next one under its UID.
+const mostKept = 8
+
+// checkBounds checks that however often pods are killed, nothing grows but the list of those who
+// wait for their ends.
+func (s *source) checkBounds(t *testing.T) {
+	s.workers.mu.Lock()
+	defer s.workers.mu.Unlock()
+	waiting := slices.DeleteFunc(slices.Clone(s.done), func(done chan struct{}) bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	told := 0
+	for uid, e := range s.workers.entries {
+		others, waiters := kept(reflect.ValueOf(e).Elem())
+		if others > mostKept {
+			t.Fatalf("%s (%s): %d updates, options and functions are kept, at most %d should be", uid, e.phase, others, mostKept)
+		}
+		told += waiters
+	}
+	if told != len(waiting) {
+		t.Fatalf("%d who wait for a pod's end will be told, not %d", told, len(waiting))
+	}
+}
+
+// kept counts what is reachable from a value of the workers, other than pods: updates, options and
+// functions, and channels of those who wait for an end.
+func kept(v reflect.Value) (others, waiters int) {
+	add := func(inner reflect.Value) {
+		o, w := kept(inner)
+		others, waiters = others+o, waiters+w
+	}
+	switch v.Kind() {
+	case reflect.Chan:
+		if !v.IsNil() {
+			waiters++
+		}
+	case reflect.Func:
+		if !v.IsNil() {
+			others++
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && v.Type() != reflect.TypeFor[*core.Pod]() {
+			others++
+			add(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			add(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			add(v.Field(i))
+		}
+	}
+	return others, waiters
+}
+
+// A pod that is killed a thousand times, and then comes again under its UID and is killed as
+// often, is not kept a thousand times.
+func TestKillsDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		s := &source{workers: New(t.Context(), w, Options{Clock: clock.RealClock{}})}
+		defer s.workers.Stop()
+		pod := modelPod(0)
+		for range 2 {
+			s.workers.Update(Update{Type: Create, Pod: pod})
+			for i := range int64(1000) {
+				s.kill(pod, 1000-i)
+				s.workers.Update(Update{Type: Change, Pod: pod})
+			}
+			s.checkBounds(t)
+			s.workers.Update(Update{Type: Kill, Pod: pod, Kill: &KillOptions{Removed: true}})
+		}
+	})
+}
+
 // TestAnyOrderOfEvents sends random events to the workers and checks world's
 // invariants; in the end all workers must be idle.
 func TestAnyOrderOfEvents(t *testing.T) {
@@ -220,6 +310,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			defer s.workers.Stop()
 			for range 300 {
 				s.act(w)
+				s.checkBounds(t)
 				time.Sleep(time.Duration(w.roll(400)) * time.Millisecond) // the bubble's clock
 			}
 			for _, pod := range s.pods {

@@ -76,10 +76,18 @@ func (w *Workers) forget(e *entry) {
 	delete(w.entries, e.uid)
 	w.queue.drop(e.uid)
 	w.retry.Reset(e.uid)
-	for _, u := range e.next {
-		w.update(u)
+	if e.next != nil {
+		w.begins(e.next)
 	}
-	if len(e.next) > 0 && !ends(e.next[0]) {
-		w.restarted(e.next[0].Pod)
+}
+
+// begins gives the pod that came again its place.
+func (w *Workers) begins(next *entry) {
+	w.entries[next.uid] = next
+	if next.phase.holdsName() {
+		w.holdName(next)
+	} else {
+		w.restarted(next.pending.Pod)
 	}
+	w.wake(next)
 }

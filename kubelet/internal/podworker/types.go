@@ -41,7 +41,8 @@ type KillOptions struct {
 	// Removed says that the pod's source no longer has it, so that a later pod
 	// with the same UID is a new one.
 	Removed bool
-	// Status changes the status that the pod ends with; it may be nil.
+	// Status changes the status that the pod ends with; it may be nil. The last one that
+	// is asked for counts.
 	Status func(*core.PodStatus)
 	// Done is closed when the pod is terminated; it may be nil.
 	Done chan<- struct{}
@@ -85,8 +86,8 @@ type Job struct {
 	// Removed says that the pod's source no longer has it. It may have another pod
 	// with that UID by now, which waits for this one's end.
 	Removed bool
-	// Status is the status function that was requested with the pod's end.
-	Status []func(*core.PodStatus)
+	// Status changes the status that the pod ends with; nil if no kill asked for that.
+	Status func(*core.PodStatus)
 }
 
 // Outcome is what a sync found, if it did not fail.
