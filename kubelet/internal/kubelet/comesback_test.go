@@ -78,7 +78,7 @@ func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*
 		t.Fatal(err)
 	}
 	b.eventually("the pod's end to be asked for", func() bool { return b.kubelet.workers.TerminationRequested("its-own") })
-	b.kubelet.cleanUp(t.Context())
+	b.kubelet.cleaner.CleanUp(t.Context())
 	if mirror := b.api.pod("static-node-1"); mirror == nil || mirror.UID != before.UID {
 		t.Error("the mirror of a pod that still ends is gone")
 	}
@@ -131,7 +131,7 @@ func TestAManifestThatChanges(t *testing.T) {
 		pods := b.kubelet.pods.Pods()
 		return len(pods) == 1 && pods[0].Spec.RestartPolicy == corev1.RestartPolicyNever && b.kubelet.workers.Phase(pods[0].UID) == podworker.Waiting
 	})
-	b.kubelet.cleanUp(t.Context())
+	b.kubelet.cleaner.CleanUp(t.Context())
 	b.kubelet.mirrors.Wait()
 	if mirror := b.api.pod("static-node-1"); mirror == nil || mirror.UID != before.UID {
 		t.Error("the mirror of a pod that still ends is gone")

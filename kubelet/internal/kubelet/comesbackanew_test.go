@@ -47,7 +47,7 @@ func TestAManifestThatComesBackStartsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.eventually("the pod's end to be asked for", func() bool { return b.kubelet.workers.TerminationRequested("its-own") })
-	b.kubelet.cleanUp(t.Context())
+	b.kubelet.cleaner.CleanUp(t.Context())
 	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}

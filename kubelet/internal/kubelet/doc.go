@@ -1,7 +1,7 @@
-// Package kubelet creates and runs the rooms of the kubelet: it creates them
-// (kubelet.go, runtime.go, lifecycle.go), runs their loops (run.go), and routes the
-// sync loop's events to them (handlers.go).
+// Package kubelet creates the rooms of the kubelet, each with those that it needs (kubelet.go,
+// runtime.go, workers.go), and runs their loops (run.go).
 //
-// The command calls New and Run. The steps of a pod's life are in package lifecycle;
+// The command calls New and Run. It handles nothing that happens to pods: what the sync loop
+// routes is handled in package synchandler, the steps of a pod's life are in package lifecycle, and
 // everything beyond their order is in the rooms.
 package kubelet

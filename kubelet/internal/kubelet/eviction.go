@@ -3,25 +3,19 @@ package kubelet
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podfiles"
-	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/podkiller"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
-
-// evicted is the reason of pods that the node ends or refuses because it is
-// short of something.
-const evicted = "Evicted"
 
 // evictionWait is how long the node waits for an evicted pod to end before it
 // looks for the next one.
@@ -44,36 +38,13 @@ func (k *Kubelet) makeEviction(thresholds []eviction.Threshold) {
 		MessageDir: func(pod *core.Pod, c string) string { return podfiles.MessageDir(k.config.RootDir, pod.UID, c) },
 		Processes:  func(pod *core.Pod) int { return k.cgroups.Processes(pod) },
 	}
-	k.usages = &usages{measure: meter.Measure, pods: k.running, every: k.config.VolumeStatsAggPeriod, clock: k.clock}
+	running := func() []*core.Pod { return k.active.Running() }
+	k.usages = &usages{measure: meter.Measure, pods: running, every: k.config.VolumeStatsAggPeriod, clock: k.clock}
 	k.eviction = eviction.New(eviction.Options{
 		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod, IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
-		Observe: machine.Observe, Measure: meter.Measure, Pods: k.running, Reclaim: k.reclaimDisk, Evict: k.evict,
+		Observe: machine.Observe, Measure: meter.Measure, Pods: running, Reclaim: k.reclaimDisk, Evict: k.evict,
 		Changed: func() { k.node.UpdateStatusSoon() }, Warn: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
-}
-
-// running are the pods that use the node's resources and are not ending.
-func (k *Kubelet) running() []*core.Pod {
-	return slices.DeleteFunc(k.mayRun(), func(pod *core.Pod) bool { return k.workers.TerminationRequested(pod.UID) })
-}
-
-// ended tells whether no container of a pod runs or will run.
-func (k *Kubelet) ended(uid types.UID) bool { return k.workers.Phase(uid) >= podworker.Terminated }
-
-// endedByNode tells whether a pod has ended because the node was short of what it used.
-func (k *Kubelet) endedByNode(uid types.UID) bool {
-	if !k.ended(uid) {
-		return false
-	}
-	status, ok := k.statuses.Get(uid)
-	if !ok {
-		pod, known := k.pods.ByUID(uid)
-		if !known {
-			return false
-		}
-		status = pod.Status // from before this kubelet
-	}
-	return status.Reason == evicted || status.Reason == preempting
 }
 
 // reclaimDisk removes what ended containers left, and then unused images. If
@@ -91,14 +62,14 @@ func (k *Kubelet) reclaimDisk(ctx context.Context, images bool) error {
 // have written: otherwise the node would still be short, and evict others.
 func (k *Kubelet) evict(ctx context.Context, pod *core.Pod, v eviction.Decision) {
 	k.logger.Warn("pod evicted", daemon.PodFields(pod), zap.String("message", v.Message))
-	k.events.annotated(pod, v.Offenders.Annotations(), corev1.EventTypeWarning, evicted, v.Message)
+	k.events.annotated(pod, v.Offenders.Annotations(), corev1.EventTypeWarning, podkiller.Evicted, v.Message)
 	k.metrics.Evictions.WithLabelValues(v.Signal).Inc()
 	done := make(chan struct{})
-	end := termination{reason: evicted, message: v.Message, disrupted: v.Message, grace: &v.Grace, done: done}
+	end := podkiller.Termination{Reason: podkiller.Evicted, Message: v.Message, Disrupted: v.Message, Grace: &v.Grace, Done: done}
 	if v.Limit {
-		end.disrupted = ""
+		end.Disrupted = ""
 	}
-	k.terminatePod(pod, end)
+	k.killer.Terminate(pod, end)
 	timer := k.clock.NewTimer(evictionWait)
 	defer timer.Stop()
 	select {

@@ -123,7 +123,7 @@ func TestPodsThatAreRefusedAreNotRecorded(t *testing.T) {
 		t.Errorf("the refused one is recorded: %v, the other one: %v", recorded(large), recorded(small))
 	}
 	b.kubelet.allocations.Admit(b.api.pod("large"))
-	b.kubelet.HandlePodAdditions([]*core.Pod{unstarted(b.api.pod("large"))})
+	b.kubelet.handler.HandlePodAdditions([]*core.Pod{unstarted(b.api.pod("large"))})
 	if recorded(b.api.pod("large")) {
 		t.Error("what an earlier kubelet admitted is recorded after it was refused")
 	}

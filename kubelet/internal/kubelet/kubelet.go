@@ -1,6 +1,10 @@
 package kubelet
 
 import (
+	"kctl/kubelet/internal/activepods"
+	"kctl/kubelet/internal/podkiller"
+	"kctl/kubelet/internal/synchandler"
+
 	"context"
 	"fmt"
 	"net"
@@ -57,7 +61,7 @@ import (
 )
 
 // Kubelet is all rooms of one kubelet. build makes them, part after part in this
-// order, and Run runs each room's loop; only workers is made by Run.
+// order, and Run runs each room's loop.
 type Kubelet struct {
 	config   *config.Config
 	clock    clock.WithTicker
@@ -112,11 +116,14 @@ type Kubelet struct {
 	probes    *probe.Manager
 	loop      *syncloop.Loop
 	workers   *podworker.Workers
+	active    *activepods.Pods
+	killer    *podkiller.Killer
 	lifecycle *lifecycle.Lifecycle // the steps that the workers run
 	shutdown  *shutdown.Manager    // nil where pods are left to the system's own shutdown
+	handler   *synchandler.Handler // of what the loop routes
 
 	// What removes what pods leave behind (makeLoops).
-	cleanups  cleanups
+	cleaner   *synchandler.Cleaner
 	collector *garbagecollector.Collector
 	rotator   *logrotate.Rotator
 }
@@ -152,7 +159,7 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Lo
 		return nil, err
 	}
 	k.restoreGrants()
-	return k, k.makeLoops()
+	return k, k.makeLoops(ctx)
 }
 
 // identify finds out who and where we are.
@@ -232,7 +239,7 @@ func (k *Kubelet) makeReports(ctx context.Context) {
 }
 
 // makeLoops makes what decides when something happens.
-func (k *Kubelet) makeLoops() error {
+func (k *Kubelet) makeLoops(ctx context.Context) error {
 	k.makeProbes()
 	if err := k.makeShutdown(); err != nil {
 		return err
@@ -251,21 +258,19 @@ func (k *Kubelet) makeLoops() error {
 			Received: func(age time.Duration) { k.metrics.StreamLatency.Observe(age.Seconds()) },
 		},
 	})
-	k.makeLifecycle()
-	k.loop = syncloop.New(syncloop.Options{
-		Updates: k.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k, Heard: k.ready.Add,
-		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
-	})
+	k.makeWorkers(ctx)
 	k.collector = garbagecollector.New(garbagecollector.Options{
 		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Cgroups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
-		Known: func(uid types.UID) bool { return !k.forgotten(uid) }, Evicted: k.endedByNode, Ended: k.ended,
-		Ready: k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
+		Known: func(uid types.UID) bool { return !k.active.Forgotten(uid) }, Ended: k.active.Ended,
+		Evicted: func(uid types.UID) bool { return k.active.EndedFor(uid, podkiller.Evicted, podkiller.Preempting) },
+		Ready:   k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
 	})
 	k.rotator = logrotate.New(logrotate.Options{
 		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.ContainerLogs.MaxSize.Value(),
 		MaxFiles: int(k.config.ContainerLogs.MaxFiles), Workers: int(k.config.ContainerLogs.Workers), Interval: k.config.ContainerLogs.Interval,
 		Clock: k.clock, Logger: k.logger,
 	})
+	k.makeSyncLoop()
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/opencontainers/cgroups"
 	"go.uber.org/zap"
@@ -78,25 +77,6 @@ func (k *Kubelet) makeNode(logger *zap.Logger) error {
 		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
 	})
 	return nil
-}
-
-// rereadWithin bounds how long the sync loop waits for the node: the API server, which has
-// just told of the pod, should answer at once.
-const rereadWithin = 2 * time.Second
-
-// rereadNode reads the node from the API for a pod that its labels or taints seem to keep away.
-// A scheduler may have seen before us that they have changed, and the pod would fail for good.
-func (k *Kubelet) rereadNode() bool {
-	if k.client == nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), rereadWithin)
-	defer cancel()
-	if err := k.node.Reread(ctx); err != nil {
-		k.logger.Warn("the node's labels and taints may be old ones", zap.Error(err))
-		return false
-	}
-	return true
 }
 
 const (

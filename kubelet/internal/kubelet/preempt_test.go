@@ -95,13 +95,3 @@ func TestCriticalPodsWaitForTheirRoom(t *testing.T) {
 		b.api.wait(name+" to be gone", func() bool { return b.api.pod(name) == nil })
 	}
 }
-
-func TestHowLongOthersAreWaitedFor(t *testing.T) {
-	pod := hollowPod("other", nil)
-	for grace, want := range map[int64]time.Duration{2: 10 * time.Second, 30: 45 * time.Second} {
-		pod.Spec.TerminationGracePeriodSeconds = &grace
-		if patience := preemptionTimeout(pod); patience != want {
-			t.Errorf("a pod that has %ds is waited for %v", grace, patience)
-		}
-	}
-}

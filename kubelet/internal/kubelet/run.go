@@ -11,7 +11,6 @@ import (
 
 	"kctl/kubelet/internal/firewall"
 	"kctl/kubelet/internal/metrics"
-	"kctl/kubelet/internal/podworker"
 	"kctl/proto/daemon"
 )
 
@@ -30,9 +29,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		}
 	}()
 	group, ctx := errgroup.WithContext(ctx)
-	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncFrequency, Observe: k.metrics.ObserveWork, Restarted: k.metrics.PodRestarted})
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
-		NodeName: k.nodeName, Pods: k.pods, Active: k.active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.LastRelist, Logs: k.usages.logs, Pulls: k.imageAccess.Count,
+		NodeName: k.nodeName, Pods: k.pods, Active: k.active.Active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.LastRelist, Logs: k.usages.logs, Pulls: k.imageAccess.Count,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
@@ -57,7 +55,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	k.workers.Stop()
 	err := group.Wait()
 	k.recordGrants()
-	k.cleanups.rounds.Wait()
+	k.cleaner.Wait()
 	k.mirrors.Wait()
 	k.logger.Info("kubelet stopped; containers are left as they are")
 	return err

@@ -96,7 +96,7 @@ func (k *Kubelet) imageVolumes() []string {
 	var references []string
 	for _, pod := range k.pods.Pods() {
 		for i := range pod.Spec.Volumes {
-			if image := pod.Spec.Volumes[i].Image; image != nil && k.active(pod) {
+			if image := pod.Spec.Volumes[i].Image; image != nil && k.active.Active(pod) {
 				references = append(references, image.Reference)
 			}
 		}

@@ -1,12 +1,11 @@
 package kubelet
 
 import (
-	"slices"
-
 	"github.com/godbus/dbus/v5"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/podkiller"
 	"kctl/kubelet/internal/shutdown"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -21,15 +20,9 @@ func (k *Kubelet) makeShutdown() error {
 	}
 	k.shutdown = shutdown.New(shutdown.Options{
 		Periods: periods, Connect: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() }, ConfigDir: shutdown.ConfigDir,
-		Pods: k.mayRun, End: k.endForShutdown, Told: k.shutdownDone, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
+		Pods: func() []*core.Pod { return k.active.MayRun() }, End: k.endForShutdown, Told: k.shutdownDone, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
 	})
 	return nil
-}
-
-// mayRun are the pods that may have something running, including those that are
-// ending.
-func (k *Kubelet) mayRun() []*core.Pod {
-	return slices.DeleteFunc(k.pods.Pods(), func(pod *core.Pod) bool { return !k.workers.CouldHaveRunningContainers(pod.UID) })
 }
 
 func (k *Kubelet) shutdownChanged() {
@@ -51,7 +44,7 @@ func (k *Kubelet) shutdownDone() <-chan struct{} {
 
 func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {
 	k.logger.Info("pod ends for the machine's shutdown", daemon.PodFields(pod), zap.Int64("grace", grace))
-	k.terminatePod(pod, termination{
-		reason: shutdown.Reason, message: shutdown.Message, disrupted: shutdown.Message, keepsSuccess: true, grace: &grace, done: done,
+	k.killer.Terminate(pod, podkiller.Termination{
+		Reason: shutdown.Reason, Message: shutdown.Message, Disrupted: shutdown.Message, KeepsSuccess: true, Grace: &grace, Done: done,
 	})
 }
