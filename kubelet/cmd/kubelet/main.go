@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/kubelet"
@@ -37,7 +38,7 @@ func main() {
 			// for them (/etc/hosts, volumes' files), whatever umask the starting shell
 			// had.
 			syscall.Umask(0o022)
-			k, err := kubelet.New(cmd.Context(), c, logger, daemon.NewRegistry())
+			k, err := kubelet.New(cmd.Context(), c, clock.RealClock{}, logger, daemon.NewRegistry())
 			if err != nil {
 				return err
 			}

@@ -87,3 +87,16 @@ func (p *Pods) Forgotten(uid types.UID) bool {
 	_, desired := p.pods.ByUID(uid)
 	return !desired && p.workers.Phase(uid) == podworker.Unknown
 }
+
+// VolumeImages are the images that active pods have as volumes.
+func (p *Pods) VolumeImages() []string {
+	var references []string
+	for _, pod := range p.pods.Pods() {
+		for i := range pod.Spec.Volumes {
+			if image := pod.Spec.Volumes[i].Image; image != nil && p.Active(pod) {
+				references = append(references, image.Reference)
+			}
+		}
+	}
+	return references
+}

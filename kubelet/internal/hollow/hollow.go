@@ -138,7 +138,7 @@ func (o Options) kubelet(ctx context.Context, i int, dir string, machine node.Ma
 	h := kubelet.Hollow{Machine: machine, Runtime: simulated.New(simulated.Options{
 		Clock: clock.RealClock{}, Sandbox: o.Sandbox, Start: o.Start, Stop: o.Stop, Pull: o.Pull, Addresses: cidr, Root: root,
 	})}
-	return kubelet.NewHollow(ctx, c, h, logger, prometheus.NewRegistry())
+	return kubelet.NewHollow(ctx, c, h, clock.RealClock{}, logger, prometheus.NewRegistry())
 }
 
 // plus is the address that many places after one.

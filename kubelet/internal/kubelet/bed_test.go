@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri/critest"
@@ -77,7 +78,7 @@ func (b *bed) start(prepare ...func(*Kubelet)) {
 	b.t.Helper()
 	logger := zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel))
 	ctx, cancel := context.WithCancel(context.Background())
-	k, err := New(ctx, b.config, logger, daemon.NewRegistry())
+	k, err := New(ctx, b.config, clock.RealClock{}, logger, daemon.NewRegistry())
 	if err != nil {
 		cancel()
 		b.t.Fatal(err)

@@ -10,57 +10,58 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/cgroup"
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/node"
 	"kctl/proto/backoff"
 )
 
-// setUpCgroups makes the control groups above the pods, with the driver that the
+// newCgroups makes the control groups above the pods, with the driver that the
 // container runtime says it has: two drivers on one machine would each move
 // what the other made. The configuration counts where the runtime says nothing
 // (KEP-4033).
-func (k *Kubelet) setUpCgroups(ctx context.Context) error {
-	driver, err := k.cri.CgroupDriver(ctx)
+func (g *given) newCgroups(ctx context.Context, runtime *cri.Client, capacity corev1.ResourceList) (*cgroup.Manager, error) {
+	driver, err := runtime.CgroupDriver(ctx)
 	if err != nil {
-		return fmt.Errorf("asking the container runtime for its cgroup driver: %w", err)
+		return nil, fmt.Errorf("asking the container runtime for its cgroup driver: %w", err)
 	}
-	if driver = cmp.Or(driver, k.config.CgroupDriver); driver != k.config.CgroupDriver {
-		k.logger.Warn("the container runtime's cgroup driver is used, not the one of cgroupDriver or --cgroup-driver",
-			zap.String("runtime", driver), zap.String("configured", k.config.CgroupDriver))
-		k.config.CgroupDriver = driver // so that /configz shows it
+	if driver = cmp.Or(driver, g.config.CgroupDriver); driver != g.config.CgroupDriver {
+		g.logger.Warn("the container runtime's cgroup driver is used, not the one of cgroupDriver or --cgroup-driver",
+			zap.String("runtime", driver), zap.String("configured", g.config.CgroupDriver))
+		g.config.CgroupDriver = driver // so that /configz shows it
 	}
-	reserved, err := k.config.Reserved()
+	reserved, err := g.config.Reserved()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	k.cgroups, err = cgroup.New(cgroup.Options{
-		Root: k.config.CgroupRoot, Driver: driver, PerQOS: k.config.CgroupsPerQOS,
-		Allocatable: boundOfPods(k.node.Node().Status.Capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
-		PodsUnlimited: !k.config.EnforcesPods(), NoCPUQuota: !k.config.CPUCFSQuota, CPUPeriod: k.config.CPUCFSQuotaPeriod.Microseconds(),
-		PodPidsLimit: k.config.PodPidsLimit, Observe: k.metrics.ObserveGroup,
+	groups, err := cgroup.New(cgroup.Options{
+		Root: g.config.CgroupRoot, Driver: driver, PerQOS: g.config.CgroupsPerQOS,
+		Allocatable: boundOfPods(capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
+		PodsUnlimited: !g.config.EnforcesPods(), NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
+		PodPidsLimit: g.config.PodPidsLimit, Observe: g.metrics.ObserveGroup,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, daemons := range k.config.BoundDaemons() {
-		if err := k.cgroups.BoundDaemons(daemons.Group, daemons.Reserved, daemons.Compressible); err != nil {
-			return fmt.Errorf("holding the %s reserved control group %s to its bounds: %w", daemons.Whose, daemons.Group, err)
+	for _, daemons := range g.config.BoundDaemons() {
+		if err := groups.BoundDaemons(daemons.Group, daemons.Reserved, daemons.Compressible); err != nil {
+			return nil, fmt.Errorf("holding the %s reserved control group %s to its bounds: %w", daemons.Whose, daemons.Group, err)
 		}
 	}
-	return nil
+	return groups, nil
 }
 
 // boundPods holds all pods together to what is not reserved. Where they use more now,
 // as after more was reserved, it tries again until some have been evicted.
-func (k *Kubelet) boundPods(ctx context.Context) error {
+func (g *given) boundPods(ctx context.Context, groups *cgroup.Manager, events *podEvents) error {
 	for {
-		err := k.cgroups.BoundPods()
+		err := groups.BoundPods()
 		if err == nil {
-			k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
+			events.Eventf(events.node(), corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods")
 			return nil
 		}
-		k.logger.Warn("pods are not held to their bound yet", zap.Error(err))
-		k.nodeWarning("FailedNodeAllocatableEnforcement", fmt.Sprintf("Failed to update Node Allocatable Limits: %v", err))
-		if err := backoff.Sleep(ctx, k.clock, time.Minute); err != nil {
+		g.logger.Warn("pods are not held to their bound yet", zap.Error(err))
+		events.nodeWarning("FailedNodeAllocatableEnforcement", fmt.Sprintf("Failed to update Node Allocatable Limits: %v", err))
+		if err := backoff.Sleep(ctx, g.clock, time.Minute); err != nil {
 			return err
 		}
 	}
@@ -92,8 +93,8 @@ func processesOfPods(most int64, reserved corev1.ResourceList) int64 {
 }
 
 // podsMemory is how much memory pods have left before they reach their limit.
-func (k *Kubelet) podsMemory() (available, capacity int64, err error) {
-	used, err := k.cgroups.UsageOfPods()
-	capacity = k.cgroups.Allocatable.Memory().Value()
+func podsMemory(groups *cgroup.Manager) (available, capacity int64, err error) {
+	used, err := groups.UsageOfPods()
+	capacity = groups.Allocatable.Memory().Value()
 	return max(0, capacity-int64(used.WorkingSet)), capacity, err
 }

@@ -1,5 +1,5 @@
 // Package kubelet creates the rooms of the kubelet, each with those that it needs (kubelet.go,
-// runtime.go, workers.go), and runs their loops (run.go).
+// machinery.go, workers.go, syncloop.go), and runs their loops (run.go).
 //
 // The command calls New and Run. It handles nothing that happens to pods: what the sync loop
 // routes is handled in package synchandler, the steps of a pod's life are in package lifecycle, and

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/image"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
@@ -28,6 +27,7 @@ type podEvents struct {
 	recorder *events.Recorder // nil without an API server
 	pods     *podmanager.Manager
 	statuses *status.Manager
+	node     func() *core.Node
 	clock    clock.PassiveClock
 
 	starts atomic.Int32 // pods that are being started now
@@ -40,10 +40,11 @@ var legs = map[string]relay.Hop{
 }
 
 func (e *podEvents) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	e.annotated(obj, nil, eventType, reason, fmt.Sprintf(format, args...))
+	e.Annotated(obj, nil, eventType, reason, fmt.Sprintf(format, args...))
 }
 
-func (e *podEvents) annotated(obj runtime.Object, annotations map[string]string, eventType, reason, message string) {
+// Annotated is Eventf with annotations of the event.
+func (e *podEvents) Annotated(obj runtime.Object, annotations map[string]string, eventType, reason, message string) {
 	if e.recorder != nil {
 		e.recorder.Annotated(e.inAPI(obj), annotations, eventType, reason, message)
 	}
@@ -82,13 +83,6 @@ func (e *podEvents) stamp(pod *core.Pod, fieldPath string, hop relay.Hop) {
 	}
 }
 
-// imageUsed takes that the node has an image for a container of a pod. The event of
-// it comes when the container begins, which is later.
-func (k *Kubelet) imageUsed(r image.Request, id string) {
-	k.events.stamp(r.Pod, r.FieldPath, relay.KubeletImagePulled)
-	k.images.Use(id)
-}
-
 // starting tells whether pods are being started now, or the API is being told
 // about that: the events about it can wait until then.
 func (e *podEvents) starting() bool { return e.starts.Load() > 0 || e.statuses.Sending() }
@@ -121,18 +115,7 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
-// recordStart writes the node's events that its kubelet has started, that it holds the machine's
-// daemons to what is reserved for them, and what pods will not have of the node's search paths.
-func (k *Kubelet) recordStart() {
-	node := k.node.Node()
-	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
-	for _, daemons := range k.config.BoundDaemons() {
-		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s", daemons.Whose, daemons.Group)
-	}
-	k.resolver.CheckNode()
-}
-
 // nodeWarning writes an event about trouble of the node rather than of a pod.
-func (k *Kubelet) nodeWarning(reason, message string) {
-	k.events.Eventf(k.node.Node(), corev1.EventTypeWarning, reason, "%s", message)
+func (e *podEvents) nodeWarning(reason, message string) {
+	e.Eventf(e.node(), corev1.EventTypeWarning, reason, "%s", message)
 }

@@ -111,7 +111,7 @@ func TestAFaultyRuntime(t *testing.T) {
 		})
 	}
 	b.eventually("one sandbox and one container that runs for each pod", func() bool {
-		all, err := b.kubelet.state.Pods(t.Context())
+		all, err := b.kubelet.machinery.state.Pods(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 			}
 			stuck.Store(false)
 			b.eventually("the runtime to have nothing of it", func() bool {
-				all, err := b.kubelet.state.Pods(t.Context())
+				all, err := b.kubelet.machinery.state.Pods(t.Context())
 				return err == nil && len(all) == 0
 			})
 		})
@@ -183,14 +183,14 @@ func TestRoomIsMadeOfWhatThereIs(t *testing.T) {
 			return call()
 		}
 	})
-	b.api.wait("the kubelet to have heard of all pods", b.kubelet.ready.All)
+	b.api.wait("the kubelet to have heard of all pods", b.kubelet.sources.ready.All)
 	unused := &runtimeapi.ImageSpec{Image: "registry.example/unused:1"}
 	if _, err := b.kubelet.cri.PullImage(t.Context(), unused, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	broken.Store(true)
 	defer broken.Store(false)
-	if err := b.kubelet.reclaimDisk(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the runtime is confused") {
+	if err := b.kubelet.evictor.Reclaim(t.Context(), true); err == nil || !strings.Contains(err.Error(), "the runtime is confused") {
 		t.Errorf("error %v", err)
 	}
 	if left, err := b.kubelet.cri.ImageStatus(t.Context(), unused); err != nil || left != nil {

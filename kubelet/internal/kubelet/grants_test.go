@@ -107,7 +107,7 @@ func comesBackAfterAResize(t *testing.T, b *bed, end func(*bed)) {
 func TestPodsThatAreRefusedAreNotRecorded(t *testing.T) {
 	b := newBed(t)
 	recorded := func(pod *core.Pod) bool {
-		b.kubelet.recordGrants()
+		b.kubelet.grants.record()
 		text, err := os.ReadFile(filepath.Join(b.config.RootDir, "allocated_pods_state"))
 		if err != nil {
 			t.Fatal(err)

@@ -10,10 +10,12 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/objects"
+	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/probe"
 	"kctl/kubelet/internal/runtimeconfig"
 	"kctl/kubelet/internal/simulated"
@@ -31,26 +33,26 @@ type Hollow struct {
 
 // NewHollow makes a hollow kubelet. It needs an API server, and makes files
 // below the configuration's directories.
-func NewHollow(ctx context.Context, c *config.Config, h Hollow, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+func NewHollow(ctx context.Context, c *config.Config, h Hollow, clock clock.WithTicker, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("a hollow kubelet needs a kubeconfig")
 	}
 	hollow := *c
 	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort, hollow.ReadOnlyPort = false, false, 0, 0
 	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.HighThresholdPercent = nil, nil, 100 // nothing of the machine is its business
-	k, err := build(ctx, &hollow, &h, logger, registry)
+	k, err := build(ctx, &hollow, &h, clock, logger, registry)
 	if err == nil {
-		h.Runtime.Behave = k.endInitContainers(h.Runtime.Behave)
+		h.Runtime.Behave = endInitContainers(k.pods, h.Runtime.Behave)
 	}
 	return k, err
 }
 
 // endInitContainers has init containers succeed at once, unless it is said when they
 // end: their pods would never run otherwise. The runtime does not know which containers these are.
-func (k *Kubelet) endInitContainers(otherwise simulated.Behave) simulated.Behave {
+func endInitContainers(pods *podmanager.Manager, otherwise simulated.Behave) simulated.Behave {
 	return func(sandbox *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) simulated.Behaviour {
 		b := otherwise(sandbox, container)
-		pod, known := k.pods.ByUID(types.UID(sandbox.GetMetadata().GetUid()))
+		pod, known := pods.ByUID(types.UID(sandbox.GetMetadata().GetUid()))
 		if known && b.After == 0 && slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool {
 			return c.Name == container.GetMetadata().GetName() && !core.IsSidecar(&c)
 		}) {

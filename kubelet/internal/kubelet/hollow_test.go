@@ -3,21 +3,16 @@ package kubelet
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
-	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/config"
@@ -61,7 +56,7 @@ func (b *bed) startHollow(runtime *simulated.Runtime) {
 	ctx, cancel := context.WithCancel(context.Background())
 	registry := prometheus.NewRegistry()
 	k, err := NewHollow(ctx, b.config, Hollow{Runtime: runtime, Machine: node.Machine{CPUs: 8, Memory: 32 << 30, EphemeralStorage: 1 << 40}},
-		zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel)), registry)
+		clock.RealClock{}, zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel)), registry)
 	if err != nil {
 		cancel()
 		b.t.Fatal(err)
@@ -179,22 +174,5 @@ func TestAStatusThatIsOverwritten(t *testing.T) {
 			}
 			b.waitPhase(name, corev1.PodRunning)
 		}
-	}
-}
-
-// The API would refuse a node's status with image names of megabytes, or a negative size.
-func TestImagesOfNonsensicalNamesAndSizes(t *testing.T) {
-	b, runtime := newHollowBed(t, nil, func(o *simulated.Options) {
-		o.Lie = func(_ string, answer proto.Message) {
-			if images, ok := answer.(*runtimeapi.ListImagesResponse); ok {
-				images.Images = append(images.Images, &runtimeapi.Image{Id: "odd", RepoTags: []string{strings.Repeat("n", 1<<20), "odd:1"}, Size: math.MaxUint64})
-			}
-		}
-	})
-	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
-	images, err := nodeRuntime{b.kubelet}.Images(t.Context())
-	want := []corev1.ContainerImage{{Names: []string{"odd:1"}, SizeBytes: math.MaxInt64}}
-	if err != nil || !reflect.DeepEqual(images, want) {
-		t.Errorf("%.1000v, %v", images, err)
 	}
 }

@@ -1,58 +1,42 @@
 package kubelet
 
 import (
-	"kctl/kubelet/internal/activepods"
-	"kctl/kubelet/internal/podkiller"
-	"kctl/kubelet/internal/synchandler"
-
 	"context"
 	"fmt"
-	"net"
 	"os"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/admit"
+	"kctl/kubelet/internal/activepods"
 	"kctl/kubelet/internal/allocation"
-	"kctl/kubelet/internal/allocation/checkpoint"
-	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri"
-	"kctl/kubelet/internal/dns"
 	"kctl/kubelet/internal/eviction"
-	"kctl/kubelet/internal/exitwatch"
+	"kctl/kubelet/internal/evictor"
 	"kctl/kubelet/internal/garbagecollector"
-	"kctl/kubelet/internal/image"
+	"kctl/kubelet/internal/identity"
 	"kctl/kubelet/internal/lifecycle"
 	"kctl/kubelet/internal/logrotate"
 	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/mirror"
 	"kctl/kubelet/internal/node"
-	"kctl/kubelet/internal/objects"
+	"kctl/kubelet/internal/nodestats"
 	"kctl/kubelet/internal/pleg"
 	"kctl/kubelet/internal/podcache"
 	"kctl/kubelet/internal/podfiles"
+	"kctl/kubelet/internal/podkiller"
 	"kctl/kubelet/internal/podmanager"
-	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/probe"
-	"kctl/kubelet/internal/pullrecords"
-	"kctl/kubelet/internal/runtimeclass"
 	"kctl/kubelet/internal/runtimehealth"
-	"kctl/kubelet/internal/runtimestate"
-	"kctl/kubelet/internal/service"
+	"kctl/kubelet/internal/serving"
 	"kctl/kubelet/internal/shutdown"
-	"kctl/kubelet/internal/source"
 	"kctl/kubelet/internal/status"
+	"kctl/kubelet/internal/synchandler"
 	"kctl/kubelet/internal/syncloop"
-	"kctl/kubelet/internal/userns"
-	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/events"
@@ -60,130 +44,114 @@ import (
 	"kctl/proto/tracing"
 )
 
-// Kubelet is all rooms of one kubelet. build makes them, part after part in this
-// order, and Run runs each room's loop.
-type Kubelet struct {
+// given is what there is before any room. Its methods make rooms of that and of those that they are
+// given.
+type given struct {
 	config   *config.Config
+	hollow   *Hollow // nil of a kubelet that runs pods
+	identity *identity.Identity
 	clock    clock.WithTicker
 	logger   *zap.Logger
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
-	hollow   *Hollow // nil of one that runs pods
-
-	// Who and where we are (identify).
-	nodeName string
-	appArmor bool // the kernel enforces profiles
-	hostIPs  []string
 	tracer   *tracing.Tracer // nil traces nothing
+}
 
-	// Our clients (connect), and what reports about pods through them (makeReports).
-	client   *rest.Client // nil without an API server
-	cri      *cri.Client
-	health   *runtimehealth.Health
-	statuses *status.Manager
-	events   *podEvents
-	mirrors  *mirror.Manager
+// Kubelet has the rooms of one kubelet. build makes them in this order, and Run runs each one's loop.
+//
+// A room is given the earlier ones that it calls. Three also ask or tell later ones, by functions
+// that are called only once all are made: the node tells what the eviction, the shutdown and the
+// lifecycle events find (newNode), the machinery asks which pods are active and tells the lifecycle
+// of mounts that fail, and the workers' steps ask about other pods (makeWorkers).
+type Kubelet struct {
+	*given
 
-	// The node as the API has it, and what it is short of (makeNode).
-	node     *node.Manager
-	port     atomic.Int32 // that the server listens on
-	eviction *eviction.Manager
-	usages   *usages // for the server's statistics
+	// Whom we talk to.
+	client  *rest.Client // nil without an API server
+	cri     *cri.Client
+	health  *runtimehealth.Health
+	servers *serving.Servers
 
-	// What acts on pods (makeRuntime).
-	state       *runtimestate.Reader // of what the runtime has
-	runtime     *podruntime.Manager
-	cgroups     *cgroup.Manager
-	objects     *objects.Objects
-	volumes     *volume.Manager
-	userIDs     *userns.Manager
-	images      *image.Collector
-	imageAccess *pullrecords.Records
-	resolver    *dns.Configurer
-	services    *service.Lister       // nil without an API server
-	classes     *runtimeclass.Manager // nil without an API server
-
-	// What is known about pods.
+	// What is known about pods, and tells the API of them and of the node.
 	pods        *podmanager.Manager
 	cache       *podcache.Cache
 	allocations *allocation.Manager
-	grants      *checkpoint.Keeper // of the allocations; nil on a hollow node, which has no files
+	statuses    *status.Manager
+	events      *podEvents
+	node        *node.Manager
+	mirrors     *mirror.Manager
+	grants      *grants // nil on a hollow node, which has no files
 
-	// What decides when something happens to pods (makeLoops).
-	mux       *source.Mux
-	ready     *source.Ready
-	pleg      *pleg.Generator
+	// What acts on pods.
+	machinery *machinery
 	probes    *probe.Manager
-	loop      *syncloop.Loop
+	pleg      *pleg.Generator
+	lifecycle *lifecycle.Lifecycle // the steps that the workers run
 	workers   *podworker.Workers
 	active    *activepods.Pods
-	killer    *podkiller.Killer
-	lifecycle *lifecycle.Lifecycle // the steps that the workers run
-	shutdown  *shutdown.Manager    // nil where pods are left to the system's own shutdown
-	handler   *synchandler.Handler // of what the loop routes
 
-	// What removes what pods leave behind (makeLoops).
-	cleaner   *synchandler.Cleaner
+	// What ends pods for the node, and removes what they leave behind.
+	killer    *podkiller.Killer
 	collector *garbagecollector.Collector
 	rotator   *logrotate.Rotator
+	evictor   *evictor.Evictor
+	eviction  *eviction.Manager
+	usages    *nodestats.Usages
+	shutdown  *shutdown.Manager // nil where pods are left to the system's own shutdown
+
+	// What decides when something happens to pods.
+	sources *sources
+	cleaner *synchandler.Cleaner
+	handler *synchandler.Handler
+	loop    *syncloop.Loop
 }
 
 // New makes a kubelet. It looks at the machine and reads files. It waits for its
-// certificate, if it has to get one, and for the container runtime to answer.
-func New(ctx context.Context, c *config.Config, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+// certificate, if it has to get one, and for the container runtime to answer. The pods' workers
+// end with ctx.
+func New(ctx context.Context, c *config.Config, clock clock.WithTicker, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
 	registry.MustRegister(daemon.Features(config.Gates)...)
-	return build(ctx, c, nil, logger, registry)
+	return build(ctx, c, nil, clock, logger, registry)
 }
 
-func build(ctx context.Context, c *config.Config, hollow *Hollow, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
-	k := &Kubelet{
-		config: c, hollow: hollow, clock: clock.RealClock{}, logger: logger, registry: registry, metrics: metrics.New(registry),
-		pods: podmanager.New(), cache: podcache.New(), allocations: allocation.New(),
-	}
-	if err := k.identify(); err != nil {
+func build(ctx context.Context, c *config.Config, hollow *Hollow, clock clock.WithTicker, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+	id, err := identity.Find(c, clock, logger)
+	if err != nil {
 		return nil, err
 	}
-	k.logger = logger.With(zap.String("node", k.nodeName))
-	var err error
-	if k.tracer, err = k.newTracer(ctx); err != nil {
+	g := &given{
+		config: c, hollow: hollow, identity: id, clock: clock, logger: logger.With(zap.String("node", id.NodeName)), registry: registry, metrics: metrics.New(registry),
+	}
+	if err := makeDirectories(c); err != nil {
 		return nil, err
 	}
+	if g.tracer, err = g.newTracer(ctx); err != nil {
+		return nil, err
+	}
+	k := &Kubelet{given: g, pods: podmanager.New(), cache: podcache.New(), allocations: allocation.New()}
 	if err := k.connect(ctx); err != nil {
 		return nil, err
 	}
-	k.makeReports(ctx)
-	if err := k.makeNode(logger); err != nil {
+	if err := k.makeNode(ctx, logger); err != nil {
 		return nil, err
 	}
-	if err := k.makeRuntime(ctx); err != nil {
+	if err := k.health.Wait(ctx); err != nil {
 		return nil, err
 	}
-	k.restoreGrants()
-	return k, k.makeLoops(ctx)
+	if err := k.makeMachinery(ctx); err != nil {
+		return nil, err
+	}
+	k.grants = g.restoreGrants(k.allocations)
+	k.makeWorkers(ctx)
+	if err := k.makeEnders(); err != nil {
+		return nil, err
+	}
+	k.makeSyncLoop()
+	return k, nil
 }
 
-// identify finds out who and where we are.
-func (k *Kubelet) identify() error {
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("host name: %w", err)
-	}
-	k.nodeName, k.appArmor = strings.ToLower(host), k.hollow != nil || admit.AppArmorEnforced()
-	if k.config.NodeName != "" {
-		k.nodeName = strings.ToLower(k.config.NodeName)
-	}
-	if k.config.NodeIP != "" {
-		if k.hostIPs, err = core.ParseNodeIPs(k.config.NodeIP); err != nil {
-			return fmt.Errorf("--node-ip: %w", err)
-		}
-	} else {
-		ip, err := core.OwnAddress()
-		if err != nil {
-			return err
-		}
-		k.hostIPs = []string{ip.String()}
-	}
-	for _, dir := range []string{podfiles.PodsDir(k.config.RootDir), k.config.PodLogsDir} {
+func makeDirectories(c *config.Config) error {
+	for _, dir := range []string{podfiles.PodsDir(c.RootDir), c.PodLogsDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -194,102 +162,98 @@ func (k *Kubelet) identify() error {
 // connect makes the clients of the API server, if there is one, and of the
 // container runtime. It sends no requests yet, unless the kubelet has to get
 // its certificate first.
-func (k *Kubelet) connect(ctx context.Context) error {
-	if k.config.Kubeconfig != "" {
-		cfg, err := k.credentials(ctx)
-		if err != nil {
-			return err
-		}
-		requests := daemon.NewRequests()
-		k.registry.MustRegister(requests)
-		cfg.UserAgent, cfg.Meter, cfg.Told = "kubelet/"+daemon.Version().GitVersion, requests, daemon.Told(k.logger)
-		if k.tracer != nil {
-			cfg.Propagate = tracing.Inject
-		}
-		if k.client, err = rest.New(cfg); err != nil {
-			return fmt.Errorf("--kubeconfig: %w", err)
-		}
+func (k *Kubelet) connect(ctx context.Context) (err error) {
+	if k.client, err = k.newClient(ctx); err != nil {
+		return err
 	}
-	var err error
-	options := cri.Options{Timeout: k.config.RuntimeRequestTimeout, Observe: k.metrics.ObserveRuntime, Tracer: k.tracer}
-	if k.hollow != nil {
-		k.cri = cri.NewOver(k.hollow.Runtime.Connection(), options)
-	} else if k.cri, err = cri.New(k.config.ContainerRuntimeEndpoint, options); err != nil {
-		return fmt.Errorf("--container-runtime-endpoint: %w", err)
+	if k.cri, err = k.newCRI(); err != nil {
+		return err
 	}
 	k.health = runtimehealth.New(k.cri, k.runtimeChanged, k.clock, k.logger)
+	k.servers = serving.New(k.config, k.identity, k.client, k.clock, k.logger)
 	return nil
 }
 
-// makeReports makes what sends pods' statuses to the API, and events about them.
-func (k *Kubelet) makeReports(ctx context.Context) {
-	k.events = &podEvents{pods: k.pods, clock: k.clock}
-	k.statuses = status.NewManager(status.Options{
-		API: status.RESTAPI{Client: k.client}, Pods: k.pods, Clock: k.clock, Logger: k.logger, Resting: k.events.rested,
-		Running: func(sinceSeen time.Duration) { k.metrics.PodStart.Observe(sinceSeen.Seconds()) },
-		Started: k.metrics.ObservePodStart,
-		Sent:    func(took time.Duration) { k.metrics.StatusSent.Observe(took.Seconds()) },
-		Ended:   k.metrics.ObserveEnd,
-	})
-	k.events.statuses = k.statuses
-	if k.client != nil {
-		k.events.recorder = events.NewRecorder(k.client, events.Options{Component: "kubelet", Host: k.nodeName, Busy: k.events.starting, LongestWait: longestWait}, k.clock, k.logger)
+// newClient returns the API server's; nil if there is none.
+func (g *given) newClient(ctx context.Context) (*rest.Client, error) {
+	if g.config.Kubeconfig == "" {
+		return nil, nil
 	}
-	k.mirrors = mirror.New(ctx, k.client, k.pods, func() *core.Node { return k.node.Node() }, k.clock, k.logger)
+	cfg, err := g.identity.Credentials(ctx)
+	if err != nil {
+		return nil, err
+	}
+	requests := daemon.NewRequests()
+	g.registry.MustRegister(requests)
+	cfg.UserAgent, cfg.Meter, cfg.Told = "kubelet/"+daemon.Version().GitVersion, requests, daemon.Told(g.logger)
+	if g.tracer != nil {
+		cfg.Propagate = tracing.Inject
+	}
+	client, err := rest.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return client, nil
 }
 
-// makeLoops makes what decides when something happens.
-func (k *Kubelet) makeLoops(ctx context.Context) error {
-	k.makeProbes()
-	if err := k.makeShutdown(); err != nil {
+func (g *given) newCRI() (*cri.Client, error) {
+	options := cri.Options{Timeout: g.config.RuntimeRequestTimeout, Observe: g.metrics.ObserveRuntime, Tracer: g.tracer}
+	if g.hollow != nil {
+		return cri.NewOver(g.hollow.Runtime.Connection(), options), nil
+	}
+	client, err := cri.New(g.config.ContainerRuntimeEndpoint, options)
+	if err != nil {
+		return nil, fmt.Errorf("--container-runtime-endpoint: %w", err)
+	}
+	return client, nil
+}
+
+// makeNode makes what tells the API of pods and of the node.
+func (k *Kubelet) makeNode(ctx context.Context, logger *zap.Logger) (err error) {
+	k.statuses, k.events = k.newReports(k.client, k.pods, func() *core.Node { return k.node.Node() })
+	if k.node, err = k.newNode(logger); err != nil {
 		return err
 	}
-	k.mux = source.NewMux(k.clock, k.logger)
-	k.ready = source.NewReady(k.sources()...)
-	var exits pleg.Exits // simulated containers have no process
-	if k.hollow == nil {
-		exits = exitwatch.New(k.cri, func(container string) { k.pleg.ContainerEnded(container) }, k.clock, k.logger)
-	}
-	k.pleg = pleg.New(pleg.Options{
-		Runtime: k.state, Cache: k.cache, Clock: k.clock, Logger: k.logger, Observe: k.metrics.ObserveRelist, Exits: exits,
-		Stream: &pleg.Stream{
-			Open:      func(ctx context.Context) (pleg.Receiver, error) { return k.cri.Events(ctx) },
-			Connected: k.metrics.Streams.Inc, Failed: k.metrics.StreamErrors.Inc,
-			Received: func(age time.Duration) { k.metrics.StreamLatency.Observe(age.Seconds()) },
-		},
-	})
-	k.makeWorkers(ctx)
-	k.collector = garbagecollector.New(garbagecollector.Options{
-		State: k.state, Runtime: k.runtime, Directories: directories{k.volumes, k.userIDs}, Cgroups: k.cgroups, PodLogsDir: k.config.PodLogsDir,
-		Known: func(uid types.UID) bool { return !k.active.Forgotten(uid) }, Ended: k.active.Ended,
-		Evicted: func(uid types.UID) bool { return k.active.EndedFor(uid, podkiller.Evicted, podkiller.Preempting) },
-		Ready:   k.ready.All, Failed: k.nodeWarning, Clock: k.clock, Logger: k.logger,
-	})
-	k.rotator = logrotate.New(logrotate.Options{
-		Runtime: k.state, Reopener: k.cri, PodLogsDir: k.config.PodLogsDir, MaxSize: k.config.ContainerLogs.MaxSize.Value(),
-		MaxFiles: int(k.config.ContainerLogs.MaxFiles), Workers: int(k.config.ContainerLogs.Workers), Interval: k.config.ContainerLogs.Interval,
-		Clock: k.clock, Logger: k.logger,
-	})
-	k.makeSyncLoop()
+	k.mirrors = mirror.New(ctx, k.client, k.pods, k.node.Node, k.clock, k.logger)
 	return nil
 }
 
-// runtimeChanged has what hangs on the runtime's health seen to at once.
-func (k *Kubelet) runtimeChanged() {
-	k.node.UpdateStatusSoon()
-	if k.loop != nil { // not while the runtime is waited for at start
-		k.loop.Wake()
+// newReports makes what sends pods' statuses to the API, and events about them.
+func (g *given) newReports(client *rest.Client, pods *podmanager.Manager, node func() *core.Node) (*status.Manager, *podEvents) {
+	about := &podEvents{pods: pods, node: node, clock: g.clock}
+	about.statuses = status.NewManager(status.Options{
+		API: status.RESTAPI{Client: client}, Pods: pods, Clock: g.clock, Logger: g.logger, Resting: about.rested,
+		Running: func(sinceSeen time.Duration) { g.metrics.PodStart.Observe(sinceSeen.Seconds()) },
+		Started: g.metrics.ObservePodStart,
+		Sent:    func(took time.Duration) { g.metrics.StatusSent.Observe(took.Seconds()) },
+		Ended:   g.metrics.ObserveEnd,
+	})
+	if client != nil {
+		about.recorder = events.NewRecorder(client, events.Options{Component: "kubelet", Host: g.identity.NodeName, Busy: about.starting, LongestWait: longestWait}, g.clock, g.logger)
 	}
+	return about.statuses, about
 }
 
-// runtimeError says why pods can't be worked on now.
-func (k *Kubelet) runtimeError() error {
-	if err := k.health.RuntimeError(); err != nil {
+// makeMachinery makes what acts on pods.
+func (k *Kubelet) makeMachinery(ctx context.Context) (err error) {
+	k.machinery, err = k.newMachinery(ctx, k.client, k.cri, k.health, k.statuses, k.events, k.node, later{
+		volumeImages: func() []string { return k.active.VolumeImages() },
+		mountFailed:  func(pod *core.Pod, err error) { k.lifecycle.MountFailed(pod, err) },
+	})
+	return err
+}
+
+// makeEnders makes what ends pods for the node, and what removes what they leave behind.
+func (k *Kubelet) makeEnders() (err error) {
+	k.killer = podkiller.New(k.workers, k.mirrors, k.clock)
+	k.collector = k.newCollector(k.machinery, k.active, k.sources.ready, k.events)
+	k.rotator = k.newRotator(k.machinery.state, k.cri)
+	k.evictor = evictor.New(evictor.Options{
+		Killer: k.killer, Collector: k.collector, Images: k.machinery.images, Events: k.events, Metrics: k.metrics, Clock: k.clock, Logger: k.logger,
+	})
+	if err := k.makeEviction(); err != nil {
 		return err
 	}
-	return k.pleg.Healthy()
-}
-
-func (k *Kubelet) address(port int32) string {
-	return net.JoinHostPort(k.config.Address, fmt.Sprint(port))
+	k.shutdown, err = k.newShutdown(k.active, k.killer, k.statuses, k.events, k.node)
+	return err
 }

@@ -98,7 +98,7 @@ func (b *bed) left() []string {
 			left = append(left, err.Error())
 		}
 	}
-	pods, err := b.kubelet.state.Pods(context.Background())
+	pods, err := b.kubelet.machinery.state.Pods(context.Background())
 	note(err)
 	for _, pod := range pods {
 		left = append(left, fmt.Sprintf("in the runtime: %s/%s %s", pod.Namespace, pod.Name, pod.UID))

@@ -150,7 +150,7 @@ func TestAFaultyRuntimeThatLies(t *testing.T) {
 		b.api.wait(name(i)+" to be gone", func() bool { return b.api.pod(name(i)) == nil })
 	}
 	b.eventually("the runtime to have one pod", func() bool {
-		all, err := b.kubelet.state.Pods(t.Context())
+		all, err := b.kubelet.machinery.state.Pods(t.Context())
 		return err == nil && len(all) == 1
 	})
 }

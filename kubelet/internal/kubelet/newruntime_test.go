@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/kubelet/internal/cri/critest"
+	"kctl/kubelet/internal/noderuntime"
 	"kctl/proto/core"
 )
 
@@ -36,7 +37,7 @@ func withUsersOfItsOwn(name, script string) *core.Pod {
 func TestUserNamespaces(t *testing.T) {
 	b := newBed(t)
 	b.containerd.Only(t, 2, 0)
-	if handlers := (nodeRuntime{b.kubelet}).Features().Handlers; !slices.ContainsFunc(handlers, func(h corev1.NodeRuntimeHandler) bool {
+	if handlers := (noderuntime.Runtime{Health: b.kubelet.health}).Features().Handlers; !slices.ContainsFunc(handlers, func(h corev1.NodeRuntimeHandler) bool {
 		return h.Name == "" && h.Features != nil && h.Features.UserNamespaces != nil && *h.Features.UserNamespaces
 	}) {
 		t.Skipf("the container runtime says that it has no user namespaces on this machine: %v", handlers)
@@ -116,7 +117,7 @@ func TestImageVolumes(t *testing.T) {
 	b.waitPhase("models", corev1.PodRunning)
 	b.eventually("the image's file", func() bool { return b.says("models", "heavy") })
 	b.eventually("the runtime's events", b.kubelet.pleg.Streaming)
-	if err := b.kubelet.images.FreeAll(t.Context()); err != nil {
+	if err := b.kubelet.machinery.images.FreeAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	none := shellPod("none", forever)

@@ -1,31 +1,31 @@
 package kubelet
 
 import (
-	"k8s.io/apimachinery/pkg/types"
-
+	"kctl/kubelet/internal/cri"
+	"kctl/kubelet/internal/podcache"
+	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/probe"
-	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
 
-// makeProbes makes what probes containers.
-func (k *Kubelet) makeProbes() {
+// newProbes makes what probes containers.
+func (g *given) newProbes(runtime *cri.Client, cache *podcache.Cache, pods *podmanager.Manager, events *podEvents) *probe.Manager {
 	var asker probe.ProbeRunner = noProbes{}
-	if k.hollow == nil {
-		asker = probe.NewProber(k.cri, func() string { return k.hostIPs[0] })
+	if g.hollow == nil {
+		asker = probe.NewProber(runtime, func() string { return g.identity.HostIPs[0] })
 	}
-	k.probes = probe.NewManager(probe.Config{
+	return probe.NewManager(probe.Config{
 		Runner:   asker,
-		Status:   func(uid types.UID) (*runtimestate.PodStatus, error) { return k.cache.Get(uid) },
-		Reported: k.reported,
-		Events:   k.events, Observe: k.metrics.Probes.Observe, Forget: k.metrics.Probes.Forget, Clock: k.clock, Logger: k.logger,
+		Status:   cache.Get,
+		Reported: func(pod *core.Pod) *core.PodStatus { return reported(pods, pod) },
+		Events:   events, Observe: g.metrics.Probes.Observe, Forget: g.metrics.Probes.Forget, Clock: g.clock, Logger: g.logger,
 	})
 }
 
 // reported is a pod's status in the API; nil for a static pod whose mirror is not there,
 // or not known yet.
-func (k *Kubelet) reported(pod *core.Pod) *core.PodStatus {
-	if object := k.pods.APIPod(pod); object != nil {
+func reported(pods *podmanager.Manager, pod *core.Pod) *core.PodStatus {
+	if object := pods.APIPod(pod); object != nil {
 		return &object.Status
 	}
 	return nil

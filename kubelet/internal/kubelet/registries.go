@@ -10,46 +10,47 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"kctl/kubelet/internal/credential"
+	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/pullrecords"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
 
-// makeRegistries reads the node's credentials for image registries.
-func (k *Kubelet) makeRegistries() (*credential.NodeCredentials, error) {
+// newRegistries reads the node's credentials for image registries.
+func (g *given) newRegistries(client *rest.Client, objects *objects.Objects) (*credential.NodeCredentials, error) {
 	home, _ := os.UserHomeDir() // a service may have none
 	o := credential.Options{
-		Files: credential.NewFiles(k.config.RootDir, home), BinDir: k.config.ImageCredentialProviderBinDir, Clock: k.clock, Registry: k.registry,
+		Files: credential.NewFiles(g.config.RootDir, home), BinDir: g.config.ImageCredentialProviderBinDir, Clock: g.clock, Registry: g.registry,
 	}
-	if k.client != nil {
-		o.Accounts = serviceAccounts{k.client, k.objects}
+	if client != nil {
+		o.Accounts = serviceAccounts{client, objects}
 	}
 	var err error
-	if k.config.ImageCredentialProviderConfig != "" {
-		if o.Plugins, err = k.loadPlugins(); err != nil {
+	if g.config.ImageCredentialProviderConfig != "" {
+		if o.Plugins, err = g.loadPlugins(); err != nil {
 			return nil, err
 		}
 	}
 	return credential.New(o), nil
 }
 
-// makeImageAccess makes the records of who may use the node's images. Simulated
+// newImageAccess makes the records of who may use the node's images. Simulated
 // images are for everybody.
-func (k *Kubelet) makeImageAccess(ctx context.Context) (*pullrecords.Records, error) {
-	policy := k.config.ImagePullCredentialsVerification
-	if k.hollow != nil {
+func (g *given) newImageAccess(ctx context.Context, runtime *cri.Client) (*pullrecords.Records, error) {
+	policy := g.config.ImagePullCredentialsVerification
+	if g.hollow != nil {
 		policy = pullrecords.Policy{Verify: kubeletv1beta1.NeverVerify}
 	}
-	records, err := pullrecords.New(k.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return k.cri.ListImages(ctx) }, k.clock, k.logger)
+	records, err := pullrecords.New(g.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return runtime.ListImages(ctx) }, g.clock, g.logger)
 	if err == nil {
-		records.Checked = k.metrics.ImageChecked
+		records.Checked = g.metrics.ImageChecked
 	}
 	return records, err
 }
 
-func (k *Kubelet) loadPlugins() ([]kubeletv1.CredentialProvider, error) {
-	plugins, err := credential.Load(k.config.ImageCredentialProviderConfig, k.config.ImageCredentialProviderBinDir)
+func (g *given) loadPlugins() ([]kubeletv1.CredentialProvider, error) {
+	plugins, err := credential.Load(g.config.ImageCredentialProviderConfig, g.config.ImageCredentialProviderBinDir)
 	if err != nil {
 		return nil, fmt.Errorf("--image-credential-provider-config: %w", err)
 	}

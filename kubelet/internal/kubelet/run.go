@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/firewall"
 	"kctl/kubelet/internal/metrics"
+	"kctl/kubelet/internal/node"
+	"kctl/kubelet/internal/nodestats"
+	"kctl/kubelet/internal/server"
 	"kctl/proto/daemon"
 )
 
@@ -30,7 +34,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	}()
 	group, ctx := errgroup.WithContext(ctx)
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
-		NodeName: k.nodeName, Pods: k.pods, Active: k.active.Active, Cache: k.cache, Workers: k.workers, Volumes: k.volumes, Relisted: k.pleg.LastRelist, Logs: k.usages.logs, Pulls: k.imageAccess.Count,
+		NodeName: k.identity.NodeName, Pods: k.pods, Active: k.active.Active, Cache: k.cache, Workers: k.workers, Volumes: k.machinery.volumes,
+		Relisted: k.pleg.LastRelist, Logs: k.usages.Logs, Pulls: k.machinery.imageAccess.Count,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {
@@ -41,20 +46,20 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		})
 	}
 	listening := make(chan struct{})
-	run("servers", func(ctx context.Context) error { return k.serve(ctx, func() { close(listening) }) })
-	run("health port", k.serveHealth)
+	run("servers", func(ctx context.Context) error { return k.servers.Run(ctx, k.served(), func() { close(listening) }) })
+	run("health port", func(ctx context.Context) error { return k.servers.RunHealth(ctx, k.healthChecks(), k.registry) })
 	select {
 	case <-listening: // the node reports the port
 	case <-ctx.Done():
 		return group.Wait()
 	}
 	k.runLoops(ctx, run)
-	k.logger.Info("kubelet started", zap.Strings("sources", k.sources()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.port.Load()))
+	k.logger.Info("kubelet started", zap.Strings("sources", k.sources.names()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.servers.Port()))
 	daemon.Ready(k.logger)
 	<-ctx.Done()
 	k.workers.Stop()
 	err := group.Wait()
-	k.recordGrants()
+	k.grants.record()
 	k.cleaner.Wait()
 	k.mirrors.Wait()
 	k.logger.Info("kubelet stopped; containers are left as they are")
@@ -68,17 +73,17 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	}
 	run("runtime health", k.health.Run)
 	run("lifecycle events", k.pleg.Run)
-	run("volumes", k.volumes.Run)
+	run("volumes", k.machinery.volumes.Run)
 	run("probes", k.probes.Run)
 	run("garbage collection", k.collector.Run)
-	run("images", k.images.Run)
+	run("images", k.machinery.images.Run)
 	run("eviction", k.eviction.Run)
 	run("logs", k.rotator.Run)
 	if k.shutdown != nil {
 		run("shutdown", k.shutdown.Run)
 	}
 	if k.config.CgroupsPerQOS {
-		run("bounds of pods", k.boundPods)
+		run("bounds of pods", func(ctx context.Context) error { return k.boundPods(ctx, k.machinery.cgroups, k.events) })
 	}
 	if k.config.MakeIPTablesUtilChains && k.hollow == nil {
 		guard := &firewall.Firewall{Clock: k.clock, Logger: k.logger}
@@ -89,10 +94,12 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 		k.recordStart()
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
-		k.runNetwork(run)
+		run("services", k.machinery.services.Run)
+		run("runtime classes", k.machinery.classes.Run)
+		k.runNetwork(k.client, run)
 	}
-	k.runRotators(run)
-	k.runSources(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
+	k.identity.RunRotators(k.client, k.registry, run)
+	k.sources.start(ctx, func(f func() error) { run("source", func(context.Context) error { return f() }) })
 	run("sync loop", k.loop.Run)
 	run("watchdog", func(ctx context.Context) error { return daemon.Watchdog(ctx, k.healthChecks(), k.clock, k.logger) })
 }
@@ -107,11 +114,30 @@ func (k *Kubelet) healthChecks() *daemon.Health {
 	return health
 }
 
-func (k *Kubelet) serveHealth(ctx context.Context) error {
-	if k.config.HealthzPort == 0 {
-		return nil
+// recordStart writes the node's events that its kubelet has started, that it holds the machine's
+// daemons to what is reserved for them, and what pods will not have of the node's search paths.
+func (k *Kubelet) recordStart() {
+	node := k.node.Node()
+	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
+	for _, daemons := range k.config.BoundDaemons() {
+		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s", daemons.Whose, daemons.Group)
 	}
-	address := net.JoinHostPort(k.config.HealthzAddress, fmt.Sprint(k.config.HealthzPort))
-	listener := daemon.Listener{Address: address, Handler: daemon.Endpoints(k.healthChecks(), k.registry), Logger: k.logger}
-	return listener.Serve(ctx)
+	k.machinery.resolver.CheckNode()
+}
+
+// served is what the server shows.
+func (k *Kubelet) served() server.Config {
+	var perPod *cgroup.Manager
+	if k.config.CgroupsPerQOS {
+		perPod = k.machinery.cgroups
+	}
+	groups := nodestats.NewGroups(k.pods, perPod)
+	return server.Config{
+		Pods: k.pods, Sandboxes: k.cache.All, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
+		Usage:  func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
+		Groups: groups.Usage, GroupDetails: groups.Details, ClassGroups: groups.ClassDetails, Interfaces: groups.Interfaces,
+		Daemons:  func() map[string]cgroup.Usage { return nodestats.DaemonUsage(k.config.ContainerRuntimeEndpoint) },
+		PodUsage: k.usages.Get, ProbeMetrics: k.metrics.Probes.Registry, Tracer: k.tracer,
+		Machine: func() corev1.NodeStatus { return k.node.Node().Status },
+	}
 }

@@ -5,46 +5,45 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
+	"kctl/kubelet/internal/activepods"
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podkiller"
 	"kctl/kubelet/internal/shutdown"
+	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
-// makeShutdown makes what ends pods in order when the machine is shut down, if
+// newShutdown makes what ends pods in order when the machine is shut down; nil if that is not
 // configured.
-func (k *Kubelet) makeShutdown() error {
-	periods, err := k.config.Shutdown.Periods()
+func (g *given) newShutdown(active *activepods.Pods, killer *podkiller.Killer, statuses *status.Manager, events *podEvents, node *node.Manager) (*shutdown.Manager, error) {
+	periods, err := g.config.Shutdown.Periods()
 	if err != nil || len(periods) == 0 {
-		return err
+		return nil, err
 	}
-	k.shutdown = shutdown.New(shutdown.Options{
+	var manager *shutdown.Manager
+	manager = shutdown.New(shutdown.Options{
 		Periods: periods, Connect: func() (*dbus.Conn, error) { return dbus.ConnectSystemBus() }, ConfigDir: shutdown.ConfigDir,
-		Pods: func() []*core.Pod { return k.active.MayRun() }, End: k.endForShutdown, Told: k.shutdownDone, Changed: k.shutdownChanged, Clock: k.clock, Logger: k.logger,
+		Pods: active.MayRun, Clock: g.clock, Logger: g.logger,
+		End: func(pod *core.Pod, grace int64, done chan<- struct{}) {
+			g.logger.Info("pod ends for the machine's shutdown", daemon.PodFields(pod), zap.Int64("grace", grace))
+			killer.Terminate(pod, podkiller.Termination{
+				Reason: shutdown.Reason, Message: shutdown.Message, Disrupted: shutdown.Message, KeepsSuccess: true, Grace: &grace, Done: done,
+			})
+		},
+		Changed: func() {
+			what := "cancellation"
+			if manager.ShuttingDown() {
+				what = "event"
+				g.metrics.ShutdownStart.Set(float64(g.clock.Now().Unix()))
+			}
+			events.Eventf(node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
+			node.UpdateStatusSoon()
+		},
+		Told: func() <-chan struct{} { // all pods have ended; the API server has their status once it is closed
+			g.metrics.ShutdownEnd.Set(float64(g.clock.Now().Unix()))
+			return statuses.Rested()
+		},
 	})
-	return nil
-}
-
-func (k *Kubelet) shutdownChanged() {
-	what := "cancellation"
-	if k.shutdown.ShuttingDown() {
-		what = "event"
-		k.metrics.ShutdownStart.Set(float64(k.clock.Now().Unix()))
-	}
-	k.events.Eventf(k.node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
-	k.node.UpdateStatusSoon()
-}
-
-// shutdownDone is called when all pods have ended. The channel is closed when
-// the API server has their status.
-func (k *Kubelet) shutdownDone() <-chan struct{} {
-	k.metrics.ShutdownEnd.Set(float64(k.clock.Now().Unix()))
-	return k.statuses.Rested()
-}
-
-func (k *Kubelet) endForShutdown(pod *core.Pod, grace int64, done chan<- struct{}) {
-	k.logger.Info("pod ends for the machine's shutdown", daemon.PodFields(pod), zap.Int64("grace", grace))
-	k.killer.Terminate(pod, podkiller.Termination{
-		Reason: shutdown.Reason, Message: shutdown.Message, Disrupted: shutdown.Message, KeepsSuccess: true, Grace: &grace, Done: done,
-	})
+	return manager, nil
 }

@@ -8,21 +8,39 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/source"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/rest"
 )
 
-func (k *Kubelet) sources() []string {
+// sources are where pods come from, as configured.
+type sources struct {
+	*given
+	client *rest.Client // nil without an API server
+	node   *node.Manager
+	state  *runtimestate.Reader
+	mux    *source.Mux
+	ready  *source.Ready
+}
+
+func (g *given) newSources(client *rest.Client, node *node.Manager, state *runtimestate.Reader) *sources {
+	s := &sources{given: g, client: client, node: node, state: state, mux: source.NewMux(g.clock, g.logger)}
+	s.ready = source.NewReady(s.names()...)
+	return s
+}
+
+func (s *sources) names() []string {
 	var names []string
-	if k.config.StaticPodPath != "" {
+	if s.config.StaticPodPath != "" {
 		names = append(names, core.FileSource)
 	}
-	if k.config.StaticPodURL != "" {
+	if s.config.StaticPodURL != "" {
 		names = append(names, core.HTTPSource)
 	}
-	if k.client != nil {
+	if s.client != nil {
 		names = append(names, core.ApiserverSource)
 	}
 	return names
@@ -33,13 +51,13 @@ var listRetry = backoff.Policy{Initial: 100 * time.Millisecond, Max: 2 * time.Se
 
 // apiPods are the UIDs of those pods that an earlier kubelet ran for the API. A runtime that
 // answers with an error is asked again until ctx ends: without it no manifest's pod could run.
-func (k *Kubelet) apiPods(ctx context.Context, list func(context.Context) ([]*runtimestate.RunningPod, error)) (map[types.UID]bool, error) {
+func (s *sources) apiPods(ctx context.Context, list func(context.Context) ([]*runtimestate.RunningPod, error)) (map[types.UID]bool, error) {
 	all, err := list(ctx)
 	for failures := 1; err != nil; failures++ {
 		if failures == 1 {
-			k.logger.Warn("which pods an earlier kubelet ran is not known; manifests wait for it", zap.Error(err))
+			s.logger.Warn("which pods an earlier kubelet ran is not known; manifests wait for it", zap.Error(err))
 		}
-		if err := backoff.Sleep(ctx, k.clock, listRetry.Delay(failures)); err != nil {
+		if err := backoff.Sleep(ctx, s.clock, listRetry.Delay(failures)); err != nil {
 			return nil, err
 		}
 		all, err = list(ctx)
@@ -53,17 +71,17 @@ func (k *Kubelet) apiPods(ctx context.Context, list func(context.Context) ([]*ru
 	return uids, nil
 }
 
-// runSources runs the sources that are configured. Those of manifests wait for the runtime, so that
+// start runs each. Those of manifests wait for the runtime, so that
 // none of them takes a pod of the API that it has; it may take minutes to answer, and nothing else
 // waits for it.
-func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
+func (s *sources) start(ctx context.Context, run func(func() error)) {
 	expect := sync.OnceValue(func() error {
-		if k.client == nil {
+		if s.client == nil {
 			return nil
 		}
-		uids, err := k.apiPods(ctx, k.state.Pods)
+		uids, err := s.apiPods(ctx, s.state.Pods)
 		if err == nil {
-			k.mux.Expect(core.ApiserverSource, uids)
+			s.mux.Expect(core.ApiserverSource, uids)
 		}
 		return err
 	})
@@ -72,25 +90,23 @@ func (k *Kubelet) runSources(ctx context.Context, run func(func() error)) {
 			if err := expect(); err != nil {
 				return err
 			}
-			return from(ctx, k.mux)
+			return from(ctx, s.mux)
 		})
 	}
-	if k.config.StaticPodPath != "" {
-		file := &source.File{Path: k.config.StaticPodPath, NodeName: k.nodeName, Period: k.config.FileCheckFrequency, Clock: k.clock, Logger: k.logger}
+	if s.config.StaticPodPath != "" {
+		file := &source.File{Path: s.config.StaticPodPath, NodeName: s.identity.NodeName, Period: s.config.FileCheckFrequency, Clock: s.clock, Logger: s.logger}
 		manifests(file.Run)
 	}
-	if k.config.StaticPodURL != "" {
+	if s.config.StaticPodURL != "" {
 		url := &source.HTTP{
-			URL: k.config.StaticPodURL, Header: k.config.StaticPodURLHeader, NodeName: k.nodeName, Period: k.config.HTTPCheckFrequency,
-			Clock: k.clock, Logger: k.logger, Client: source.NewClient(manifestTimeout),
+			URL: s.config.StaticPodURL, Header: s.config.StaticPodURLHeader, NodeName: s.identity.NodeName, Period: s.config.HTTPCheckFrequency,
+			Clock: s.clock, Logger: s.logger, Client: source.NewClient(manifestTimeout),
 		}
 		manifests(url.Run)
 	}
-	if k.client != nil {
-		run(func() error { return k.services.Run(ctx) })
-		run(func() error { return k.classes.Run(ctx) })
-		server := &source.APIServer{Client: k.client, NodeName: k.nodeName, NodeKnown: k.node.Known(), Clock: k.clock, Logger: k.logger}
-		run(func() error { return server.Run(ctx, k.mux) })
+	if s.client != nil {
+		server := &source.APIServer{Client: s.client, NodeName: s.identity.NodeName, NodeKnown: s.node.Known(), Clock: s.clock, Logger: s.logger}
+		run(func() error { return server.Run(ctx, s.mux) })
 	}
 }
 

@@ -25,17 +25,17 @@ func TestPodsOfTheAPIAreKnownHoweverOftenTheRuntimeFails(t *testing.T) {
 	b.create(hollowPod("web", nil))
 	uid := b.waitPhase("web", corev1.PodRunning).UID
 	fails := 2
-	uids, err := b.kubelet.apiPods(t.Context(), func(ctx context.Context) ([]*runtimestate.RunningPod, error) {
+	uids, err := b.kubelet.sources.apiPods(t.Context(), func(ctx context.Context) ([]*runtimestate.RunningPod, error) {
 		if fails--; fails >= 0 {
 			return nil, errors.New("the runtime is confused")
 		}
-		return b.kubelet.state.Pods(ctx)
+		return b.kubelet.machinery.state.Pods(ctx)
 	})
 	if got := slices.Collect(maps.Keys(uids)); err != nil || !slices.Equal(got, []types.UID{uid}) {
 		t.Errorf("%v, %v, want %s", got, err, uid)
 	}
 	ended, end := context.WithCancel(t.Context())
-	if _, err := b.kubelet.apiPods(ended, func(context.Context) ([]*runtimestate.RunningPod, error) {
+	if _, err := b.kubelet.sources.apiPods(ended, func(context.Context) ([]*runtimestate.RunningPod, error) {
 		end()
 		return nil, errors.New("it ends first")
 	}); !errors.Is(err, context.Canceled) {

@@ -10,24 +10,23 @@ import (
 	"kctl/kubelet/internal/volume"
 )
 
-// makeUserNamespaces finds out which of the host's ids are for pods, and which
+// newUserNamespaces finds out which of the host's ids are for pods, and which
 // of these are already in use.
-func (k *Kubelet) makeUserNamespaces(ctx context.Context) error {
+func (g *given) newUserNamespaces(ctx context.Context) (*userns.Manager, error) {
 	ids, err := userns.Configured(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := ids.Check(k.config.IDsPerPod, int64(k.config.MaxPods)); err != nil {
-		return err
+	if err := ids.Check(g.config.IDsPerPod, int64(g.config.MaxPods)); err != nil {
+		return nil, err
 	}
-	k.userIDs, err = userns.New(userns.Options{
-		PodsDir: podfiles.PodsDir(k.config.RootDir), IDs: ids, PerPod: k.config.IDsPerPod, Logger: k.logger,
+	return userns.New(userns.Options{
+		PodsDir: podfiles.PodsDir(g.config.RootDir), IDs: ids, PerPod: g.config.IDsPerPod, Logger: g.logger,
 	})
-	return err
 }
 
-func (k *Kubelet) userIDsOf(pod types.UID) (first, count uint32, err error) {
-	ids, err := k.userIDs.Allocate(pod)
+func userIDsOf(all *userns.Manager, pod types.UID) (first, count uint32, err error) {
+	ids, err := all.Allocate(pod)
 	return uint32(ids.First), uint32(ids.Count), err
 }
 

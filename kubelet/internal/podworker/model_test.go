@@ -270,8 +270,8 @@ func kept(v reflect.Value) (others, waiters int) {
 			add(v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			add(v.Field(i))
+		for _, field := range v.Fields() {
+			add(field)
 		}
 	}
 	return others, waiters

@@ -1,4 +1,4 @@
-package kubelet
+package nodestats
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestUsagesWhileTheRuntimeIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers chan error // what the runtime answers with; nil while it does so at once
 		var asked atomic.Int64
-		u := &usages{every: time.Minute, clock: clock.RealClock{}, pods: func() []*core.Pod { return nil }}
+		u := &Usages{every: time.Minute, clock: clock.RealClock{}, pods: func() []*core.Pod { return nil }}
 		u.measure = func(ctx context.Context, _ []*core.Pod, _ bool) (map[types.UID]*eviction.Usage, error) {
 			n := asked.Add(1)
 			if answers != nil {
@@ -34,26 +34,26 @@ func TestUsagesWhileTheRuntimeIsSilent(t *testing.T) {
 			return map[types.UID]*eviction.Usage{"uid": {Disk: n}}, nil
 		}
 		disk := func(all map[types.UID]server.PodUsage) uint64 { return all["uid"].Disk }
-		if got := disk(u.get(t.Context())); got != 1 {
+		if got := disk(u.Get(t.Context())); got != 1 {
 			t.Fatalf("first measurement: %d", got)
 		}
 		time.Sleep(time.Minute)
 		answers = make(chan error)
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if got := disk(u.get(ctx)); got != 1 {
+			if got := disk(u.Get(ctx)); got != 1 {
 				t.Errorf("who gives up got %d", got)
 			}
 			cancel()
 		}
-		if len(u.logs()) != 1 || asked.Load() != 2 {
+		if len(u.Logs()) != 1 || asked.Load() != 2 {
 			t.Errorf("the runtime was asked %d times", asked.Load())
 		}
 		answers <- errors.New("the runtime is confused")
 		synctest.Wait()
 		waiting := make(chan uint64)
 		for range 2 {
-			go func() { waiting <- disk(u.get(t.Context())) }()
+			go func() { waiting <- disk(u.Get(t.Context())) }()
 		}
 		synctest.Wait()
 		answers <- nil
