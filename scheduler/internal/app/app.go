@@ -51,7 +51,7 @@ const expireEvery = 30 * time.Second
 // down if it was asked to: one with which it could schedule. The configuration may
 // name plugins besides the built-in ones.
 func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) error {
-	s, err := assemble(options, configuration, plugins, logger)
+	s, err := assemble(options, configuration, plugins, clock.RealClock{}, logger)
 	if err != nil {
 		return err
 	}
@@ -192,8 +192,8 @@ func connect(kubeconfig, master string, meter rest.Meter, logger *zap.Logger) (*
 	return client, nil
 }
 
-func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) (*parts, error) {
-	clock, requests := clock.RealClock{}, daemon.NewRequests()
+func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, clock clock.Clock, logger *zap.Logger) (*parts, error) {
+	requests := daemon.NewRequests()
 	client, err := connect(options.Kubeconfig, options.Master, requests, logger)
 	if err != nil {
 		return nil, err
