@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/node"
@@ -45,23 +47,23 @@ func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*
 		f(&options)
 	}
 	runtime := simulated.New(options)
-	b.startHollow(runtime)
+	b.startHollow(runtime, options.Clock.(clock.WithTicker))
 	t.Cleanup(b.finish)
 	return b, runtime
 }
 
-// startHollow runs a hollow kubelet on runtime until b.stop.
-func (b *bed) startHollow(runtime *simulated.Runtime) {
+// startHollow runs a hollow kubelet on runtime, with the same clock, until b.stop.
+func (b *bed) startHollow(runtime *simulated.Runtime, clock clock.WithTicker) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	registry := prometheus.NewRegistry()
 	k, err := NewHollow(ctx, b.config, Hollow{Runtime: runtime, Machine: node.Machine{CPUs: 8, Memory: 32 << 30, EphemeralStorage: 1 << 40}},
-		clock.RealClock{}, zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel)), registry)
+		clock, zaptest.NewLogger(b.t, zaptest.Level(zap.InfoLevel)), registry)
 	if err != nil {
 		cancel()
 		b.t.Fatal(err)
 	}
-	b.again = func() { b.startHollow(runtime) }
+	b.again = func() { b.startHollow(runtime, clock) }
 	b.run(k, ctx, cancel)
 }
 
@@ -174,5 +176,29 @@ func TestAStatusThatIsOverwritten(t *testing.T) {
 			}
 			b.waitPhase(name, corev1.PodRunning)
 		}
+	}
+}
+
+// Hours of a pod's life pass in a test by the clock that a kubelet is given.
+func TestADeadlineOfHours(t *testing.T) {
+	passing := clocktesting.NewFakeClock(time.Now())
+	b, _ := newHollowBed(t, nil, func(o *simulated.Options) { o.Clock = passing })
+	pod := hollowPod("limited", nil)
+	pod.Spec.ActiveDeadlineSeconds = new(int64(3 * 60 * 60))
+	b.create(pod)
+	begun := passing.Now()
+	ends := func(phase corev1.PodPhase, step time.Duration) {
+		b.eventually("the pod to be "+string(phase), func() bool {
+			passing.Step(step)
+			return b.phase("limited") == phase
+		})
+	}
+	ends(corev1.PodRunning, time.Second)
+	ends(corev1.PodFailed, 2*time.Minute)
+	if status := b.api.pod("limited").Status; status.Reason != "DeadlineExceeded" {
+		t.Errorf("it failed for %q", status.Reason)
+	}
+	if took := passing.Since(begun); took < 3*time.Hour {
+		t.Errorf("it failed after %v", took)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
@@ -76,7 +77,7 @@ func TestPodsWaitForTheNode(t *testing.T) {
 		serve()
 		known.Store(known.Load() || r.Method == http.MethodGet)
 	}
-	b.startHollow(runtime)
+	b.startHollow(runtime, clock.RealClock{})
 	b.create(hollowPod("later", nil))
 	b.waitPhase("later", corev1.PodRunning)
 	if early.Load() {
@@ -111,7 +112,7 @@ func TestPodsForANodeThatHasJustChanged(t *testing.T) {
 		}
 		return reporting
 	}
-	b.startHollow(runtime)
+	b.startHollow(runtime, clock.RealClock{})
 	<-reports // it has read the node
 	runs := func(pod *core.Pod) {
 		t.Helper()
@@ -147,7 +148,7 @@ func TestTheNodeIsReadOnceForManyPods(t *testing.T) {
 		}
 		serve()
 	}
-	b.startHollow(runtime)
+	b.startHollow(runtime, clock.RealClock{})
 	for _, name := range names {
 		if reason := b.waitPhase(name, corev1.PodFailed).Status.Reason; reason != "NodeAffinity" {
 			t.Errorf("%s ended for %s", name, reason)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"kctl/kubelet/internal/config"
@@ -68,7 +69,7 @@ func TestAStaticPodStaysReadyOverARestart(t *testing.T) {
 		}
 		return false
 	}
-	b.startHollow(runtime)
+	b.startHollow(runtime, clock.RealClock{})
 	b.api.wait("the pod to be synced", func() bool {
 		status, known := b.kubelet.statuses.Get(static.UID)
 		return known && len(status.ContainerStatuses) == 1
