@@ -59,10 +59,11 @@ type given struct {
 
 // Kubelet has the rooms of one kubelet. build makes them in this order, and Run runs each one's loop.
 //
-// A room is given the earlier ones that it calls. Three also ask or tell later ones, by functions
-// that are called only once all are made: the node tells what the eviction, the shutdown and the
-// lifecycle events find (newNode), the machinery asks which pods are active and tells the lifecycle
-// of mounts that fail, and the workers' steps ask about other pods (makeWorkers).
+// A room is given the earlier ones that it calls. Four also ask or tell later ones, by functions
+// that are called only once all are made: the runtime's health wakes the sync loop (runtimeChanged),
+// the node tells what the eviction, the shutdown and the lifecycle events find (newNode), the
+// machinery asks which pods are active and tells the lifecycle of mounts that fail, and the workers'
+// steps ask about other pods (makeWorkers).
 type Kubelet struct {
 	*given
 
