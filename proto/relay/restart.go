@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -89,16 +90,18 @@ func (r *Restart) fill(other Restart) {
 }
 
 // Remember adds what is told of a restart to those known. Of two accounts of the same one, that
-// counts which goes further, and the other tells only what it lacks. Within the bounds above, the
-// oldest are forgotten first: of the container, and then of the container that has the most.
+// counts which goes further, and the other tells only what it lacks, and the cause: a kubelet that was
+// started since knows only what it has found. Within the bounds above, the oldest are forgotten first: of
+// the container, and then of the container that has the most.
 func Remember(have []Restart, told Restart) []Restart {
 	if i := slices.IndexFunc(have, told.same); i >= 0 {
+		less, more := have[i], told
 		if told.Last().Before(have[i].Last()) {
-			have[i].fill(told)
-			return have
+			less, more = told, have[i]
 		}
-		told.fill(have[i])
-		have[i] = told
+		more.fill(less)
+		more.Cause = cmp.Or(less.Cause, more.Cause)
+		have[i] = more
 		return have
 	}
 	have = append(have, told)

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,21 @@ func TestDecodeRestartsRefuses(t *testing.T) {
 	}
 }
 
+// What a hostile kubelet may send, up to the megabyte that HTTP servers take, is not taken apart.
+func TestLongRestartsAreNotRead(t *testing.T) {
+	for name, value := range map[string]string{
+		"fields": strings.Repeat("/", 1<<20), "times": "web/1/exit/0/Error=" + strings.Repeat(";", 1<<20), "restarts": strings.Repeat(",", 1<<20),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeRestarts(value)
+		runtime.ReadMemStats(&after)
+		if spent := after.TotalAlloc - before.TotalAlloc; err == nil || len(err.Error()) > 1<<10 || spent > 64<<10 {
+			t.Errorf("%s: %d bytes are spent, for %.100v", name, spent, err)
+		}
+	}
+}
+
 // However often a pod's containers restart, the last of each are known.
 func TestRestartsAreBounded(t *testing.T) {
 	var have []Restart
@@ -108,6 +124,12 @@ func TestTwoAccountsOfARestart(t *testing.T) {
 	for _, order := range [][2]Restart{{early, late}, {late, early}} {
 		if got := Remember(Remember(nil, order[0]), order[1]); len(got) != 1 || got[0] != want {
 			t.Errorf("%+v\nwant %+v", got, want)
+		}
+	}
+	early.Cause, late.Cause = CauseExit, CauseSandbox // by a kubelet that has found it after a reboot
+	for _, order := range [][2]Restart{{early, late}, {late, early}} {
+		if got := Remember(Remember(nil, order[0]), order[1]); got[0].Cause != CauseExit || got[0].Started != late.Started {
+			t.Errorf("found later: %+v", got)
 		}
 	}
 	lost := Restart{Container: "web", Number: 1, Created: after(2 * time.Hour)} // by a kubelet that was not there

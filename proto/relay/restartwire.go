@@ -12,6 +12,10 @@ import (
 // older server would refuse as a whole.
 const RestartHeader = "Kctl-Restarts"
 
+// maxRestartText bounds what is read of one restart: four times what can be written of it today, for
+// what newer kubelets may add.
+const maxRestartText = 1024
+
 // EncodeRestarts writes restarts as a header value:
 // "container/number/cause/exit code/reason=time;time;…,…", the times in microseconds and in the order of
 // Restart.Times, empty where there is none.
@@ -45,6 +49,9 @@ func EncodeRestarts(restarts []Restart) string {
 func DecodeRestarts(value string) ([]Restart, error) {
 	if value == "" {
 		return nil, nil
+	}
+	if len(value) > MaxRestarts*maxRestartText {
+		return nil, fmt.Errorf("%s: %d bytes; at most %d are accepted", RestartHeader, len(value), MaxRestarts*maxRestartText)
 	}
 	parts := strings.SplitN(value, ",", MaxRestarts+1)
 	if len(parts) > MaxRestarts {
