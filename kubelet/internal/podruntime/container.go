@@ -234,7 +234,9 @@ func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) erro
 		if err := s.killContainer(s.ctx, s.pod, kill, ending{pace: newPace()}, nil); err != nil {
 			s.fail(err)
 		}
-		s.tellRestart(relay.Restart{Container: c.Name, Number: c.restarts + 1, Cause: relay.CausePostStart})
+		if ended := s.look(id.ID); ended != nil && s.runsAgain(ended) {
+			s.tellRestart(following(ended, relay.CausePostStart))
+		}
 	}
 	return &startError{runtimestate.ReasonPostStartHook, fmt.Errorf("PostStartHook failed: %w", err)}
 }

@@ -52,15 +52,27 @@ func causeOf(run *runtimestate.ContainerStatus, sandboxes []*runtimestate.Sandbo
 	return relay.CauseExit
 }
 
-// tellEnded tells that the kubelet has ended a container, and until when it is held back if it is: by the
-// run before it may have been held back less.
-func (s *podSync) tellEnded(kill podactions.Kill, ended *runtimestate.ContainerStatus, starts []podactions.Start) {
-	r := following(ended, kill.Cause)
-	for _, c := range starts {
-		if c.Name == kill.Name && c.BackOff > 0 {
-			spec, _ := s.spec(c)
-			r.BackOffFrom, r.BackOffUntil = s.Clock.Now(), ended.FinishedAt.Add(s.crashes.Delay(s.key(spec)))
+// runsAgain tells whether a container that has ended is started again because of how it has.
+func (s *podSync) runsAgain(ended *runtimestate.ContainerStatus) bool {
+	for c := range core.Containers(&s.pod.Spec) {
+		if c.Name == ended.Name {
+			return s.pod.DeletionTimestamp == nil && core.Restarts(&s.pod.Spec, c, ended.ExitCode)
 		}
+	}
+	return false
+}
+
+// tellEnded tells that the kubelet has ended a container that runs again, and until when it is held back
+// if it is: by the run before it may have been held back less.
+func (s *podSync) tellEnded(kill podactions.Kill, ended *runtimestate.ContainerStatus, starts []podactions.Start) {
+	next := slices.IndexFunc(starts, func(c podactions.Start) bool { return c.Name == kill.Name })
+	if next < 0 && !s.runsAgain(ended) {
+		return
+	}
+	r := following(ended, kill.Cause)
+	if next >= 0 && starts[next].BackOff > 0 {
+		spec, _ := s.spec(starts[next])
+		r.BackOffFrom, r.BackOffUntil = s.Clock.Now(), ended.FinishedAt.Add(s.crashes.Delay(s.key(spec)))
 	}
 	s.tellRestart(r)
 }

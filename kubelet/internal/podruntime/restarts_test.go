@@ -130,6 +130,27 @@ func TestCausesOfRestarts(t *testing.T) {
 	}
 }
 
+// What the kubelet ends for good has no restart to tell of.
+func TestOnesThatEndForGoodAreNoRestarts(t *testing.T) {
+	b, told := newToldBed(t)
+	pod := newPod("once", shell("main", forever), shell("other", forever), shell("hook", forever))
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pod.Spec.TerminationGracePeriodSeconds = new(int64)
+	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{}
+	pod.Spec.Containers[2].Lifecycle = &corev1.Lifecycle{PostStart: exec("exit 7")}
+	b.sync(t, pod, SyncOptions{})
+	b.sync(t, pod, SyncOptions{Probes: func(runtimestate.ContainerID) podactions.ProbeResults {
+		return podactions.ProbeResults{Liveness: podactions.ProbeFailure}
+	}})
+	b.until(t, pod, "ended", exited("main", 0))
+	b.until(t, pod, "ended by its hook", exited("hook", 0))
+	for _, name := range []string{"main", "hook"} {
+		if r := told.of(name, 1); r.Container != "" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // One that the kubelet ends again is held back from its end on, and that is told at once.
 func TestABackOffAfterAKillIsTold(t *testing.T) {
 	told := &toldRestarts{}

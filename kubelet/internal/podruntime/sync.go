@@ -157,9 +157,6 @@ func (s *podSync) endPod(a podactions.Actions) bool {
 		s.fail(err)
 		return false
 	}
-	if a.CreateSandbox {
-		s.tellNewSandbox(ended)
-	}
 	s.markRestarts(ended.Containers, a)
 	s.publish(func(status *runtimestate.PodStatus) {
 		status.Sandboxes, status.Containers = ended.Sandboxes, slices.Clone(ended.Containers)
@@ -168,6 +165,7 @@ func (s *podSync) endPod(a podactions.Actions) bool {
 		return false
 	}
 	if a.CreateSandbox { // only now, or nobody would know how those that ran have ended
+		s.tellNewSandbox(ended)
 		if len(ended.Sandboxes) > 0 {
 			s.Events.Eventf(s.pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 		}
