@@ -217,7 +217,13 @@ func writeLike(path string, data []byte) error {
 	if err := pki.WriteFile(temporary, data); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Chown(temporary, int(was.Uid), int(was.Gid)), os.Chmod(temporary, fs.FileMode(was.Mode&0o777))); err != nil {
+	// By its descriptor: who owns the directory might put a link in its place, and root would
+	// give them what it leads to.
+	f, err := os.OpenFile(temporary, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Chown(int(was.Uid), int(was.Gid)), f.Chmod(fs.FileMode(was.Mode&0o777)), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)
