@@ -110,8 +110,9 @@ func (u *Upkeep) checkBackup(t timer) Check {
 	if settings, err := os.ReadFile(u.BackupSettings); err == nil {
 		dir = cmp.Or(assignments(settings)["BACKUP_DIR"], dir)
 	}
-	newest, err := newestBackup(dir)
-	age := u.Now().Sub(newest)
+	now := u.Now()
+	newest, err := newestBackup(dir, now)
+	age := now.Sub(newest)
 	const start = "`systemctl start kctl-backup` takes one, "
 	switch {
 	case errors.Is(err, fs.ErrPermission):
@@ -135,15 +136,16 @@ func told(newest time.Time, age time.Duration, dir string) string {
 	return "the newest in " + dir + " is " + duration.HumanDuration(age) + " old"
 }
 
-// newestBackup is when the newest in a directory was taken: zero without any.
-func newestBackup(dir string) (time.Time, error) {
+// newestBackup is when the newest in a directory was taken: zero without any. Those that seem
+// to be taken later than now are of a clock that was ahead, and tell nothing.
+func newestBackup(dir string, now time.Time) (time.Time, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}, err
 	}
 	for _, entry := range slices.Backward(entries) { // they are sorted, and have their time for a name
 		text, found := strings.CutPrefix(entry.Name(), "backup-")
-		if taken, err := time.Parse("20060102T150405.999999999Z", text); found && err == nil {
+		if taken, err := time.Parse("20060102T150405.999999999Z", text); found && err == nil && !taken.After(now) {
 			return taken, nil
 		}
 	}

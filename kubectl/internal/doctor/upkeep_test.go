@@ -78,6 +78,7 @@ func TestBackupsAreLookedAfter(t *testing.T) {
 		{active, good, []string{"backup-20261130T021122.123456789Z", ".lock", "unfinished-7"}, "", OK, "9h old"},
 		{active, good, nil, "", Warn, "there is no backup in "},
 		{active, good, []string{"backup-20261101T021122.1Z", "backup-20261127T021122.1Z"}, "", Warn, "3d9h old"},
+		{active, good, []string{"backup-20261101T021122.1Z", "backup-20380119T031407.1Z"}, "", Warn, "29d old"},
 		{active, bad, []string{"backup-20261130T021122.1Z"}, "", Warn, "`journalctl -u kctl-backup`"},
 		{inactive, good, []string{"backup-20261130T021122.1Z"}, "", Warn, "`systemctl enable --now kctl-backup.timer`"},
 		{"LoadState=masked\nActiveState=inactive\n", good, nil, "", OK, "is masked"},

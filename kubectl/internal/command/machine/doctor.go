@@ -151,7 +151,8 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 
 // upkeepChecks looks at systemd's timers, on a machine of the control plane with our units.
 func upkeepChecks(ctx context.Context, c *frame.CLI, dir string) []doctor.Check {
-	if _, err := os.Stat(filepath.Join(configDir, "pki", "apiserver.crt")); err != nil || dir != configDir || !bootstrap.Systemd() {
+	there := func(name string) bool { _, err := os.Stat(filepath.Join(configDir, "pki", name)); return err == nil }
+	if dir != configDir || !there("apiserver.crt") && !there("etcd/server.crt") || !bootstrap.Systemd() {
 		return nil
 	}
 	return doctor.NewUpkeep(c.Clock.Now).Checks(ctx)
