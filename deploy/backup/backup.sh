@@ -21,7 +21,7 @@ PATH=$(dirname "$(readlink -f "$0")"):$PATH # of kctl-etcd, whose etcdctl and et
 umask 077 # a snapshot holds every secret of the cluster
 
 mkdir -p "$into"
-exec 9>"$into/.lock"
+exec 9>>"$into/.lock" # which empties nothing that a link of the directory's owner leads to
 flock -n 9 || { echo "backup.sh: another backup into $into is under way" >&2; exit 1; }
 rm -rf "$into"/unfinished-*
 unfinished=$into/unfinished-$$
@@ -85,9 +85,16 @@ name=$into/backup-$(date -u +%Y%m%dT%H%M%S.%NZ)
 mv "$unfinished" "$name"
 echo "$name"
 
-# The oldest go, now that there is a new one.
+# The oldest go, now that there is a new one. By its name this one may be older than others, if the clock was
+# ahead when they were taken: it stays all the same, and those go first.
 set -- "$into"/backup-*
-while [ $# -gt "$keep" ]; do
+for _ in "$@"; do
+	[ "$1" != "$name" ] || break
+	set -- "$@" "$1"
+	shift
+done
+shift
+while [ $# -ge "$keep" ]; do
 	rm -rf "$1"
 	shift
 done

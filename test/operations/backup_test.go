@@ -284,6 +284,31 @@ func TestABackupThatDoesNotGoOnIsGivenUp(t *testing.T) {
 	s.MustShell("deploy/backup/backup.sh "+into, "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock"))
 }
 
+// A clock that was ahead leaves backups that seem to be newer than all that follow.
+func TestANewBackupStaysWhateverTheClockWas(t *testing.T) {
+	s := harness.StartServer(t)
+	into, elsewhere, env := t.TempDir(), filepath.Join(t.TempDir(), "kept"), "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock")
+	err := errors.Join(os.WriteFile(elsewhere, []byte("kept"), 0o600), os.Symlink(elsewhere, filepath.Join(into, ".lock")))
+	for _, name := range []string{"backup-20250101T000000.1Z", "backup-20250102T000000.1Z", "backup-20980101T000000.1Z", "backup-20980102T000000.1Z"} {
+		err = errors.Join(err, os.Mkdir(filepath.Join(into, name), 0o700))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := s.MustShell("KEEP=3 deploy/backup/backup.sh "+into, env)
+	want := []string{into + "/backup-20250101T000000.1Z", into + "/backup-20250102T000000.1Z", first}
+	if left, err := filepath.Glob(into + "/backup-*"); err != nil || !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v, %v", left, want, err)
+	}
+	second := s.MustShell("KEEP=1 deploy/backup/backup.sh "+into, env)
+	if left, err := filepath.Glob(into + "/backup-*"); err != nil || !slices.Equal(left, []string{second}) {
+		t.Errorf("left: %v, want %v, %v", left, second, err)
+	}
+	if text, err := os.ReadFile(elsewhere); err != nil || string(text) != "kept" {
+		t.Errorf("what the lock leads to is %q, %v", text, err)
+	}
+}
+
 // A backup does not fill a disk, which may be etcd's.
 func TestABackupLeavesRoom(t *testing.T) {
 	harness.NeedRoot(t)
