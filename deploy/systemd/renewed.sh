@@ -11,7 +11,8 @@ esac
 
 # The copies themselves can't be seen from here: systemd hides them from other units.
 since=$(systemctl show --value --timestamp=us+utc --property=InactiveExitTimestamp "$unit")
-newer=$(find /etc/kctl/scheduler.kubeconfig /etc/kctl/pki/scheduler-server.crt /etc/kctl/pki/ca.crt -newermt "$since" 2>/dev/null || :)
+# A time to come, of a clock that was ahead, would be newer than each start, and end it every day.
+newer=$(find /etc/kctl/scheduler.kubeconfig /etc/kctl/pki/scheduler-server.crt /etc/kctl/pki/ca.crt -newermt "$since" ! -newermt now 2>/dev/null || :)
 [ -n "$newer" ] || exit 0
 echo "the scheduler is restarted, for renewed files"
 systemctl --no-block try-restart "$unit"
