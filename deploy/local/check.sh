@@ -41,6 +41,8 @@ done
 cd "$root"
 # A histogram made without proto/daemon has no native one for Prometheus.
 ! git grep -n 'prometheus\.NewHistogram' -- '*.go' ':!*_test.go' ':!proto/daemon/histogram.go' || fail "make histograms with proto/daemon"
+long=$(LC_ALL=C.UTF-8 git grep -nE '^.{141}' -- '*.go' ':!*_test.go' | cut -d: -f1,2)
+[ -z "$long" ] || fail "lines of more than 140 characters: $long"
 for folder in $(git ls-files '*.go' | grep -v _test.go | xargs -n1 dirname | sort -u); do
 	grep -lq '^// \(Package\|Command\) ' "$folder"/*.go || fail "$folder has no package comment"
 	case $folder in test/* | */cmd/*) continue ;; esac

@@ -22,7 +22,8 @@ type HeaderNames struct{ Username, UID, Group, ExtraPrefix []string }
 // authentication, whatever a server accepts, because a server behind it may
 // accept them.
 var CommonHeaderNames = HeaderNames{
-	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"},
+	Username: []string{"X-Remote-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"},
+	ExtraPrefix: []string{"X-Remote-Extra-"},
 }
 
 // Remove removes the headers, and those that a server behind may take for them: gateways
@@ -95,12 +96,13 @@ type proxy struct{}
 // NewRequestHeader trusts proxies whose certificate is from the authorities and
 // has one of the allowed common names, or any name if none is given.
 func NewRequestHeader(authorities *pki.Authorities, allowed []string, names HeaderNames, clock clock.PassiveClock) *RequestHeader {
-	return &RequestHeader{names: names, proxies: NewVerifier(authorities, clock, func(leaf *x509.Certificate, _ [sha256.Size]byte) (*proxy, error) {
-		if len(allowed) > 0 && !slices.Contains(allowed, leaf.Subject.CommonName) {
-			return nil, fmt.Errorf("certificate of %q: not in --requestheader-allowed-names", leaf.Subject.CommonName)
-		}
-		return &proxy{}, nil
-	})}
+	return &RequestHeader{names: names, proxies: NewVerifier(authorities, clock,
+		func(leaf *x509.Certificate, _ [sha256.Size]byte) (*proxy, error) {
+			if len(allowed) > 0 && !slices.Contains(allowed, leaf.Subject.CommonName) {
+				return nil, fmt.Errorf("certificate of %q: not in --requestheader-allowed-names", leaf.Subject.CommonName)
+			}
+			return &proxy{}, nil
+		})}
 }
 
 // Authenticate returns the user whom a proxy names. One that names no user makes the

@@ -27,7 +27,8 @@ func TestRequestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := HeaderNames{Username: []string{"X-Remote-User", "X-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"}, ExtraPrefix: []string{"X-Remote-Extra-"}}
+	names := HeaderNames{Username: []string{"X-Remote-User", "X-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"},
+		ExtraPrefix: []string{"X-Remote-Extra-"}}
 	proxy := func(name string, by *pki.Pair) *x509.Certificate {
 		return issue(t, by, pki.Subject{CommonName: name, Client: true})
 	}
@@ -91,7 +92,8 @@ func TestRemoveClaims(t *testing.T) {
 	} {
 		header[name] = []string{"root"}
 	}
-	stays := []string{"X-Remote-Users", "X-Remote-Use", "X-Remote-Extr", "X0Remote-User", "X9Remote-User", "XARemote-User", "XzRemote-User", "XaRemote-User", "XZRemote-User", "Impersonate", "Cookie"}
+	stays := []string{"X-Remote-Users", "X-Remote-Use", "X-Remote-Extr", "X0Remote-User", "X9Remote-User", "XARemote-User", "XzRemote-User", "XaRemote-User",
+		"XZRemote-User", "Impersonate", "Cookie"}
 	for _, name := range stays {
 		header[name] = []string{"root"}
 	}

@@ -21,7 +21,8 @@ func TestResourcePath(t *testing.T) {
 }
 
 func TestSchemeKnowsTheResources(t *testing.T) {
-	for _, r := range []Resource{Namespaces, Nodes, Pods, Events, ConfigMaps, Secrets, Services, ServiceAccounts, Leases, PodTemplates, Endpoints, EndpointSlices, IPAddresses, RuntimeClasses, PriorityClasses, TokenReviews, AccessReviews} {
+	for _, r := range []Resource{Namespaces, Nodes, Pods, Events, ConfigMaps, Secrets, Services, ServiceAccounts, Leases, PodTemplates, Endpoints, EndpointSlices,
+		IPAddresses, RuntimeClasses, PriorityClasses, TokenReviews, AccessReviews} {
 		if !Scheme.Recognizes(r.GVK()) {
 			t.Errorf("the scheme does not know %s", r.GVK())
 		}

@@ -140,7 +140,8 @@ func (c *Connections) add(b *limitedConn) {
 	}
 	c.mu.Unlock()
 	if surplus != nil {
-		c.logger.Warn("too many connections: closing the oldest one of the client with the most", zap.String("user", owner), zap.Stringer("remote", surplus.RemoteAddr()))
+		c.logger.Warn("too many connections: closing the oldest one of the client with the most", zap.String("user", owner),
+			zap.Stringer("remote", surplus.RemoteAddr()))
 		_ = surplus.Conn.Close()
 	}
 }
@@ -171,7 +172,8 @@ func (c *Connections) countUnread(b *limitedConn, n int, by2 bool) {
 	}
 	c.mu.Unlock()
 	if surplus != nil {
-		c.logger.Warn("too much data from unauthenticated clients: closing the connection that has sent the most", zap.Stringer("remote", surplus.RemoteAddr()))
+		c.logger.Warn("too much data from unauthenticated clients: closing the connection that has sent the most",
+			zap.Stringer("remote", surplus.RemoteAddr()))
 		_ = surplus.Conn.Close()
 	}
 }

@@ -79,7 +79,8 @@ type flagsPage struct {
 // newTextPage begins the plain form of a page.
 func (p *Pages) newTextPage(kind string) *strings.Builder {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s %s\nWarning: this page is for people who look for a fault; programs ask for JSON or YAML instead.\n", p.Program, kind)
+	fmt.Fprintf(&b, "\n%s %s\nWarning: this page is for people who look for a fault; programs ask for JSON or YAML instead.\n", p.Program,
+		kind)
 	return &b
 }
 
@@ -99,7 +100,8 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 		BinaryVersion: strings.TrimPrefix(version.GitVersion, "v"), EmulationVersion: release.Kubernetes, Paths: p.Paths,
 	}
 	text := p.newTextPage("statusz")
-	fmt.Fprintf(text, "\nStarted:  %s\nUp:  %d hr %02d min %02d sec\nGo version:  %s\nBinary version:  %s\nEmulation version:  %s\nPaths:  %s\n",
+	fmt.Fprintf(text,
+		"\nStarted:  %s\nUp:  %d hr %02d min %02d sec\nGo version:  %s\nBinary version:  %s\nEmulation version:  %s\nPaths:  %s\n",
 		p.Started.UTC().Format(time.UnixDate), int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60,
 		of.GoVersion, of.BinaryVersion, of.EmulationVersion, strings.Join(of.Paths, " "))
 	p.write(w, r, "Statusz", text.String(), &of.page, of)

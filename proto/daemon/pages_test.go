@@ -43,16 +43,24 @@ func TestPages(t *testing.T) {
 		form         string
 		want         []string
 	}{
-		"status":             {StatusPath, "", http.StatusOK, "text/plain; charset=utf-8", []string{"\nkube-scheduler statusz\nWarning: ", "\n\nStarted:  Sun Nov 22 08:01:46 UTC 2026\nUp:  1 hr 02 min 03 sec\nGo version:  go", "\nEmulation version:  1.37\nPaths:  /configz /flagz\n"}},
-		"status, anything":   {StatusPath, "*/*", http.StatusOK, "text/plain; charset=utf-8", []string{"statusz"}},
-		"status, JSON":       {StatusPath, "application/json" + structured + "Statusz", http.StatusOK, "application/json;g=config.k8s.io;v=v1beta1;as=Statusz", []string{`"kind": "Statusz"`, `"apiVersion": "config.k8s.io/v1beta1"`, `"name": "kube-scheduler"`, `"startTime": "2026-11-22T08:01:46Z"`, `"uptimeSeconds": 3723`, `"emulationVersion": "1.37"`}},
-		"status, YAML":       {StatusPath, "text/html, application/yaml" + structured + "Statusz,text/plain", http.StatusOK, "application/yaml;g=config.k8s.io;v=v1beta1;as=Statusz", []string{"kind: Statusz\n", "paths:\n- /configz\n"}},
-		"status, just JSON":  {StatusPath, "application/json", http.StatusNotAcceptable, "application/json", []string{`"message": "only the following media types are accepted: application/json, application/yaml, text/plain"`, `"code": 406`}},
+		"status": {StatusPath, "", http.StatusOK, "text/plain; charset=utf-8",
+			[]string{"\nkube-scheduler statusz\nWarning: ", "\n\nStarted:  Sun Nov 22 08:01:46 UTC 2026\nUp:  1 hr 02 min 03 sec\nGo version:  go",
+				"\nEmulation version:  1.37\nPaths:  /configz /flagz\n"}},
+		"status, anything": {StatusPath, "*/*", http.StatusOK, "text/plain; charset=utf-8", []string{"statusz"}},
+		"status, JSON": {StatusPath, "application/json" + structured + "Statusz", http.StatusOK, "application/json;g=config.k8s.io;v=v1beta1;as=Statusz",
+			[]string{`"kind": "Statusz"`, `"apiVersion": "config.k8s.io/v1beta1"`, `"name": "kube-scheduler"`, `"startTime": "2026-11-22T08:01:46Z"`,
+				`"uptimeSeconds": 3723`, `"emulationVersion": "1.37"`}},
+		"status, YAML": {StatusPath, "text/html, application/yaml" + structured + "Statusz,text/plain", http.StatusOK,
+			"application/yaml;g=config.k8s.io;v=v1beta1;as=Statusz", []string{"kind: Statusz\n", "paths:\n- /configz\n"}},
+		"status, just JSON": {StatusPath, "application/json", http.StatusNotAcceptable, "application/json",
+			[]string{`"message": "only the following media types are accepted: application/json, application/yaml, text/plain"`, `"code": 406`}},
 		"status, other kind": {StatusPath, "application/json" + structured + "Flagz", http.StatusNotAcceptable, "application/json", nil},
 		"status, no such":    {StatusPath, ";;;", http.StatusNotAcceptable, "application/json", nil},
-		"flags":              {FlagsPath, "text/plain", http.StatusOK, "text/plain; charset=utf-8", []string{"\nkube-scheduler flagz\n", "\npaths: [/a,/b]\nprofiling: true\n"}},
-		"flags, JSON":        {FlagsPath, "application/json" + structured + "Flagz", http.StatusOK, "application/json;g=config.k8s.io;v=v1beta1;as=Flagz", []string{`"kind": "Flagz"`, `"profiling": "true"`}},
-		"configuration":      {ConfigPath, "", http.StatusOK, "application/json", []string{`"componentconfig": {`, `"parallelism": 16`}},
+		"flags": {FlagsPath, "text/plain", http.StatusOK, "text/plain; charset=utf-8",
+			[]string{"\nkube-scheduler flagz\n", "\npaths: [/a,/b]\nprofiling: true\n"}},
+		"flags, JSON": {FlagsPath, "application/json" + structured + "Flagz", http.StatusOK, "application/json;g=config.k8s.io;v=v1beta1;as=Flagz",
+			[]string{`"kind": "Flagz"`, `"profiling": "true"`}},
+		"configuration": {ConfigPath, "", http.StatusOK, "application/json", []string{`"componentconfig": {`, `"parallelism": 16`}},
 	} {
 		w := ask(t, mux, test.path, test.accept)
 		if w.Code != test.code || w.Header().Get("Content-Type") != test.form {
@@ -72,7 +80,8 @@ func TestPages(t *testing.T) {
 		}
 	}
 	older := ask(t, mux, StatusPath, "application/json;v=v1alpha1;g=config.k8s.io;as=Statusz")
-	if older.Code != http.StatusOK || !strings.HasPrefix(older.Header().Get("Warning"), "299 - ") || !strings.Contains(older.Body.String(), "config.k8s.io/v1alpha1") {
+	if older.Code != http.StatusOK || !strings.HasPrefix(older.Header().Get("Warning"), "299 - ") ||
+		!strings.Contains(older.Body.String(), "config.k8s.io/v1alpha1") {
 		t.Errorf("v1alpha1: %d %v %s", older.Code, older.Header(), older.Body)
 	}
 }

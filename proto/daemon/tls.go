@@ -81,7 +81,8 @@ func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }
 // Serve returns the configuration of a server with the certificate in the given
 // files, which are read again when they change, and with what the flags say. It asks clients for
 // certificates of the given authorities; nil for none.
-func (o *TLSOptions) Serve(certFile, keyFile string, clients *pki.Authorities, clock clock.PassiveClock, logger *zap.Logger) (*tls.Config, error) {
+func (o *TLSOptions) Serve(certFile, keyFile string, clients *pki.Authorities, clock clock.PassiveClock,
+	logger *zap.Logger) (*tls.Config, error) {
 	shown, err := Certificate(certFile, keyFile, clock, logger)
 	if err != nil {
 		return nil, err

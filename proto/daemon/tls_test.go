@@ -107,7 +107,8 @@ func TestACertificateThatExpiresInUse(t *testing.T) {
 
 func TestCipherSuites(t *testing.T) {
 	var c tls.Config
-	o := TLSOptions{CipherSuites: []string{"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}
+	o := TLSOptions{CipherSuites: []string{"TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+		"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}
 	want := []uint16{tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}
 	if err := o.Apply(&c); err != nil || !slices.Equal(c.CipherSuites, want) {
 		t.Errorf("%x, %v; want %x", c.CipherSuites, err, want)

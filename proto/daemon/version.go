@@ -37,7 +37,8 @@ const (
 // addVersionFlag makes --version part of the command, and what it prints an end to it.
 func addVersionFlag(cmd *cobra.Command) {
 	flag := versionFlag("false")
-	cmd.Flags().Var(&flag, "version", "--version or --version=raw prints the version and exits; --version=vX.Y.Z... sets the version to report")
+	cmd.Flags().Var(&flag, "version",
+		"--version or --version=raw prints the version and exits; --version=vX.Y.Z... sets the version to report")
 	cmd.Flags().Lookup("version").NoOptDefVal = string(versionPrinted)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

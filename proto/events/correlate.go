@@ -64,7 +64,8 @@ type limiterKey struct {
 }
 
 func newCorrelator(clock clock.PassiveClock) *correlator {
-	return &correlator{clock: clock, events: map[equalKey]*occurrence{}, groups: map[similarKey]*similarGroup{}, limits: map[limiterKey]*rate.Limiter{}}
+	return &correlator{clock: clock, events: map[equalKey]*occurrence{}, groups: map[similarKey]*similarGroup{},
+		limits: map[limiterKey]*rate.Limiter{}}
 }
 
 // correlate completes event. known says that an event of its name is already in

@@ -38,7 +38,8 @@ func TestWhatMayWaitTakesItsTurn(t *testing.T) {
 		next("a", delayedInterval)
 		busy = false
 		event, err := r.next(t.Context())
-		if err != nil || event.InvolvedObject.Name != "b" || event.Message != "to n1" || !event.FirstTimestamp.Time.Equal(happened) || event.Source.Component != "scheduler" {
+		if err != nil || event.InvolvedObject.Name != "b" || event.Message != "to n1" || !event.FirstTimestamp.Time.Equal(happened) ||
+			event.Source.Component != "scheduler" {
 			t.Errorf("sent %+v (%v), which is not what was told", event, err)
 		}
 		busy = true

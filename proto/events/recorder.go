@@ -230,7 +230,8 @@ func (r *Recorder) sendWithRetry(ctx context.Context, event *core.Event, known b
 			return
 		}
 		var status apierrors.APIStatus
-		refused := errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
+		refused := errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) &&
+			!apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
 		if refused && apierrors.IsNotFound(err) && known {
 			known = false // it expired on the server: create it again
 			event.ResourceVersion = ""

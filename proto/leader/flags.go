@@ -28,8 +28,10 @@ func DefaultFlags(name string) Flags {
 // Add adds the flags; enabled is what it means to be elected.
 func (f *Flags) Add(fs *pflag.FlagSet, enabled string) {
 	fs.BoolVar(&f.Enabled, "leader-elect", f.Enabled, enabled)
-	fs.DurationVar(&f.LeaseDuration, "leader-elect-lease-duration", f.LeaseDuration, "how long other candidates wait for a leader that does not renew its lease")
-	fs.DurationVar(&f.RenewDeadline, "leader-elect-renew-deadline", f.RenewDeadline, "how long the leader tries to renew its lease before it gives up leadership")
+	fs.DurationVar(&f.LeaseDuration, "leader-elect-lease-duration", f.LeaseDuration,
+		"how long other candidates wait for a leader that does not renew its lease")
+	fs.DurationVar(&f.RenewDeadline, "leader-elect-renew-deadline", f.RenewDeadline,
+		"how long the leader tries to renew its lease before it gives up leadership")
 	fs.DurationVar(&f.RetryPeriod, "leader-elect-retry-period", f.RetryPeriod, "interval between attempts to acquire or renew the lease")
 	fs.StringVar(&f.Namespace, "leader-elect-resource-namespace", f.Namespace, "namespace of the lease")
 	fs.StringVar(&f.Name, "leader-elect-resource-name", f.Name, "name of the lease")
@@ -51,5 +53,6 @@ func (f *Flags) Validate() error {
 
 // Config is what an Elector needs of the flags.
 func (f *Flags) Config() Config {
-	return Config{Namespace: f.Namespace, Name: f.Name, LeaseDuration: f.LeaseDuration, RenewDeadline: f.RenewDeadline, RetryPeriod: f.RetryPeriod}
+	return Config{Namespace: f.Namespace, Name: f.Name, LeaseDuration: f.LeaseDuration, RenewDeadline: f.RenewDeadline,
+		RetryPeriod: f.RetryPeriod}
 }

@@ -57,7 +57,8 @@ func (a *Authorities) Client(connection *tls.ConnectionState, now time.Time) *x5
 		return nil
 	}
 	for _, chain := range connection.VerifiedChains {
-		if !slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.Before(c.NotBefore) || now.After(c.NotAfter) }) && a.has(chain[len(chain)-1]) {
+		if !slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.Before(c.NotBefore) || now.After(c.NotAfter) }) &&
+			a.has(chain[len(chain)-1]) {
 			return chain[0]
 		}
 	}

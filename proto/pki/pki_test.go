@@ -167,7 +167,8 @@ func TestUntimelyCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for says, clock := range map[string]time.Time{"": time.Now(), "is not valid before": time.Now().AddDate(0, 0, -1), "has expired at": time.Now().AddDate(100, 0, 0)} {
+	for says, clock := range map[string]time.Time{"": time.Now(), "is not valid before": time.Now().AddDate(0, 0, -1),
+		"has expired at": time.Now().AddDate(100, 0, 0)} {
 		r, err := NewReloader(cert, key, testclock.NewFakeClock(clock))
 		if err != nil {
 			t.Fatal(err)
@@ -275,7 +276,8 @@ func TestServerTLSVerifiesClients(t *testing.T) {
 			}
 		})
 	}
-	if want := "changed files were rejected, and their previous content stays in use: authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 || refused[0] != want {
+	if want := "changed files were rejected, and their previous content stays in use: authority " + caFile + ": no PEM certificate in it"; len(refused) != 1 ||
+		refused[0] != want {
 		t.Errorf("told %q, want once %q", refused, want)
 	}
 }

@@ -9,8 +9,10 @@ var known = []struct {
 	perContainer bool
 }{
 	{ClientStarted, false}, {ClientGenerated, false}, {ClientSent, false},
-	{ServerReceived, false}, {ServerAuthenticated, false}, {ServerAuthorized, false}, {ServerAdmitted, false}, {ServerStored, false}, {ServerWatched, false},
-	{SchedulerQueued, false}, {SchedulerPopped, false}, {SchedulerFiltered, false}, {SchedulerScored, false}, {SchedulerAssumed, false}, {SchedulerBinding, false},
+	{ServerReceived, false}, {ServerAuthenticated, false}, {ServerAuthorized, false}, {ServerAdmitted, false}, {ServerStored, false},
+	{ServerWatched, false},
+	{SchedulerQueued, false}, {SchedulerPopped, false}, {SchedulerFiltered, false}, {SchedulerScored, false}, {SchedulerAssumed, false},
+	{SchedulerBinding, false},
 	{ServerBound, false},
 	{KubeletSeen, false}, {KubeletAdmitted, false}, {KubeletWorker, false}, {KubeletVolumesReady, false}, {KubeletSandboxCreated, false},
 	{KubeletImagePulled, true}, {KubeletCreated, true}, {KubeletStarted, true},

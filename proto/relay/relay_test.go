@@ -84,7 +84,8 @@ func TestKnown(t *testing.T) {
 			t.Errorf("%q: %v", hop, !want)
 		}
 	}
-	if ServerStored.Place() >= ServerWatched.Place() || KubeletStarted.Of("web").Place() <= KubeletSeen.Place() || Hop("x.y").Place() <= ServerStatusRunning.Place() {
+	if ServerStored.Place() >= ServerWatched.Place() || KubeletStarted.Of("web").Place() <= KubeletSeen.Place() ||
+		Hop("x.y").Place() <= ServerStatusRunning.Place() {
 		t.Error("the places are not in the relay's order")
 	}
 	for _, k := range known {

@@ -22,7 +22,8 @@ func Unanswered(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		switch status.Status().Code {
-		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable,
+			http.StatusGatewayTimeout:
 			return true
 		}
 		return false

@@ -15,7 +15,8 @@ import (
 func TestUnanswered(t *testing.T) {
 	for code, want := range map[int]bool{
 		http.StatusBadRequest: false, http.StatusForbidden: false, http.StatusNotFound: false, http.StatusConflict: false, http.StatusInternalServerError: false,
-		http.StatusRequestTimeout: true, http.StatusTooManyRequests: true, http.StatusBadGateway: true, http.StatusServiceUnavailable: true, http.StatusGatewayTimeout: true,
+		http.StatusRequestTimeout: true, http.StatusTooManyRequests: true, http.StatusBadGateway: true, http.StatusServiceUnavailable: true,
+		http.StatusGatewayTimeout: true,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 		if err := askedOf(t, server.URL); err == nil || Unanswered(fmt.Errorf("bind: %w", err)) != want {

@@ -65,8 +65,9 @@ func TestTheServersAuthorityIsReplaced(t *testing.T) {
 				t.Helper()
 				all := strings.Join(ca, "")
 				writeAt(t, filepath.Join(dir, "ca.crt"), all, modified)
-				writeAt(t, filepath.Join(dir, "kubeconfig"), fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', %s}}]\ncontexts: [{name: x, context: {cluster: x}}]\n",
-					server.URL, c.cluster([]byte(all))), modified)
+				writeAt(t, filepath.Join(dir, "kubeconfig"),
+					fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', %s}}]\ncontexts: [{name: x, context: {cluster: x}}]\n",
+						server.URL, c.cluster([]byte(all))), modified)
 			}
 			write(time.Now().Add(-time.Hour), string(oldCA.Cert))
 			config, err := LoadKubeconfig(filepath.Join(dir, "kubeconfig"))

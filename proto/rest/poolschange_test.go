@@ -75,8 +75,10 @@ func TestTheAuthorityIsReplacedBeforeTheClientIsMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	write := func(ca *pki.Pair, modified time.Time) {
 		t.Helper()
-		writeAt(t, path, fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', certificate-authority-data: %s}}]\ncontexts: [{name: x, context: {cluster: x}}]\n",
-			server.URL, base64.StdEncoding.EncodeToString(ca.Cert)), modified)
+		writeAt(t, path,
+			fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', certificate-authority-data: %s}}]\ncontexts: [{name: "+
+				"x, context: {cluster: x}}]\n",
+				server.URL, base64.StdEncoding.EncodeToString(ca.Cert)), modified)
 	}
 	write(oldCA, time.Now().Add(-time.Hour))
 	config, err := LoadKubeconfig(path)

@@ -39,7 +39,8 @@ func TestACertificateInAKubeconfigIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key-data: %s}}]\n",
+		text := fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: "+
+			"{cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key-data: %s}}]\n",
 			server.URL, base64.StdEncoding.EncodeToString(pair.Cert), base64.StdEncoding.EncodeToString(pair.Key))
 		writeAt(t, path, text, modified)
 	}

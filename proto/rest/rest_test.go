@@ -59,13 +59,16 @@ func TestRequests(t *testing.T) {
 		contentType, body string
 	}{
 		{"get", func() error { return pods.Get(t.Context(), "web", &pod) }, "GET", "/api/v1/namespaces/shop/pods/web", "", ""},
-		{"list", func() error { return pods.List(t.Context(), &pod, LabelSelector("a=b"), FieldSelector("")) }, "GET", "/api/v1/namespaces/shop/pods?labelSelector=a%3Db", "", ""},
+		{"list", func() error { return pods.List(t.Context(), &pod, LabelSelector("a=b"), FieldSelector("")) }, "GET",
+			"/api/v1/namespaces/shop/pods?labelSelector=a%3Db", "", ""},
 		{"create", func() error { return pods.Create(t.Context(), binding, nil) }, "POST", "/api/v1/namespaces/shop/pods", "application/json", `"name":"web"`},
-		{"bind", func() error { return pods.Create(t.Context(), binding, nil, Sub("binding")) }, "POST", "/api/v1/namespaces/shop/pods/web/binding", "application/json", `"name":"web"`},
+		{"bind", func() error { return pods.Create(t.Context(), binding, nil, Sub("binding")) }, "POST", "/api/v1/namespaces/shop/pods/web/binding",
+			"application/json", `"name":"web"`},
 		{"patch", func() error {
 			return pods.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"a":1}`), &pod, Sub("status"))
 		}, "PATCH", "/api/v1/namespaces/shop/pods/web/status", "application/merge-patch+json", `{"a":1}`},
-		{"delete", func() error { return pods.Delete(t.Context(), "web", metav1.NewDeleteOptions(0), nil) }, "DELETE", "/api/v1/namespaces/shop/pods/web", "application/json", `"gracePeriodSeconds":0`},
+		{"delete", func() error { return pods.Delete(t.Context(), "web", metav1.NewDeleteOptions(0), nil) }, "DELETE", "/api/v1/namespaces/shop/pods/web",
+			"application/json", `"gracePeriodSeconds":0`},
 		{"delete plain", func() error { return pods.Delete(t.Context(), "web", nil, nil) }, "DELETE", "/api/v1/namespaces/shop/pods/web", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

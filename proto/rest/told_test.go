@@ -34,7 +34,8 @@ func TestWhatIsWrongWithAKubeconfigIsTold(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	content := func(server, certificate string) string {
-		return fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key-data: %s}}]\n",
+		return fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: "+
+			"{cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key-data: %s}}]\n",
 			server, base64.StdEncoding.EncodeToString([]byte(certificate)), base64.StdEncoding.EncodeToString(pair.Key))
 	}
 	good := content(server.URL, string(pair.Cert))
@@ -144,8 +145,10 @@ func TestAKeyBesideAKubeconfigIsFollowed(t *testing.T) {
 		}
 		modified := start.Add(time.Duration(i) * time.Second)
 		writeAt(t, key, string(pair.Key), modified)
-		writeAt(t, path, fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key: key}}]\n",
-			server.URL, base64.StdEncoding.EncodeToString(pair.Cert)), modified)
+		writeAt(t, path,
+			fmt.Sprintf("current-context: x\nclusters: [{name: x, cluster: {server: '%s', insecure-skip-tls-verify: true}}]\ncontexts: [{name: x, context: {cluster: "+
+				"x, user: x}}]\nusers: [{name: x, user: {client-certificate-data: %s, client-key: key}}]\n",
+				server.URL, base64.StdEncoding.EncodeToString(pair.Cert)), modified)
 		if client == nil {
 			config, err := LoadKubeconfig(path)
 			if err != nil {

@@ -103,7 +103,8 @@ func TestOnlyATrustedCallersTraceIsGoneOnWith(t *testing.T) {
 	}
 	spans := sent(t, tracer, c)
 	got, ok := spans["trusted"]
-	if id := of.SpanID(); !ok || len(spans) != 1 || !slices.Equal(got.ParentSpanId, id[:]) || got.Attribute("http.target") != "/api/v1/pods?limit=1" || got.Status.Message != "Bad Gateway" {
+	if id := of.SpanID(); !ok || len(spans) != 1 || !slices.Equal(got.ParentSpanId, id[:]) || got.Attribute("http.target") != "/api/v1/pods?limit=1" ||
+		got.Status.Message != "Bad Gateway" {
 		t.Errorf("sent: %v", spans)
 	}
 }

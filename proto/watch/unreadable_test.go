@@ -118,8 +118,9 @@ func TestWhatIsNoListOfTheKindIsAskedForAgain(t *testing.T) {
 	} {
 		t.Run(other, func(t *testing.T) {
 			s := &script{
-				t:      t,
-				lists:  []func(http.ResponseWriter){list("10", "", pod("one", "1", "5")), func(w http.ResponseWriter) { _, _ = w.Write([]byte(other)) }, list("20", "", pod("one", "1", "5"))},
+				t: t,
+				lists: []func(http.ResponseWriter){list("10", "", pod("one", "1", "5")), func(w http.ResponseWriter) { _, _ = w.Write([]byte(other)) },
+					list("20", "", pod("one", "1", "5"))},
 				watchs: []func(http.ResponseWriter, *http.Request){events(event("ERROR", status(410, metav1.StatusReasonExpired)))},
 			}
 			told, _ := run(t, s, Options{})

@@ -114,7 +114,8 @@ func RunFilters(ctx context.Context, filters []Filter, state *CycleState, pod *P
 // RunFiltersWithNominatedPods asks filters about a node together with the pods that
 // are nominated to it. The pod must fit beside them, and also without them, because
 // they may never come.
-func (p *Profile) RunFiltersWithNominatedPods(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo, node *NodeInfo) *Status {
+func (p *Profile) RunFiltersWithNominatedPods(ctx context.Context, others []*PodInfo, filters []Filter, state *CycleState, pod *PodInfo,
+	node *NodeInfo) *Status {
 	if len(others) > 0 {
 		full, with := state.WhatIf(), node.Snapshot()
 		for _, other := range others {

@@ -63,7 +63,8 @@ func NewPodInfo(pod *core.Pod) *PodInfo {
 func asksAsItsContainer(pod *core.Pod) bool {
 	spec, status := &pod.Spec, &pod.Status
 	return len(spec.Containers) == 1 && len(spec.InitContainers) == 0 && spec.Overhead == nil && spec.Resources == nil &&
-		len(status.ContainerStatuses) == 0 && status.Resources == nil && status.AllocatedResources == nil && len(status.NodeAllocatableResourceClaimStatuses) == 0
+		len(status.ContainerStatuses) == 0 && status.Resources == nil && status.AllocatedResources == nil &&
+		len(status.NodeAllocatableResourceClaimStatuses) == 0
 }
 
 // sumContainer is sum for a pod that asksAsItsContainer.

@@ -60,7 +60,8 @@ func TestDefaultsOfPodsThatAskAsAWhole(t *testing.T) {
 		"CPU, with memory beside":     {whole: list("cpu", "1"), overhead: list("memory", "1Mi"), cpu: 1000, memory: 1 << 20},
 		"nothing, with memory beside": {overhead: list("memory", "1Mi"), cpu: DefaultMilliCPURequest, memory: DefaultMemoryRequest + 1<<20},
 	} {
-		pod := &core.Pod{Spec: core.PodSpec{Overhead: test.overhead, Containers: []core.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: test.container}}}}}
+		pod := &core.Pod{Spec: core.PodSpec{Overhead: test.overhead, Containers: []core.Container{{Name: "main",
+			Resources: corev1.ResourceRequirements{Requests: test.container}}}}}
 		if test.whole != nil {
 			pod.Spec.Resources = &corev1.ResourceRequirements{Requests: test.whole}
 		}

@@ -58,7 +58,8 @@ func (s *Scores) Run(ctx context.Context, plugins []WeightedScore, state *CycleS
 
 // RunEach passes each plugin's scores to take: one for each node, before the
 // plugin's weight. take must not keep them.
-func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo, take func(plugin WeightedScore, scores []int64)) *Status {
+func (s *Scores) RunEach(ctx context.Context, plugins []WeightedScore, state *CycleState, pod *PodInfo, nodes []*NodeInfo,
+	take func(plugin WeightedScore, scores []int64)) *Status {
 	scores := cleared(s.of, len(nodes))
 	s.of = scores
 	for _, plugin := range plugins {

@@ -114,7 +114,8 @@ func create(b *testing.B, s *server, path string, count int, object func(i int) 
 func nodeObject(i int) string {
 	images := make([]string, 20)
 	for j := range images {
-		images[j] = fmt.Sprintf(`{"names":["registry.example.org/team/program-%d@sha256:%064d","registry.example.org/team/program-%d:v1.2.3"],"sizeBytes":12345678}`, j, j, j)
+		images[j] = fmt.Sprintf(`{"names":["registry.example.org/team/program-%d@sha256:%064d","registry.example.org/team/program-%d:v1.2.3"],"sizeBytes":12345678}`,
+			j, j, j)
 	}
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","metadata":{"name":"node-%05d","labels":{"kubernetes.io/hostname":"node-%05d","kubernetes.io/os":"linux","kubernetes.io/arch":"amd64"}},"status":{"images":[%s]}}`, i, i, strings.Join(images, ","))
 }

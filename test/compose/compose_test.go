@@ -80,7 +80,8 @@ func startControlPlane(t *testing.T, program []string, up func(*engine), setting
 			t.Log(logs)
 		}
 		e.compose("down", "--volumes")
-		for what, list := range map[string][]string{"containers": {"ps", "-aq"}, "volumes": {"volume", "ls", "-q"}, "networks": {"network", "ls", "-q", "--filter=type=custom"}} {
+		for what, list := range map[string][]string{"containers": {"ps", "-aq"}, "volumes": {"volume", "ls", "-q"},
+			"networks": {"network", "ls", "-q", "--filter=type=custom"}} {
 			if left := e.must("docker", list...); left != "" {
 				t.Errorf("down left %s behind: %s", what, left)
 			}

@@ -35,7 +35,8 @@ func TestNodeFromOutside(t *testing.T) {
 	if err := os.Symlink(harness.Compose.Build(t), filepath.Join(plugins, "docker-compose")); err != nil {
 		t.Fatal(err)
 	}
-	e := startControlPlane(t, []string{"docker", "compose"}, (*engine).loaded, "DOCKER_CONFIG="+filepath.Dir(plugins), "KCTL_HOST="+engineAddress, "KCTL_BIND=0.0.0.0")
+	e := startControlPlane(t, []string{"docker", "compose"}, (*engine).loaded, "DOCKER_CONFIG="+filepath.Dir(plugins), "KCTL_HOST="+engineAddress,
+		"KCTL_BIND=0.0.0.0")
 	e.cable(t)
 	admin := filepath.Join(c.Dir, "log", "outside.kubeconfig")
 	if err := os.WriteFile(admin, []byte(e.admin(engineAddress)), 0o600); err != nil {
@@ -162,7 +163,8 @@ func (n *node) join(dir string) {
 		n.t.Fatalf("join printed %s", out)
 	}
 	var log bytes.Buffer
-	kubelet := exec.Command(n.c.Bin("kubelet"), append(words[1:], "--cgroup-root="+harness.CgroupRoot(n.c.Dir), "--pod-logs-dir="+filepath.Join(n.c.Dir, "log", "pods"),
+	kubelet := exec.Command(n.c.Bin("kubelet"), append(words[1:], "--cgroup-root="+harness.CgroupRoot(n.c.Dir),
+		"--pod-logs-dir="+filepath.Join(n.c.Dir, "log", "pods"),
 		"--healthz-port=0", "--make-iptables-util-chains=false", "--eviction-hard=memory.available<100Mi", "--image-gc-high-threshold=100")...)
 	kubelet.Stdout, kubelet.Stderr = &log, &log
 	if err := kubelet.Start(); err != nil {
@@ -211,7 +213,8 @@ func (n *node) works(name string) {
 func (n *node) manifest(name string) string {
 	n.t.Helper()
 	file := filepath.Join(n.t.TempDir(), "pod.yaml")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: demo, image: %s}]}\n", name, harness.Demo)
+	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: demo, image: %s}]}\n", name,
+		harness.Demo)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
@@ -220,7 +223,8 @@ func (n *node) manifest(name string) string {
 
 func (n *node) container() string {
 	n.t.Helper()
-	return n.eventually("get", "pod", "stays", "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}")
+	return n.eventually("get", "pod", "stays", "-o",
+		"jsonpath={.status.phase} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}")
 }
 
 func (n *node) same(was string) {

@@ -31,14 +31,16 @@ var secrets = []behaviour{
 
 func (w *world) configMap(data map[string]string) *corev1.ConfigMap {
 	w.t.Helper()
-	made, err := w.client.CoreV1().ConfigMaps(w.ns).Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: data}, metav1.CreateOptions{})
+	made, err := w.client.CoreV1().ConfigMaps(w.ns).Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: data},
+		metav1.CreateOptions{})
 	w.must(err)
 	return made
 }
 
 func (w *world) secret(data map[string]string) *corev1.Secret {
 	w.t.Helper()
-	made, err := w.client.CoreV1().Secrets(w.ns).Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hidden"}, StringData: data}, metav1.CreateOptions{})
+	made, err := w.client.CoreV1().Secrets(w.ns).Create(w.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hidden"}, StringData: data},
+		metav1.CreateOptions{})
 	w.must(err)
 	return made
 }
@@ -99,7 +101,8 @@ func configMapLifecycle(w *world) {
 		Data: map[string]string{"key": "one"}}, metav1.CreateOptions{})
 	w.must(err)
 	w.sees(changes, watch.Added)
-	_, err = api.Patch(w.ctx, "settings", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"patched":"yes"}},"data":{"key":"two"}}`), metav1.PatchOptions{})
+	_, err = api.Patch(w.ctx, "settings", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"patched":"yes"}},"data":{"key":"two"}}`),
+		metav1.PatchOptions{})
 	w.must(err)
 	w.sees(changes, watch.Modified)
 	got, err := api.Get(w.ctx, "settings", metav1.GetOptions{})
@@ -191,7 +194,8 @@ func secretEmptyKey(w *world) {
 func secretPatch(w *world) {
 	w.secret(map[string]string{"key": "one"})
 	api := w.client.CoreV1().Secrets(w.ns)
-	_, err := api.Patch(w.ctx, "hidden", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"test":"patched"}},"data":{"key":"dHdv"}}`), metav1.PatchOptions{})
+	_, err := api.Patch(w.ctx, "hidden", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"test":"patched"}},"data":{"key":"dHdv"}}`),
+		metav1.PatchOptions{})
 	w.must(err)
 	all, err := w.client.CoreV1().Secrets("").List(w.ctx, metav1.ListOptions{LabelSelector: "test=patched"})
 	w.must(err)

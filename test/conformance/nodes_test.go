@@ -28,7 +28,8 @@ func nodeLifecycle(w *world) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "fake", Labels: map[string]string{"test": "lifecycle"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true},
-		Status:     corev1.NodeStatus{Phase: corev1.NodeRunning, Capacity: list("1", "1Gi"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "set by a test"}}},
+		Status: corev1.NodeStatus{Phase: corev1.NodeRunning, Capacity: list("1", "1Gi"),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "set by a test"}}},
 	}
 	_, err = api.Create(w.ctx, node, metav1.CreateOptions{})
 	w.must(err)
@@ -36,7 +37,8 @@ func nodeLifecycle(w *world) {
 	_, err = api.Patch(w.ctx, "fake", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"step":"patched"}}}`), metav1.PatchOptions{})
 	w.must(err)
 	w.sees(changes, watch.Modified)
-	_, err = api.Patch(w.ctx, "fake", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","message":"patched by a test"}]}}`), metav1.PatchOptions{}, "status")
+	_, err = api.Patch(w.ctx, "fake", types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"True","message":"patched by a test"}]}}`), metav1.PatchOptions{}, "status")
 	w.must(err)
 	w.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		current, err := api.Get(w.ctx, "fake", metav1.GetOptions{})

@@ -28,7 +28,8 @@ var pods = []behaviour{
 
 var generations = []behaviour{
 	{"Pods Extended (pod generation) Pod Generation custom-set generation on new pods and graceful delete", generationOfNew},
-	{"Pods Extended (pod generation) Pod Generation issue 500 podspec updates and verify generation and observedGeneration eventually converge", generationConverges},
+	{"Pods Extended (pod generation) Pod Generation issue 500 podspec updates and verify generation and observedGeneration eventually converge",
+		generationConverges},
 	{"Pods Extended (pod generation) Pod Generation pod generation should start at 1 and increment per update", generationCounts},
 }
 
@@ -284,7 +285,8 @@ func leaseAPI(w *world) {
 	got.Spec.HolderIdentity, got.Spec.LeaseTransitions = new("other"), new(int32(1))
 	_, err = api.Update(w.ctx, got, metav1.UpdateOptions{})
 	w.must(err)
-	patched, err := api.Patch(w.ctx, "lease", types.MergePatchType, []byte(`{"metadata":{"labels":{"test":"lease"}},"spec":{"leaseDurationSeconds":60}}`), metav1.PatchOptions{})
+	patched, err := api.Patch(w.ctx, "lease", types.MergePatchType, []byte(`{"metadata":{"labels":{"test":"lease"}},"spec":{"leaseDurationSeconds":60}}`),
+		metav1.PatchOptions{})
 	w.must(err)
 	if *patched.Spec.HolderIdentity != "other" || *patched.Spec.LeaseDurationSeconds != 60 {
 		w.t.Errorf("patched, it is %+v", patched.Spec)

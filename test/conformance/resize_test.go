@@ -15,18 +15,21 @@ import (
 var resizes = []behaviour{
 	{"Pod InPlace Resize Container burstable pods - extended 6 containers - various operations performed (including adding limits and requests)", resizeSix},
 	{"Pod InPlace Resize Container burstable pods - extended resize with equivalents", resizeEquivalents},
-	{"Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase cpu & mem on c1, c2, decrease cpu & mem on c3 - net increase", func(w *world) {
-		w.resizes([]sizes{guaranteed("100m", "64Mi"), guaranteed("100m", "64Mi"), guaranteed("150m", "96Mi")},
-			[]sizes{guaranteed("150m", "96Mi"), guaranteed("150m", "96Mi"), guaranteed("100m", "64Mi")}, w.patchResize)
-	}},
-	{"Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase cpu & mem on c1, decrease cpu & mem on c2, c3 - net decrease", func(w *world) {
-		w.resizes([]sizes{guaranteed("100m", "64Mi"), guaranteed("150m", "96Mi"), guaranteed("150m", "96Mi")},
-			[]sizes{guaranteed("120m", "80Mi"), guaranteed("100m", "64Mi"), guaranteed("100m", "64Mi")}, w.patchResize)
-	}},
-	{"Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase: CPU (c1,c3), memory (c2, c3) ; decrease: CPU (c2)", func(w *world) {
-		w.resizes([]sizes{guaranteed("100m", "64Mi"), guaranteed("150m", "64Mi"), guaranteed("100m", "64Mi")},
-			[]sizes{guaranteed("150m", "64Mi"), guaranteed("100m", "96Mi"), guaranteed("150m", "96Mi")}, w.patchResize)
-	}},
+	{"Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase cpu & mem on c1, c2, decrease cpu & mem on c3 - net increase",
+		func(w *world) {
+			w.resizes([]sizes{guaranteed("100m", "64Mi"), guaranteed("100m", "64Mi"), guaranteed("150m", "96Mi")},
+				[]sizes{guaranteed("150m", "96Mi"), guaranteed("150m", "96Mi"), guaranteed("100m", "64Mi")}, w.patchResize)
+		}},
+	{"Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase cpu & mem on c1, decrease cpu & mem on c2, c3 - net decrease",
+		func(w *world) {
+			w.resizes([]sizes{guaranteed("100m", "64Mi"), guaranteed("150m", "96Mi"), guaranteed("150m", "96Mi")},
+				[]sizes{guaranteed("120m", "80Mi"), guaranteed("100m", "64Mi"), guaranteed("100m", "64Mi")}, w.patchResize)
+		}},
+	{"Pod InPlace Resize Container guaranteed pods with multiple containers 3 containers - increase: CPU (c1,c3), memory (c2, c3) ; decrease: CPU (c2)",
+		func(w *world) {
+			w.resizes([]sizes{guaranteed("100m", "64Mi"), guaranteed("150m", "64Mi"), guaranteed("100m", "64Mi")},
+				[]sizes{guaranteed("150m", "64Mi"), guaranteed("100m", "96Mi"), guaranteed("150m", "96Mi")}, w.patchResize)
+		}},
 	{"Pod InPlace Resize Container resize pod via the replace endpoint", func(w *world) {
 		w.resizes([]sizes{guaranteed("100m", "64Mi")}, []sizes{guaranteed("200m", "128Mi")}, w.replaceResize)
 	}},

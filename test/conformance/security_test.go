@@ -14,9 +14,10 @@ var security = []behaviour{
 	{"Security Context When creating a pod with privileged should run the container as unprivileged when false [LinuxOnly]", func(w *world) {
 		w.secured("ip link add dummy1 type dummy || echo refused", &corev1.SecurityContext{Privileged: new(false)}, "refused")
 	}},
-	{"Security Context When creating a pod with readOnlyRootFilesystem should run the container with writable rootfs when readOnlyRootFilesystem=false", func(w *world) {
-		w.secured("echo written > /file && cat /file", &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}, "written")
-	}},
+	{"Security Context When creating a pod with readOnlyRootFilesystem should run the container with writable rootfs when readOnlyRootFilesystem=false",
+		func(w *world) {
+			w.secured("echo written > /file && cat /file", &corev1.SecurityContext{ReadOnlyRootFilesystem: new(false)}, "written")
+		}},
 	{"Security Context should support container.SecurityContext.RunAsUser And container.SecurityContext.RunAsGroup [LinuxOnly]", func(w *world) {
 		w.secured("id -u; id -g", &corev1.SecurityContext{RunAsUser: new(int64(1001)), RunAsGroup: new(int64(2002))}, "1001", "2002")
 	}},
@@ -57,7 +58,8 @@ var sysctls = []behaviour{
 var expansions = []behaviour{
 	{"Variable Expansion should allow composing env vars into new env vars", func(w *world) {
 		pod := w.script("expanded", "env")
-		pod.Spec.Containers[0].Env = []corev1.EnvVar{env("FOO", "foo-value"), env("BAR", "bar-value"), env("FOOBAR", "$(FOO);;$(BAR)"), env("KEPT", "$$(FOO) $(NONE)")}
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{env("FOO", "foo-value"), env("BAR", "bar-value"), env("FOOBAR", "$(FOO);;$(BAR)"),
+			env("KEPT", "$$(FOO) $(NONE)")}
 		w.prints(pod, "FOO=foo-value", "BAR=bar-value", "FOOBAR=foo-value;;bar-value", "KEPT=$(FOO) $(NONE)")
 	}},
 	{"Variable Expansion should allow substituting values in a container's args", func(w *world) {

@@ -166,7 +166,8 @@ func execWithoutSPDY(w *world) {
 	size := make(terminal, 1)
 	size <- remotecommand.TerminalSize{Width: 91, Height: 37}
 	// The size comes after the command has started.
-	err = exec(corev1.PodExecOptions{Stdin: true, TTY: true, Command: []string{"sh", "-c", `until [ "$(stty size 2>/dev/null)" = "37 91" ]; do sleep 0.1; done; echo seen`}},
+	err = exec(corev1.PodExecOptions{Stdin: true, TTY: true, Command: []string{"sh", "-c",
+		`until [ "$(stty size 2>/dev/null)" = "37 91" ]; do sleep 0.1; done; echo seen`}},
 		remotecommand.StreamOptions{Stdin: typing, Stdout: &out, Tty: true, TerminalSizeQueue: size})
 	if err != nil || out.String() != "seen\r\n" {
 		w.t.Errorf("on a terminal it printed %q and ended with %v", out.String(), err)

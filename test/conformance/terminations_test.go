@@ -9,16 +9,21 @@ import (
 )
 
 var terminations = []behaviour{
-	{"Container Runtime blackbox test on terminated container should report termination message as empty when pod succeeds and TerminationMessagePolicy FallbackToLogsOnError is set", func(w *world) {
+	{"Container Runtime blackbox test on terminated container should report termination message as empty when pod succeeds and TerminationMessagePolicy " +
+		"FallbackToLogsOnError is set", func(w *world) {
 		w.terminates("echo DONE; exit 0", "", func(c *corev1.Container) { c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError })
 	}},
-	{"Container Runtime blackbox test on terminated container should report termination message from file when pod succeeds and TerminationMessagePolicy FallbackToLogsOnError is set", func(w *world) {
-		w.terminates("echo -n OK > /dev/termination-log; echo DONE", "OK", func(c *corev1.Container) { c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError })
+	{"Container Runtime blackbox test on terminated container should report termination message from file when pod succeeds and TerminationMessagePolicy " +
+		"FallbackToLogsOnError is set", func(w *world) {
+		w.terminates("echo -n OK > /dev/termination-log; echo DONE", "OK",
+			func(c *corev1.Container) { c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError })
 	}},
-	{"Container Runtime blackbox test on terminated container should report termination message from log output if TerminationMessagePolicy FallbackToLogsOnError is set", func(w *world) {
+	{"Container Runtime blackbox test on terminated container should report termination message from log output if TerminationMessagePolicy " +
+		"FallbackToLogsOnError is set", func(w *world) {
 		w.terminates("echo -n DONE; exit 1", "DONE", func(c *corev1.Container) { c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError })
 	}},
-	{"Container Runtime blackbox test on terminated container should report termination message if TerminationMessagePath is set as non-root user and at a non-default path", func(w *world) {
+	{"Container Runtime blackbox test on terminated container should report termination message if TerminationMessagePath is set as non-root " +
+		"user and at a non-default path", func(w *world) {
 		w.terminates("echo -n DONE > /dev/termination-custom-log", "DONE", func(c *corev1.Container) {
 			c.TerminationMessagePath = "/dev/termination-custom-log"
 			c.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000))}

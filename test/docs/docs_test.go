@@ -51,7 +51,8 @@ func TestEveryBlockIsMarked(t *testing.T) {
 		for _, b := range read(t, page) {
 			switch {
 			case !b.Run && b.By == "" && b.Reason == "":
-				t.Errorf("%s:%d: these commands have no marker before them: <!-- run -->, <!-- run by test/FOLDER TEST --> or <!-- not run: why -->:\n%s", filepath.Base(page), b.Line, b.Text)
+				t.Errorf("%s:%d: these commands have no marker before them: <!-- run -->, <!-- run by test/FOLDER TEST --> or <!-- not run: why -->:\n%s",
+					filepath.Base(page), b.Line, b.Text)
 			case b.By != "":
 				folder, test, _ := strings.Cut(b.By, " ")
 				if !isThere(t, folder, test) {
@@ -176,7 +177,8 @@ func TestCommands(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	const page = "# Page\n\nText.\n\n<!-- run -->\n```sh\na\n\nb\n```\n\n```\nno shell\n```\n\n    indented\n      deeper\n\n    after a blank line\n\n- a list\n\n    its text\n\n" +
+	const page = "# Page\n\nText.\n\n<!-- run -->\n```sh\na\n\nb\n```\n\n```\nno shell\n```\n\n    indented\n      deeper\n\n    after a blank " +
+		"line\n\n- a list\n\n    its text\n\n" +
 		"More.\n\n## Part\n\n<!-- not run: it hurts -->\n\n    c\n\n<!-- run by test/install TestPages -->\n\n    d\n\n```yaml\nd: e\n```\n"
 	want := []harness.Block{
 		{Line: 6, Under: "Page", Text: "a\n\nb\n", Run: true},
@@ -215,7 +217,8 @@ func configured(t *testing.T) string {
 // The examples in the help of what creates objects make objects, on an API server
 // that is configured as docs/security.md says.
 func TestExamples(t *testing.T) {
-	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"}, Flags: []string{"--apiserver-flags=" + configured(t)}})
+	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"},
+		Flags: []string{"--apiserver-flags=" + configured(t)}})
 	if health := c.Run("", "curl", "--silent", "--insecure", "https://127.0.0.1:"+strconv.Itoa(c.Port)+"/livez"); health.Stdout != "ok" {
 		t.Errorf("a probe without credentials got %q", health.Stdout)
 	}

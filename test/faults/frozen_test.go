@@ -17,7 +17,8 @@ import (
 // leads, it lets the first one go on: it must not carry out the decisions that
 // it still has in mind.
 func leaderFrozen(t *testing.T, c *harness.Cluster) {
-	lease := []string{"--leader-elect=true", "--leader-elect-resource-name=frozen", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"}
+	lease := []string{"--leader-elect=true", "--leader-elect-resource-name=frozen", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s",
+		"--leader-elect-retry-period=1s"}
 	first := startScheduler(t, c, c.Kubeconfig("scheduler"), lease...)
 	holder := func() (name string) {
 		l, err := c.Client().CoordinationV1().Leases("kube-system").Get(t.Context(), "frozen", metav1.GetOptions{})

@@ -31,14 +31,16 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("unmount: %v", err)
 		}
 	})
-	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet", "scheduler"}, Flags: []string{"--apiserver-flags=--data-dir=" + disk}})
+	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet", "scheduler"},
+		Flags: []string{"--apiserver-flags=--data-dir=" + disk}})
 	var stored []string
 	text := strings.Repeat("y", 500_000)
 	write := func() error {
 		name := fmt.Sprintf("kept-%d", len(stored))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := c.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"text": text}}, metav1.CreateOptions{})
+		_, err := c.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Data: map[string]string{"text": text}}, metav1.CreateOptions{})
 		if err == nil {
 			stored = append(stored, name)
 		}
@@ -63,7 +65,8 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("it does not say why: %v", err)
 	}
 	// If it can't start without room, it says why.
-	if r := c.Run("", c.Bin("kctl"), "up", "--dir", c.Dir, "--port", fmt.Sprint(c.Port), "--node-name", c.Node, "--without=registry,containerd,kubelet,scheduler", "--apiserver-flags=--data-dir="+disk); r.Code != 0 && !strings.Contains(r.Stderr, "no space left on device") {
+	if r := c.Run("", c.Bin("kctl"), "up", "--dir", c.Dir, "--port", fmt.Sprint(c.Port), "--node-name", c.Node, "--without=registry,containerd,kubelet,scheduler",
+		"--apiserver-flags=--data-dir="+disk); r.Code != 0 && !strings.Contains(r.Stderr, "no space left on device") {
 		t.Errorf("it does not start, and does not say why: %s", r.Stderr)
 	}
 	if err := os.Remove(filler); err != nil {

@@ -255,11 +255,13 @@ func secondServer(t *testing.T, c *harness.Cluster) (address string) {
 func schedules(t *testing.T, c *harness.Cluster) {
 	t.Helper()
 	ready := corev1.NodeStatus{
-		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
-		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10")},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+			corev1.ResourcePods: resource.MustParse("10")},
 	}
 	ready.Capacity = ready.Allocatable
-	if _, err := c.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "paper"}, Status: ready}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Client().CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "paper"}, Status: ready},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod := harness.Pod("placed", harness.Demo)

@@ -104,10 +104,12 @@ func paperNodes(t *testing.T, c *harness.Cluster, prefix string, count int) {
 	t.Helper()
 	for i := range count {
 		name := fmt.Sprintf("%s-%d", prefix, i)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "set": prefix}}, Status: corev1.NodeStatus{
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
-			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")},
-		}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "set": prefix}},
+			Status: corev1.NodeStatus{
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
+				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+					corev1.ResourcePods: resource.MustParse("110")},
+			}}
 		node.Status.Capacity = node.Status.Allocatable
 		if _, err := c.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -273,7 +275,8 @@ func serverKilled(t *testing.T, c *harness.Cluster) {
 }
 
 func leaderKilled(t *testing.T, c *harness.Cluster) {
-	lease := []string{"--leader-elect=true", "--leader-elect-resource-name=trouble", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=1s"}
+	lease := []string{"--leader-elect=true", "--leader-elect-resource-name=trouble", "--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s",
+		"--leader-elect-retry-period=1s"}
 	first := startScheduler(t, c, c.Kubeconfig("scheduler"), lease...)
 	holder := func(but string) (name string) {
 		harness.Eventually(t, 60*time.Second, func() error {

@@ -89,7 +89,8 @@ func TestAHundredThousandPodsThatFitNowhere(t *testing.T) {
 	}
 	t.Logf("%.2f s of CPU for 100 changes of nodes; %.0f MiB resident", value("process_cpu_seconds_total")-cpu, value("process_resident_memory_bytes")/(1<<20))
 	// This helps them.
-	if _, err := nodes.Patch(t.Context(), "small-0", types.MergePatchType, []byte(`{"status":{"allocatable":{"cpu":"150"},"capacity":{"cpu":"150"}}}`), metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := nodes.Patch(t.Context(), "small-0", types.MergePatchType, []byte(`{"status":{"allocatable":{"cpu":"150"},"capacity":{"cpu":"150"}}}`),
+		metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, 10*time.Minute, func() error {

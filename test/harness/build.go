@@ -23,7 +23,8 @@ var build = sync.OnceValues(func() (string, error) {
 	root := Root()
 	dir := filepath.Join(root, "bin")
 	for name, module := range binaries {
-		cmd := exec.Command("go", "build", "-trimpath", "-tags=nomsgpack,grpcnotrace", "-ldflags=-s -w", "-o", filepath.Join(dir, name), "./cmd/"+name)
+		cmd := exec.Command("go", "build", "-trimpath", "-tags=nomsgpack,grpcnotrace", "-ldflags=-s -w", "-o", filepath.Join(dir, name),
+			"./cmd/"+name)
 		cmd.Dir = filepath.Join(root, module)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -50,7 +50,8 @@ func WatchForLeaks(t testing.TB, dir string) func() {
 		}
 		shared := othersContainers()
 		if shared {
-			t.Log("another container runtime is at work on this machine: links, namespaces and control groups that bear no name of ours can't be told from its own, and are not looked at")
+			t.Log("another container runtime is at work on this machine: links, namespaces and control groups that bear no name of ours can't be " +
+				"told from its own, and are not looked at")
 		}
 		for kind, names := range look(t) {
 			for name := range names {
@@ -102,7 +103,8 @@ func look(t testing.TB) machine {
 			m["link"][l.Name] = true
 		}
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/kctl-????????", "/sys/fs/cgroup/*/kctl-????????", "/sys/fs/cgroup/*/k8s.io", "/sys/fs/cgroup/*/kubepods*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/kctl-????????", "/sys/fs/cgroup/*/kctl-????????", "/sys/fs/cgroup/*/k8s.io",
+		"/sys/fs/cgroup/*/kubepods*"} {
 		groups, _ := filepath.Glob(pattern)
 		for _, g := range groups {
 			m["cgroup"][g] = true

@@ -58,7 +58,8 @@ func (c *Cluster) Await(namespace, name string, what string, ok func(*corev1.Pod
 }
 
 // watchPod returns nil if the watch ends first.
-func watchPod(ctx context.Context, client kubernetes.Interface, namespace, name string, last **corev1.Pod, ok func(*corev1.Pod) bool) *corev1.Pod {
+func watchPod(ctx context.Context, client kubernetes.Interface, namespace, name string, last **corev1.Pod,
+	ok func(*corev1.Pod) bool) *corev1.Pod {
 	w, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {

@@ -43,7 +43,8 @@ const rangesForPods = "--allocate-node-cidrs --cluster-cidr=10.244.0.0/16,fd00:1
 // start brings up a control plane and hosts whose nodes are Ready.
 func start(t *testing.T, count int, kubeletFlags ...string) *bed {
 	t.Helper()
-	b := bringUp(t, count, "--without=registry,containerd,kubelet", "--apiserver-flags=--bind-address=0.0.0.0 --node-monitor-grace-period="+lostAfter.String()+" "+rangesForPods)
+	b := bringUp(t, count, "--without=registry,containerd,kubelet", "--apiserver-flags=--bind-address=0.0.0.0 --node-monitor-grace-period="+lostAfter.String()+" "+
+		rangesForPods)
 	b.control.shell(t, harness.OpenPage(t, "docs/networking.md").Take(t, "Three nodes, no other software"))
 	for _, m := range b.hosts {
 		b.enroll(t, m)
@@ -146,7 +147,8 @@ func (b *bed) enroll(t *testing.T, m *machine) {
 	authority := filepath.Join(b.control.dir, "pki", "ca.crt")
 	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: x\n" +
 		"clusters: [{name: x, cluster: {server: 'https://192.0.2.1:6443', tls-server-name: localhost, certificate-authority: " + authority + "}}]\n" +
-		"users: [{name: x, user: {client-certificate: " + dir + "/node.crt, client-key: " + dir + "/node.key}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\n"
+		"users: [{name: x, user: {client-certificate: " + dir + "/node.crt, client-key: " + dir +
+		"/node.key}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\n"
 	network := filepath.Join(dir, "cni", "net.d")
 	err = errors.Join(os.WriteFile(filepath.Join(dir, "node.kubeconfig"), []byte(kubeconfig), 0o600), os.Remove(filepath.Join(network, "10-kctl.conflist")))
 	if err != nil {

@@ -23,7 +23,8 @@ func TestDiscovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("10.0.0.1", "192.0.2.1", "/etc/prometheus/kctl", dir, "interval: 15s", "interval: 1s", "rules.yml", source+"/rules.yml").Replace(string(config))
+	text := strings.NewReplacer("10.0.0.1", "192.0.2.1", "/etc/prometheus/kctl", dir, "interval: 15s", "interval: 1s", "rules.yml",
+		source+"/rules.yml").Replace(string(config))
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

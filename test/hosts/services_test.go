@@ -62,7 +62,8 @@ func TestServices(t *testing.T) {
 	harness.Archive(t, "registry.k8s.io/coredns/coredns:v1.15.0", filepath.Join(upstream, "coredns"), image)
 	s.bash(t, dir, upstream, "ctr --address /var/lib/kctl/run/containerd.sock -n k8s.io images import "+image+"\n"+page.Take(t, "DNS for pods"))
 
-	s.bash(t, dir, upstream, "kctl apply -f - <<'end'\n"+twoServices+"end\nkctl rollout status deployment/web --timeout=120s\nkctl wait pod/asking --for=condition=Ready --timeout=120s")
+	s.bash(t, dir, upstream, "kctl apply -f - <<'end'\n"+twoServices+
+		"end\nkctl rollout status deployment/web --timeout=120s\nkctl wait pod/asking --for=condition=Ready --timeout=120s")
 	pods := strings.Fields(s.bash(t, dir, upstream, `kctl get pods -l app=web -o 'jsonpath={.items[*].metadata.name}'`))
 	if len(pods) != 2 {
 		t.Fatalf("the pods are %v", pods)

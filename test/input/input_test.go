@@ -58,7 +58,8 @@ func requests(t *testing.T, c *harness.Cluster) {
 		code                                  int
 		says                                  string
 	}{
-		{"unknown field", "POST", pods + strict, "", strings.Replace(fmt.Sprintf(podManifest, "a"), `"image"`, `"imaeg"`, 1), 400, `unknown field "spec.containers[0].imaeg"`},
+		{"unknown field", "POST", pods + strict, "", strings.Replace(fmt.Sprintf(podManifest, "a"), `"image"`, `"imaeg"`, 1), 400,
+			`unknown field "spec.containers[0].imaeg"`},
 		{"twice a field", "POST", pods + strict, "", `{"kind":"Pod","kind":"Pod"}`, 400, "duplicate field"},
 		{"wrong type", "POST", pods, "", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":"none"}}`, 400, "containers"},
 		{"broken JSON", "POST", pods, "", `{"apiVersion":"v1",`, 400, ""},
@@ -67,14 +68,17 @@ func requests(t *testing.T, c *harness.Cluster) {
 		{"other kind", "POST", pods, "", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, 400, "Pod"},
 		{"other media type", "POST", pods, "text/csv", `a,b`, 415, ""},
 		{"too large", "POST", maps, "", `{"data":{"a":"` + strings.Repeat("x", 4<<20) + `"}}`, 413, ""},
-		{"no image", "POST", pods, "", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}}`, 422, "spec.containers[0].image: Required value"},
+		{"no image", "POST", pods, "", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"c"}]}}`, 422,
+			"spec.containers[0].image: Required value"},
 		{"no containers", "POST", pods, "", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{}}`, 422, "spec.containers: Required value"},
 		{"bad name", "POST", pods, "", fmt.Sprintf(podManifest, "Not_A_Name"), 422, "metadata.name: Invalid value"},
 		{"no name", "POST", pods, "", fmt.Sprintf(podManifest, ""), 422, "metadata.name: Required value"},
 		{"missing namespace", "POST", "/api/v1/namespaces/nowhere/pods", "", fmt.Sprintf(podManifest, "a"), 404, `namespaces "nowhere" not found`},
-		{"other namespace", "POST", pods, "", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"c","image":"x"}]}}`, 400, "namespace"},
+		{"other namespace", "POST", pods, "",
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"c","image":"x"}]}}`, 400, "namespace"},
 		{"duplicate", "POST", maps, "", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept"}}`, 409, `configmaps "kept" already exists`},
-		{"stale update", "PUT", maps + "/kept", "", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept","resourceVersion":"1"}}`, 409, "the object has been modified"},
+		{"stale update", "PUT", maps + "/kept", "", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kept","resourceVersion":"1"}}`, 409,
+			"the object has been modified"},
 		{"update of another", "PUT", maps + "/kept", "", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`, 400, "name"},
 		{"no such object", "GET", maps + "/nothing", "", "", 404, `configmaps "nothing" not found`},
 		{"no such resource", "GET", "/api/v1/namespaces/default/spaceships", "", "", 404, "could not find"},
@@ -214,7 +218,8 @@ func plain(t *testing.T, c *harness.Cluster) *http.Client {
 // rights: a user who lacks one is told which verb on which resource.
 func rights(t *testing.T, c *harness.Cluster) {
 	client := c.Client()
-	if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	token := strings.TrimSpace(c.Kctl("create", "token", "reader"))
@@ -222,7 +227,8 @@ func rights(t *testing.T, c *harness.Cluster) {
 		t.Helper()
 		return c.KctlFails(append(args, "--token="+token, "--kubeconfig="+noUser(t, c))...)
 	}
-	if text := denied("get", "pods"); !strings.Contains(text, `pods is forbidden: User "system:serviceaccount:default:reader" cannot list resource "pods" in API group "" in the namespace "default"`) {
+	if text := denied("get", "pods"); !strings.Contains(text,
+		`pods is forbidden: User "system:serviceaccount:default:reader" cannot list resource "pods" in API group "" in the namespace "default"`) {
 		t.Errorf("forbidden says %q", text)
 	}
 	for _, manifest := range []string{

@@ -54,7 +54,8 @@ func directory(t *testing.T) string {
 // bootstrap fills root with a Debian and the packages that a node needs.
 func bootstrap(t *testing.T, root string, more ...string) {
 	t.Helper()
-	packages := append([]string{"systemd", "systemd-sysv", "dbus", "etcd-server", "etcd-client", "curl", "containerd", "runc", "containernetworking-plugins", "iptables", "iproute2"}, more...)
+	packages := append([]string{"systemd", "systemd-sysv", "dbus", "etcd-server", "etcd-client", "curl", "containerd", "runc", "containernetworking-plugins",
+		"iptables", "iproute2"}, more...)
 	run(t, "debootstrap", "--variant=minbase", "--include="+strings.Join(packages, ","), "bookworm", root, "http://deb.debian.org/debian")
 }
 
@@ -233,7 +234,8 @@ func (m *machine) halt() {
 func (m *machine) try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.t.Context()), 2*patience)
 	defer cancel()
-	enter := []string{"-t", strconv.Itoa(m.init), "-m", "-u", "-i", "-n", "-p", "-C", "--", "env", "DEBIAN_FRONTEND=noninteractive", "KUBECONFIG=/etc/kctl/admin.kubeconfig", name}
+	enter := []string{"-t", strconv.Itoa(m.init), "-m", "-u", "-i", "-n", "-p", "-C", "--", "env", "DEBIAN_FRONTEND=noninteractive",
+		"KUBECONFIG=/etc/kctl/admin.kubeconfig", name}
 	out, err := exec.CommandContext(ctx, "nsenter", append(enter, args...)...).CombinedOutput()
 	return string(out), err
 }

@@ -54,7 +54,8 @@ func TestSchedulersPortIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	s := start(t, "scheduler", []string{"--kubeconfig=" + filepath.Join(c.dir, "scheduler.kubeconfig"), "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", taken.Addr().(*net.TCPAddr).Port)})
+	s := start(t, "scheduler", []string{"--kubeconfig=" + filepath.Join(c.dir, "scheduler.kubeconfig"), "--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", taken.Addr().(*net.TCPAddr).Port)})
 	code, last := s.ends()
 	for _, want := range []string{"scheduler: ", "address already in use", "ss -ltnp"} {
 		if code == 0 || !strings.Contains(last, want) {

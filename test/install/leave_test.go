@@ -31,7 +31,8 @@ func leaves(m *machine) {
 func (m *machine) hasNoNetwork() {
 	m.t.Helper()
 	for what, looks := range map[string]string{
-		"link": "ip link show kctl-pods", "chain": "iptables -t nat -S KCTL-POD-MASQ", "jump": "iptables -t filter -S FORWARD | grep KCTL", "guard": "iptables -t mangle -S | grep KCTL", "route": "ip route show proto 107 | grep .",
+		"link": "ip link show kctl-pods", "chain": "iptables -t nat -S KCTL-POD-MASQ", "jump": "iptables -t filter -S FORWARD | grep KCTL",
+		"guard": "iptables -t mangle -S | grep KCTL", "route": "ip route show proto 107 | grep .",
 		"configuration": "ls /etc/cni/net.d/10-kctl.conflist", "list of addresses": "ls /var/lib/cni/networks/kctl-node-network",
 	} {
 		if out, err := m.try("sh", "-c", looks); err == nil {
@@ -80,7 +81,8 @@ func (m *machine) joinsWithNetwork() {
 	if chain, err := m.try("iptables", "-t", "nat", "-S", "KCTL-POD-MASQ"); err != nil {
 		m.t.Errorf("%v\n%s", err, chain)
 	}
-	if command := m.sh("tr '\\0' ' ' </proc/$(systemctl show --value -p MainPID kctl-kubelet)/cmdline"); !strings.Contains(command, "--node-network=routes") || !strings.Contains(command, "--eviction-hard") {
+	if command := m.sh("tr '\\0' ' ' </proc/$(systemctl show --value -p MainPID kctl-kubelet)/cmdline"); !strings.Contains(command, "--node-network=routes") ||
+		!strings.Contains(command, "--eviction-hard") {
 		m.t.Errorf("of the flags of kctl join and of /etc/default some are not taken: %s", command)
 	}
 }

@@ -42,8 +42,10 @@ func TestPackages(t *testing.T) {
 	has := map[string][]string{
 		"kctl": {"./usr/bin/kctl", "./usr/share/doc/kctl/install.md"},
 		"kctl-control-plane": {"./usr/lib/kctl/apiserver", "./usr/lib/kctl/scheduler", "./usr/lib/systemd/system/kctl-etcd.service", "./etc/default/kctl-etcd",
-			"./usr/lib/systemd/system/kctl-renew.timer", "./usr/lib/systemd/system/kctl-backup.timer", "./usr/lib/kctl/backup.sh", "./usr/lib/kctl/renewed.sh", "./etc/default/kctl-backup"},
-		"kctl-node": {"./usr/lib/kctl/kubelet", "./usr/lib/kctl/balancer", "./usr/lib/systemd/system/kctl-balancer.service", "./usr/lib/systemd/system/containerd.service.d/kctl.conf", "./etc/default/kctl-kubelet"},
+			"./usr/lib/systemd/system/kctl-renew.timer", "./usr/lib/systemd/system/kctl-backup.timer", "./usr/lib/kctl/backup.sh", "./usr/lib/kctl/renewed.sh",
+			"./etc/default/kctl-backup"},
+		"kctl-node": {"./usr/lib/kctl/kubelet", "./usr/lib/kctl/balancer", "./usr/lib/systemd/system/kctl-balancer.service",
+			"./usr/lib/systemd/system/containerd.service.d/kctl.conf", "./etc/default/kctl-kubelet"},
 	}
 	owner := map[string]string{} // package by file
 	for name, file := range files {

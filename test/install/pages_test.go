@@ -110,7 +110,8 @@ func (p *pages) installs(m *machine) {
 	m.do("kctl", "run", "web", "--image=kctl.local/demo", "--image-pull-policy=Never", "--port=8080")
 	m.do("kctl", "wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
 	m.becomes("kubepods.slice", "ActiveState", "active")
-	if told := m.types("/root", p.install, "Looking at it", 1); !strings.Contains(told, "kctl-apiserver.service") || !strings.Contains(told, "READY") && !strings.Contains(told, "ready") {
+	if told := m.types("/root", p.install, "Looking at it", 1); !strings.Contains(told, "kctl-apiserver.service") ||
+		!strings.Contains(told, "READY") && !strings.Contains(told, "ready") {
 		m.t.Errorf("systemctl and journalctl say\n%s", told)
 	}
 }
@@ -183,7 +184,8 @@ func (p *pages) operates(m *machine) {
 // replacesEtcd puts our etcd in the place of Debian's, which is too old for its data to be
 // taken over.
 func (p *pages) replacesEtcd(m *machine) {
-	if out, err := m.try("sh", "-c", "dpkg -i /root/kctl-etcd_*.deb"); err == nil || !strings.Contains(out, "can't take over /var/lib/kctl-etcd/member, which etcd 3.4") {
+	if out, err := m.try("sh", "-c", "dpkg -i /root/kctl-etcd_*.deb"); err == nil ||
+		!strings.Contains(out, "can't take over /var/lib/kctl-etcd/member, which etcd 3.4") {
 		m.t.Errorf("beside data of Debian's etcd: %v\n%s", err, out)
 	}
 	m.do("kctl", "create", "configmap", "with-the-old-one")
@@ -254,15 +256,18 @@ var symptoms = []symptom{
 	{"systemctl stop kctl-etcd", "kctl doctor", "not ready: etcd", "systemctl start kctl-etcd"},
 	{"echo 192.0.2.11 nickname >>/etc/hosts", "kctl --server=https://nickname:6443 doctor", "is not for ", ""},
 	{"chmod 644 /etc/kctl/pki/sa.key", "kctl pki check", "can be read or written by others", "chmod 600 /etc/kctl/pki/sa.key"},
-	{"cd /etc/kctl/pki; mv apiserver.key kept; cp front-proxy-client.key apiserver.key", "kctl pki check", "is not the key of", "cd /etc/kctl/pki; mv kept apiserver.key"},
+	{"cd /etc/kctl/pki; mv apiserver.key kept; cp front-proxy-client.key apiserver.key", "kctl pki check", "is not the key of",
+		"cd /etc/kctl/pki; mv kept apiserver.key"},
 	{"mv /etc/kctl/pki/front-proxy-client.key /root/kept", "kctl pki check", "exists without", "mv /root/kept /etc/kctl/pki/front-proxy-client.key"},
-	{"", "kctl join 192.0.2.11:6443 --token=abcdef.0123456789abcdef --dir=/root/other --discovery-token-ca-cert-hash=sha256:" + zeros, "differs from --discovery-token-ca-cert-hash", ""},
+	{"", "kctl join 192.0.2.11:6443 --token=abcdef.0123456789abcdef --dir=/root/other --discovery-token-ca-cert-hash=sha256:" + zeros,
+		"differs from --discovery-token-ca-cert-hash", ""},
 	{"", unknownToken, "the server does not know the token", ""},
 	{"", unknownToken, "port 10250 is taken", ""},
 	{"kctl cordon node-1", "kctl doctor", "takes no new pods (cordoned)", "kctl uncordon node-1"},
 	{"systemctl stop kctl-kubelet", "kctl doctor", "has not renewed its lease", "systemctl start kctl-kubelet"},
 	{"kctl run bad --image=127.0.0.1:1/none --wait=false", "kctl get pod bad", "ErrImagePull", "kctl delete pod bad --grace-period=1"},
-	{"kctl cordon node-1; kctl run waits --image=kctl.local/demo --wait=false", "kctl get pod waits", "Pending", "kctl explain-schedule pod/waits | grep node-1; kctl delete pod waits; kctl uncordon node-1"},
+	{"kctl cordon node-1; kctl run waits --image=kctl.local/demo --wait=false", "kctl get pod waits", "Pending",
+		"kctl explain-schedule pod/waits | grep node-1; kctl delete pod waits; kctl uncordon node-1"},
 }
 
 var (

@@ -119,7 +119,8 @@ func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
 	c := &controlPlane{dir: t.TempDir(), port: harness.FreePort(t), data: t.TempDir()}
 	c.etcd = fmt.Sprintf("https://127.0.0.1:%d", harness.FreePort(t))
-	run(t, filepath.Join(harness.Bin(t), "kctl"), "pki", "init", "--dir", c.dir, "--advertise-address=127.0.0.1", fmt.Sprintf("--server=https://127.0.0.1:%d", c.port))
+	run(t, filepath.Join(harness.Bin(t), "kctl"), "pki", "init", "--dir", c.dir, "--advertise-address=127.0.0.1",
+		fmt.Sprintf("--server=https://127.0.0.1:%d", c.port))
 	return c
 }
 
@@ -205,11 +206,14 @@ func TestWrongFiles(t *testing.T) {
 		{"no certificate", []string{"--tls-cert-file=" + c.pki("nothing.crt")}, []string{"nothing.crt: no such file", "kctl pki init"}},
 		{"no authority", []string{"--client-ca-file=" + c.pki("nothing.crt")}, []string{"nothing.crt: no such file", "kctl pki init"}},
 		{"another's key", []string{"--tls-private-key-file=" + c.pki("sa.key")}, []string{"apiserver.crt", "sa.key", "does not match", "kctl pki check"}},
-		{"certificate and key swapped", []string{"--tls-cert-file=" + c.pki("apiserver.key"), "--tls-private-key-file=" + c.pki("apiserver.crt")}, []string{"apiserver.key with key", "apiserver.crt"}},
+		{"certificate and key swapped", []string{"--tls-cert-file=" + c.pki("apiserver.key"), "--tls-private-key-file=" + c.pki("apiserver.crt")},
+			[]string{"apiserver.key with key", "apiserver.crt"}},
 		{"an empty certificate", []string{"--tls-cert-file=/dev/null"}, []string{"/dev/null", "kctl pki check", "kctl pki init"}},
 		{"no certificate in the file", []string{"--client-ca-file=" + c.pki("sa.pub")}, []string{"sa.pub"}},
-		{"another etcd's authority", []string{"--etcd-cafile=" + other.pki("etcd/ca.crt")}, []string{"etcd at " + c.etcd, "unknown authority", "--etcd-cafile", "kctl pki check"}},
-		{"not a client of etcd", []string{"--etcd-certfile=" + other.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + other.pki("apiserver-etcd-client.key")}, []string{"etcd at " + c.etcd, "tls: ", "--etcd-certfile"}},
+		{"another etcd's authority", []string{"--etcd-cafile=" + other.pki("etcd/ca.crt")},
+			[]string{"etcd at " + c.etcd, "unknown authority", "--etcd-cafile", "kctl pki check"}},
+		{"not a client of etcd", []string{"--etcd-certfile=" + other.pki("apiserver-etcd-client.crt"), "--etcd-keyfile=" + other.pki("apiserver-etcd-client.key")},
+			[]string{"etcd at " + c.etcd, "tls: ", "--etcd-certfile"}},
 		{"port taken", []string{fmt.Sprintf("--secure-port=%d", taken.Addr().(*net.TCPAddr).Port)}, []string{"address already in use", "ss -ltnp"}},
 		{"address of another machine", []string{"--bind-address=192.0.2.1"}, []string{"listen on 192.0.2.1", "ip address"}},
 		{"data directory is a file", []string{"--data-dir=" + c.pki("ca.crt")}, []string{"ca.crt", "not a directory"}},
@@ -307,7 +311,8 @@ func TestWrongNode(t *testing.T) {
 		says  []string
 	}{
 		{"not joined", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig"}, []string{"kubelet.kubeconfig: no such file", "kctl join"}},
-		{"not joined, bootstrapping", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig", "--bootstrap-kubeconfig=" + c.dir + "/bootstrap-kubelet.kubeconfig"}, []string{"bootstrap-kubelet.kubeconfig: no such file", "kctl join"}},
+		{"not joined, bootstrapping", []string{"--kubeconfig=" + c.dir + "/kubelet.kubeconfig", "--bootstrap-kubeconfig=" + c.dir + "/bootstrap-kubelet.kubeconfig"},
+			[]string{"bootstrap-kubelet.kubeconfig: no such file", "kctl join"}},
 		{"no configuration", []string{"--config=" + c.dir + "/kubelet.yaml"}, []string{"kubelet.yaml: no such file", "kctl join"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

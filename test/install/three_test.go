@@ -191,7 +191,8 @@ func (b *threeMachines) lose(lost, asked string) {
 			continue
 		}
 		pod := "on-" + name + "-without-" + lost + "-by-" + asked
-		m.eventually("sh", "-c", "kctl get pod "+pod+" || kctl run "+pod+` --image=kctl.local/demo --image-pull-policy=Never --wait=false --overrides='{"spec": {"nodeSelector": {"kubernetes.io/hostname": "`+name+`"}}}'`)
+		m.eventually("sh", "-c", "kctl get pod "+pod+" || kctl run "+pod+
+			` --image=kctl.local/demo --image-pull-policy=Never --wait=false --overrides='{"spec": {"nodeSelector": {"kubernetes.io/hostname": "`+name+`"}}}'`)
 		m.eventually("kctl", "wait", "pod/"+pod, "--for=condition=Ready", "--timeout=60s")
 	}
 	if lost == b.names[0] { // once is enough: it takes a while

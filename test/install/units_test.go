@@ -17,7 +17,8 @@ import (
 
 // exposure is the highest score that `systemd-analyze security` may give each
 // unit, in tenths; docs/install.md gives the same figures.
-var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52, "kctl-balancer": 12, "kctl-renew": 14, "kctl-backup": 24}
+var exposure = map[string]int{"kctl-etcd": 12, "kctl-apiserver": 12, "kctl-scheduler": 12, "kctl-kubelet": 52, "kctl-balancer": 12, "kctl-renew": 14,
+	"kctl-backup": 24}
 
 // scripts read settings of the units that start them.
 var scripts = map[string]string{"kctl-backup": "backup.sh"}

@@ -40,7 +40,8 @@ func upkeep(m *machine) {
 		}
 		return nil
 	})
-	m.tells("journalctl -u kctl-renew -o cat --no-pager", "/etc/kctl/pki/apiserver.crt: renewed until ", "/etc/kctl/pki/etcd/peer.crt: kept until ", "the scheduler is restarted")
+	m.tells("journalctl -u kctl-renew -o cat --no-pager", "/etc/kctl/pki/apiserver.crt: renewed until ", "/etc/kctl/pki/etcd/peer.crt: kept until ",
+		"the scheduler is restarted")
 	m.eventually("kctl", "get", "--raw", "/readyz")
 
 	// A renewal that fails says so, and is tried again.
@@ -63,7 +64,8 @@ func upkeep(m *machine) {
 	if kept := strings.Fields(m.sh("ls /var/backups/kctl")); len(kept) != 2 {
 		m.t.Errorf("kept: %q", kept)
 	}
-	m.sh("newest=$(ls -d /var/backups/kctl/backup-* | tail -n 1); cd $newest && sha256sum --check --quiet SHA256SUMS && tar -tf files.tar | grep -qx etc/kctl/pki/ca.key")
+	m.sh("newest=$(ls -d /var/backups/kctl/backup-* | tail -n 1); cd $newest && sha256sum --check --quiet SHA256SUMS && tar -tf files.tar | " +
+		"grep -qx etc/kctl/pki/ca.key")
 	m.sh("! find /var/backups/kctl -perm /077 | grep .")
 	m.tells("kctl doctor", "the newest in /var/backups/kctl is ")
 

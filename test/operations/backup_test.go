@@ -146,7 +146,8 @@ func (w watched) are(t *testing.T, want ...string) {
 func write(t *testing.T, client *kubernetes.Clientset, all ...string) {
 	t.Helper()
 	for _, name := range all {
-		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

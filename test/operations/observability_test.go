@@ -199,7 +199,8 @@ func prometheusCertificate(t *testing.T, c *harness.Cluster) []string {
 func certificateOf(t *testing.T, c *harness.Cluster, user string, groups ...string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	args := []string{"pki", "kubeconfig", "--dir", c.Dir, "--user", user, "--expires", "8760h", "--server", fmt.Sprintf("https://127.0.0.1:%d", c.Port), "--out", file}
+	args := []string{"pki", "kubeconfig", "--dir", c.Dir, "--user", user, "--expires", "8760h", "--server", fmt.Sprintf("https://127.0.0.1:%d", c.Port), "--out",
+		file}
 	for _, group := range groups {
 		args = append(args, "--group", group)
 	}

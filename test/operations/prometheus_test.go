@@ -127,7 +127,8 @@ func startPrometheus(t *testing.T, c *harness.Cluster, targets map[string]string
 	}
 	dir := t.TempDir()
 	rules := waiting.ReplaceAll(observability(t, "rules.yml"), []byte("$1 1s"))
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "prometheus.yml"), text, 0o600), os.WriteFile(filepath.Join(dir, "rules.yml"), rules, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "prometheus.yml"), text, 0o600),
+		os.WriteFile(filepath.Join(dir, "rules.yml"), rules, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", harness.FreePort(t))
@@ -136,7 +137,8 @@ func startPrometheus(t *testing.T, c *harness.Cluster, targets map[string]string
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+address)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

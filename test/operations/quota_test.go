@@ -22,7 +22,8 @@ func TestEtcdHasNoRoom(t *testing.T) {
 	blob := strings.Repeat("x", 900<<10)
 	var err error
 	for i := 0; err == nil && i < 100; i++ {
-		_, err = maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("big-%d", i)}, Data: map[string]string{"x": blob}}, metav1.CreateOptions{})
+		_, err = maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("big-%d", i)}, Data: map[string]string{"x": blob}},
+			metav1.CreateOptions{})
 	}
 	if err == nil || !strings.Contains(err.Error(), "database space exceeded") {
 		t.Fatalf("etcd takes everything, or else: %v", err)

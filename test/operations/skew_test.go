@@ -72,7 +72,8 @@ type skewed struct {
 // kctl gives: an upgrade keeps settings as they are.
 func (s *skewed) start(program, bin string) {
 	others := map[string]string{"apiserver": "scheduler,kubelet", "scheduler": "apiserver,kubelet", "kubelet": "apiserver,scheduler"}
-	args := []string{"up", "--dir", s.c.Dir, "--port", strconv.Itoa(s.c.Port), "--node-name", s.c.Node, "--bin-dir", bin, "--without", others[program] + ",registry,containerd"}
+	args := []string{"up", "--dir", s.c.Dir, "--port", strconv.Itoa(s.c.Port), "--node-name", s.c.Node, "--bin-dir", bin, "--without",
+		others[program] + ",registry,containerd"}
 	s.must(filepath.Join(s.old, "kctl"), args...)
 	if runs, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", s.c.PID(program))); err != nil || runs != filepath.Join(bin, program) {
 		s.t.Fatalf("%s is %s: %v", program, runs, err)

@@ -23,7 +23,8 @@ func TestAPodsWayInSpans(t *testing.T) {
 	settings := "endpoint: " + collector.Endpoint + "\nsamplingRatePerMillion: 1000000\n"
 	for name, content := range map[string]string{
 		"apiserver.yaml": "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n" + settings,
-		"kubelet.yaml":   "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntracing:\n  " + strings.ReplaceAll(strings.TrimSpace(settings), "\n", "\n  "),
+		"kubelet.yaml": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ntracing:\n  " +
+			strings.ReplaceAll(strings.TrimSpace(settings), "\n", "\n  "),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

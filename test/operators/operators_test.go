@@ -67,9 +67,11 @@ func hook(path string) (admissionregistrationv1.WebhookClientConfig, []admission
 }
 
 func webhooks() envtest.WebhookInstallOptions {
-	mutating := admissionregistrationv1.MutatingWebhook{Name: "default.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}
+	mutating := admissionregistrationv1.MutatingWebhook{Name: "default.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"}}
 	mutating.ClientConfig, mutating.Rules = hook("/mutate-harbour-test-v1-boat")
-	validating := admissionregistrationv1.ValidatingWebhook{Name: "even.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}}
+	validating := admissionregistrationv1.ValidatingWebhook{Name: "even.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"}}
 	validating.ClientConfig, validating.Rules = hook("/validate-harbour-test-v1-boat")
 	meta := metav1.ObjectMeta{Name: "boats"}
 	return envtest.WebhookInstallOptions{
@@ -229,7 +231,8 @@ func users(b *bench) {
 		b.Errorf("without a right: %v", err)
 	}
 	role := metav1.ObjectMeta{Namespace: "default", Name: "rowers"}
-	b.must(b.Create(ctx, &rbacv1.Role{ObjectMeta: role, Rules: []rbacv1.PolicyRule{{APIGroups: []string{harbour.Group}, Resources: []string{"boats"}, Verbs: []string{"list"}}}}))
+	b.must(b.Create(ctx, &rbacv1.Role{ObjectMeta: role, Rules: []rbacv1.PolicyRule{{APIGroups: []string{harbour.Group}, Resources: []string{"boats"},
+		Verbs: []string{"list"}}}}))
 	b.must(b.Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "rowers"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "rowers"}},

@@ -43,7 +43,8 @@ func TestANodeJoinsWithAToken(t *testing.T) {
 	c.KctlInput(bootstrapRights, "apply", "-f", "-")
 	ca := filepath.Join(c.Dir, "pki", "ca.crt")
 	bootstrap, own, certs := filepath.Join(c.Dir, "bootstrap.kubeconfig"), filepath.Join(c.Dir, "own.kubeconfig"), filepath.Join(c.Dir, "own-pki")
-	text := "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:" + strconv.Itoa(c.Port) + "', certificate-authority: " + ca + "}}]\n" +
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{name: x, cluster: {server: 'https://127.0.0.1:" + strconv.Itoa(c.Port) +
+		"', certificate-authority: " + ca + "}}]\n" +
 		"users: [{name: x, user: {token: abcdef.0123456789abcdef}}]\ncontexts: [{name: x, context: {cluster: x, user: x}}]\n"
 	if err := os.WriteFile(bootstrap, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -111,7 +111,8 @@ echo kept > /scratch/file; cat /scratch/file; pwd; stat -c %a /hidden/..data/wor
 	mode := int32(0o400)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.Volumes = []corev1.Volume{
-		{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+		{Name: "settings",
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
 		{Name: "hidden", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hidden", DefaultMode: &mode}}},
 		{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: host}}},
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -330,7 +331,8 @@ func deletedPodLeavesNothing(t *testing.T, c *harness.Cluster, shell string) {
 		t.Fatal(err)
 	}
 	c.AwaitGone("passing")
-	for _, dir := range []string{filepath.Join(c.Dir, "kubelet", "pods", string(pod.UID)), filepath.Join(c.Dir, "log", "pods", "default_passing_"+string(pod.UID))} {
+	for _, dir := range []string{filepath.Join(c.Dir, "kubelet", "pods", string(pod.UID)),
+		filepath.Join(c.Dir, "log", "pods", "default_passing_"+string(pod.UID))} {
 		harness.Eventually(t, 60*time.Second, func() error {
 			if _, err := os.Stat(dir); !os.IsNotExist(err) {
 				return &unexpected{dir}

@@ -91,8 +91,10 @@ func (b *byHand) etcd() string {
 	b.start("etcd", "--data-dir="+b.t.TempDir(),
 		"--listen-client-urls="+url, "--advertise-client-urls="+url,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer,
-		"--client-cert-auth", "--trusted-ca-file="+b.file("pki/etcd/ca.crt"), "--cert-file="+b.file("pki/etcd/server.crt"), "--key-file="+b.file("pki/etcd/server.key"),
-		"--peer-client-cert-auth", "--peer-trusted-ca-file="+b.file("pki/etcd/ca.crt"), "--peer-cert-file="+b.file("pki/etcd/peer.crt"), "--peer-key-file="+b.file("pki/etcd/peer.key"))
+		"--client-cert-auth", "--trusted-ca-file="+b.file("pki/etcd/ca.crt"), "--cert-file="+b.file("pki/etcd/server.crt"),
+		"--key-file="+b.file("pki/etcd/server.key"),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file="+b.file("pki/etcd/ca.crt"), "--peer-cert-file="+b.file("pki/etcd/peer.crt"),
+		"--peer-key-file="+b.file("pki/etcd/peer.key"))
 	return address
 }
 
@@ -170,7 +172,8 @@ func (b *byHand) join() {
 // portIsTaken starts a second kubelet on the port of the running one.
 func (b *byHand) portIsTaken(port string) {
 	b.t.Helper()
-	second := b.c.Run("", b.c.Bin("kubelet"), "--port="+port, "--address=127.0.0.1", "--healthz-port=0", "--make-iptables-util-chains=false", "--pod-manifest-path="+b.t.TempDir(),
+	second := b.c.Run("", b.c.Bin("kubelet"), "--port="+port, "--address=127.0.0.1", "--healthz-port=0", "--make-iptables-util-chains=false",
+		"--pod-manifest-path="+b.t.TempDir(),
 		"--root-dir="+b.t.TempDir(), "--cert-dir="+b.t.TempDir(), "--pod-logs-dir="+b.t.TempDir(), "--node-ip=127.0.0.1",
 		"--container-runtime-endpoint=unix://"+filepath.Join(b.c.Dir, "run", "containerd.sock"), "--cgroup-root="+harness.CgroupRoot(b.c.Dir))
 	last := second.Stderr[strings.LastIndex(strings.TrimSpace(second.Stderr), "\n")+1:]

@@ -105,7 +105,8 @@ func crashLoopIsSeen(t *testing.T, c *harness.Cluster, shell string) {
 	if page := c.Kctl("trace", "pod/crashloop", "-o", "html"); !strings.Contains(page, fmt.Sprintf("Restart %d of c", seen[len(seen)-1].Number)) {
 		t.Log("the page was made after the next restart") // it goes on meanwhile
 	}
-	if stored := c.Kctl("get", "pod", "crashloop", "-o", "yaml", "--show-managed-fields"); strings.Contains(strings.ToLower(stored), "kctl-re") || strings.Contains(stored, "backOffFrom") {
+	if stored := c.Kctl("get", "pod", "crashloop", "-o", "yaml", "--show-managed-fields"); strings.Contains(strings.ToLower(stored), "kctl-re") ||
+		strings.Contains(stored, "backOffFrom") {
 		t.Errorf("the pod has what is only of its trace:\n%s", stored)
 	}
 	c.Kctl("delete", "pod", "crashloop", "--now")

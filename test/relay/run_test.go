@@ -77,7 +77,8 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	if !regexp.MustCompile(`\d ?ms`).MatchString(text) {
 		t.Errorf("kctl trace shows no milliseconds:\n%s", text)
 	}
-	if page := c.Kctl("trace", "pod/hello", "-o", "html"); !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.Contains(page, string(relay.KubeletStarted.Of("hello"))) {
+	if page := c.Kctl("trace", "pod/hello", "-o", "html"); !strings.HasPrefix(page, "<!DOCTYPE html>") ||
+		!strings.Contains(page, string(relay.KubeletStarted.Of("hello"))) {
 		t.Errorf("kctl trace -o html is no page of the pod's way:\n%.2000s", page)
 	}
 	var trace struct {
@@ -95,7 +96,8 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	for _, order := range [][]relay.Hop{
 		{relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted, relay.ServerStored},
 		{relay.ServerAdmitted, relay.SchedulerPopped, relay.SchedulerAssumed, relay.SchedulerBinding, relay.ServerBound},
-		{relay.SchedulerBinding, relay.KubeletSeen, relay.KubeletWorker, relay.KubeletSandboxCreated, relay.KubeletStarted.Of("hello"), relay.KubeletRunning, relay.ServerStatusRunning},
+		{relay.SchedulerBinding, relay.KubeletSeen, relay.KubeletWorker, relay.KubeletSandboxCreated, relay.KubeletStarted.Of("hello"), relay.KubeletRunning,
+			relay.ServerStatusRunning},
 	} {
 		for i, hop := range order {
 			switch {

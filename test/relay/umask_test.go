@@ -43,7 +43,8 @@ func TestUmask(t *testing.T) {
 	c.KctlInput(readsAll, "apply", "-f", "-")
 	c.Kctl("wait", "pod/reader", "--for=jsonpath={.status.containerStatuses[0].state.terminated.exitCode}", "--timeout=60s")
 	log := c.Kctl("logs", "reader")
-	if code := c.Kctl("get", "pod", "reader", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}"); code != "0" || strings.Count(log, "the word") != 2 {
+	if code := c.Kctl("get", "pod", "reader", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode}"); code != "0" ||
+		strings.Count(log, "the word") != 2 {
 		t.Errorf("exit code %s:\n%s", code, log)
 	}
 }

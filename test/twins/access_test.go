@@ -197,11 +197,12 @@ func calls(t *testing.T, c *harness.Cluster) map[string]call {
 	// What each kind of people may see.
 	all, metrics, health, nothing := [4]int{200, 200, 200, 200}, [4]int{200, 200, 200, 403}, [4]int{200, 403, 403, 403}, [4]int{401, 401, 401, 401}
 	return map[string]call{
-		"nobody":                         {want: health},
-		"basic authentication":           {header: http.Header{"Authorization": {"Basic bW9uaXRvcjp4"}}, want: health},
-		"a client":                       {certificate: client(t, clients, monitor, now), want: metrics},
-		"a client without rights":        {certificate: client(t, clients, somebody, now), want: health},
-		"an administrator":               {certificate: client(t, clients, pki.Subject{CommonName: "root", Organization: []string{"system:masters"}}, now), want: all},
+		"nobody":                  {want: health},
+		"basic authentication":    {header: http.Header{"Authorization": {"Basic bW9uaXRvcjp4"}}, want: health},
+		"a client":                {certificate: client(t, clients, monitor, now), want: metrics},
+		"a client without rights": {certificate: client(t, clients, somebody, now), want: health},
+		"an administrator": {certificate: client(t, clients, pki.Subject{CommonName: "root", Organization: []string{"system:masters"}}, now),
+			want: all},
 		"a client of another authority":  {certificate: client(t, another, monitor, now), want: nothing},
 		"a client whose time is over":    {certificate: client(t, clients, monitor, now.Add(-time.Hour)), want: nothing},
 		"a server":                       {certificate: client(t, clients, pki.Subject{CommonName: "monitor", Server: true}, now), want: nothing},
@@ -212,14 +213,16 @@ func calls(t *testing.T, c *harness.Cluster) map[string]call {
 		"a bad token, but a certificate": {certificate: client(t, clients, monitor, now), header: bad, want: metrics},
 		"a token, but a bad certificate": {certificate: client(t, another, somebody, now), header: token("monitor"), want: metrics},
 		"a proxy":                        {certificate: client(t, proxies, proxy, now), header: asMonitor, want: metrics},
-		"a proxy, for an administrator":  {certificate: client(t, proxies, proxy, now), header: http.Header{"X-Remote-User": {"root"}, "X-Remote-Group": {"system:masters"}}, want: all},
-		"a proxy, for somebody":          {certificate: client(t, proxies, proxy, now), header: http.Header{"X-Remote-User": {"somebody"}, "X-Remote-Group": {"some"}}, want: health},
-		"a proxy, for nobody":            {certificate: client(t, proxies, proxy, now), want: nothing},
-		"a proxy with another name":      {certificate: client(t, proxies, somebody, now), header: asMonitor, want: nothing},
-		"a proxy of another authority":   {certificate: client(t, another, proxy, now), header: asMonitor, want: nothing},
-		"a proxy whose time is over":     {certificate: client(t, proxies, proxy, now.Add(-time.Hour)), header: asMonitor, want: nothing},
-		"forged headers":                 {header: asMonitor, want: health},
-		"a client's forged headers":      {certificate: client(t, clients, somebody, now), header: asMonitor, want: health},
+		"a proxy, for an administrator": {certificate: client(t, proxies, proxy, now),
+			header: http.Header{"X-Remote-User": {"root"}, "X-Remote-Group": {"system:masters"}}, want: all},
+		"a proxy, for somebody": {certificate: client(t, proxies, proxy, now), header: http.Header{"X-Remote-User": {"somebody"}, "X-Remote-Group": {"some"}},
+			want: health},
+		"a proxy, for nobody":          {certificate: client(t, proxies, proxy, now), want: nothing},
+		"a proxy with another name":    {certificate: client(t, proxies, somebody, now), header: asMonitor, want: nothing},
+		"a proxy of another authority": {certificate: client(t, another, proxy, now), header: asMonitor, want: nothing},
+		"a proxy whose time is over":   {certificate: client(t, proxies, proxy, now.Add(-time.Hour)), header: asMonitor, want: nothing},
+		"forged headers":               {header: asMonitor, want: health},
+		"a client's forged headers":    {certificate: client(t, clients, somebody, now), header: asMonitor, want: health},
 	}
 }
 

@@ -98,7 +98,8 @@ func (s *scene) fills(first, second string) {
 		}
 	}
 	pod := s.c.Await("default", second, "unschedulable", func(pod *corev1.Pod) bool { return scheduled(pod) != nil })
-	if c := scheduled(pod); c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable || !strings.HasPrefix(c.Message, "0/1 nodes are available: 1 Insufficient cpu.") {
+	if c := scheduled(pod); c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable ||
+		!strings.HasPrefix(c.Message, "0/1 nodes are available: 1 Insufficient cpu.") {
 		s.t.Errorf("the second pod does not fit, and is said to be %+v", c)
 	}
 	harness.Eventually(s.t, patience, func() error {

@@ -104,7 +104,8 @@ func protobuf(t *testing.T, c *harness.Cluster) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "binary"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "binary"}, Data: map[string]string{"a": "b"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := maps.Get(t.Context(), "binary", metav1.GetOptions{})
@@ -123,7 +124,8 @@ func protobuf(t *testing.T, c *harness.Cluster) {
 
 func conflict(t *testing.T, c *harness.Cluster) {
 	maps := c.Client().CoreV1().ConfigMaps("default")
-	created, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "counter"}, Data: map[string]string{"first": ""}}, metav1.CreateOptions{})
+	created, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "counter"}, Data: map[string]string{"first": ""}},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +174,8 @@ func paging(t *testing.T, c *harness.Cluster) {
 	maps := c.Client().CoreV1().ConfigMaps("default")
 	const total = 25
 	for i := range total {
-		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("page-%02d", i), Labels: map[string]string{"paged": ""}}}, metav1.CreateOptions{}); err != nil {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("page-%02d", i),
+			Labels: map[string]string{"paged": ""}}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,7 +211,8 @@ func deleteCollection(t *testing.T, c *harness.Cluster) {
 
 func namespaceEnd(t *testing.T, c *harness.Cluster) {
 	client := c.Client()
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "passing"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "passing"}},
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	harness.Eventually(t, 30*time.Second, func() error {

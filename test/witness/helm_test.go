@@ -47,7 +47,8 @@ func TestHelm(t *testing.T) {
 	says("dry run", helm(false, "install", "other", chart, "--dry-run=server"), "pending-install")
 
 	says("uninstall", helm(false, "uninstall", "skiff", "--wait", "--timeout=90s"), "uninstalled")
-	if left := c.Kctl("get", "pods,configmaps,secrets,buoys", "-l", "app=skiff", "-o", "name") + c.Kctl("get", "secrets", "-o", "name"); strings.TrimSpace(left) != "" {
+	if left := c.Kctl("get", "pods,configmaps,secrets,buoys", "-l", "app=skiff", "-o", "name") + c.Kctl("get", "secrets", "-o",
+		"name"); strings.TrimSpace(left) != "" {
 		t.Errorf("left: %s", left)
 	}
 }

@@ -37,7 +37,8 @@ func rights(u user, _ string) {
 	u.run("create", "serviceaccount", "reader")
 	u.is(u.run("auth", "can-i", "create", "pods"), "yes")
 	u.says(u.try("", nil, "auth", "can-i", "get", "configmaps", robot).Stdout, "no")
-	u.says(u.fails("", "get", "configmaps", robot), "(Forbidden)", fmt.Sprintf(`User "system:serviceaccount:%s:reader" cannot list resource "configmaps" in API group "" in the namespace %q`, u.namespace, u.namespace))
+	u.says(u.fails("", "get", "configmaps", robot), "(Forbidden)",
+		fmt.Sprintf(`User "system:serviceaccount:%s:reader" cannot list resource "configmaps" in API group "" in the namespace %q`, u.namespace, u.namespace))
 	u.is(u.run("create", "role", "reads", "--verb=get,list", "--resource=configmaps,pods/log"), "role.rbac.authorization.k8s.io/reads created")
 	u.run("create", "rolebinding", "reads", "--role=reads", "--serviceaccount="+u.namespace+":reader")
 	u.eventually("the robot reads", "auth", "can-i", "get", "configmaps", robot)
@@ -45,7 +46,8 @@ func rights(u user, _ string) {
 	u.says(u.run("auth", "can-i", "--list", robot), "configmaps", "pods/log", "[get list]", "selfsubjectaccessreviews.authorization.k8s.io")
 	u.says(u.run("describe", "role", "reads"), "configmaps", "[get list]")
 	u.says(u.run("describe", "rolebinding", "reads"), "reader", "Role")
-	u.says(u.given(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reads","namespace":"`+u.namespace+`"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]}]}`,
+	u.says(u.given(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reads","namespace":"`+u.namespace+
+		`"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["list"]}]}`,
 		"auth", "reconcile", "-f", "-"), "reads reconciled")
 	u.eventually("the robot lists secrets", "auth", "can-i", "list", "secrets", robot)
 	if u.minor >= 27 {

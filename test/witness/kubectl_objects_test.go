@@ -13,7 +13,8 @@ func aboutTheServer(u user, _ string) {
 	u.says(u.run("api-versions"), "v1\n", "apps/v1", "coordination.k8s.io/v1", "apiextensions.k8s.io/v1")
 	u.says(u.run("api-resources"), "pods", "po", "configmaps", "leases", "deployments")
 	u.says(u.run("api-resources", "--namespaced=false", "--verbs=list,get", "-o", "wide"), "nodes", "customresourcedefinitions", "deletecollection")
-	u.says(u.run("api-resources", "--api-group=rbac.authorization.k8s.io", "-o", "name"), "clusterroles.rbac.authorization.k8s.io", "roles.rbac.authorization.k8s.io")
+	u.says(u.run("api-resources", "--api-group=rbac.authorization.k8s.io", "-o", "name"), "clusterroles.rbac.authorization.k8s.io",
+		"roles.rbac.authorization.k8s.io")
 	u.says(u.run("cluster-info"), "is running at", u.c.Config("admin").Host)
 	u.says(u.run("explain", "pod.spec.containers.image"), "image", "<string>", "Container image name")
 	u.says(u.run("explain", "deployments", "--recursive"), "rollingUpdate", "maxSurge", "topologySpreadConstraints")
@@ -39,7 +40,8 @@ func objects(u user, _ string) {
 
 	u.is(u.run("label", "configmap", "made", "colour=blue"), "configmap/made labeled")
 	u.says(u.fails("", "label", "configmap", "made", "colour=red"), "--overwrite is false")
-	u.run("label", "configmap", "made", "colour=red", "--overwrite", "--resource-version="+u.run("get", "configmap", "made", "-o", "jsonpath={.metadata.resourceVersion}"))
+	u.run("label", "configmap", "made", "colour=red", "--overwrite", "--resource-version="+
+		u.run("get", "configmap", "made", "-o", "jsonpath={.metadata.resourceVersion}"))
 	u.says(u.fails("", "label", "configmap", "made", "colour=green", "--overwrite", "--resource-version=1"), "(Conflict)", "the object has been modified")
 	u.is(u.run("get", "configmaps", "-l", "colour in (red,green),!shape", "-o", "name"), "configmap/made")
 	u.is(u.run("annotate", "configmaps", "-l", "colour=red", "note=well"), "configmap/made annotated")
@@ -96,7 +98,8 @@ func printing(u user, _ string) {
 
 // patching in the three formats.
 func patching(u user, _ string) {
-	u.given(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"patched"},"spec":{"ports":[{"name":"a","port":80},{"name":"b","port":81}]}}`, "create", "-f", "-")
+	u.given(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"patched"},"spec":{"ports":[{"name":"a","port":80},{"name":"b","port":81}]}}`, "create", "-f",
+		"-")
 	ports := func() string {
 		return u.run("get", "service", "patched", "-o", "jsonpath={range .spec.ports[*]}{.name}={.port} {end}")
 	}
@@ -107,7 +110,8 @@ func patching(u user, _ string) {
 	u.run("patch", "service", "patched", "--type=merge", "-p", `{"spec":{"ports":[{"name":"z","port":90}]},"metadata":{"labels":{"x":"y"}}}`)
 	u.is(ports(), "z=90")
 	u.is(u.run("patch", "service", "patched", "--type=merge", "-p", `{"metadata":{"labels":{"x":"y"}}}`), "service/patched patched (no change)")
-	u.says(u.fails("", "patch", "service", "patched", "--type=json", "-p", `[{"op":"remove","path":"/spec/nothing"}]`), "patch: error in remove for path: '/spec/nothing'")
+	u.says(u.fails("", "patch", "service", "patched", "--type=json", "-p", `[{"op":"remove","path":"/spec/nothing"}]`),
+		"patch: error in remove for path: '/spec/nothing'")
 	u.run("delete", "service", "patched")
 }
 

@@ -117,7 +117,8 @@ func (u user) serves(args []string, path, want string) {
 // debugging: a container beside those of a pod, a copy of a pod, a pod on a node.
 func debugging(u user, shell string) {
 	if u.minor >= 25 { // older kubectls write to an API that has been removed
-		u.says(u.given("", "debug", "web", "--image="+shell, "--image-pull-policy=IfNotPresent", "--container=beside", "--target=c", "--attach=false", "--", "echo", "from beside"), "")
+		u.says(u.given("", "debug", "web", "--image="+shell, "--image-pull-policy=IfNotPresent", "--container=beside", "--target=c", "--attach=false", "--", "echo",
+			"from beside"), "")
 		harness.Eventually(u, patience, func() error { return u.logged("from beside", "web", "-c", "beside") })
 	}
 	u.run("debug", "web", "--copy-to=copied", "--container=c", "--image="+shell, "--attach=false", "--", "echo", "from the copy")

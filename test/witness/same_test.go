@@ -118,7 +118,8 @@ func newSide(t *testing.T, c *harness.Cluster, program, namespace string) *side 
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+s.temporary, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=", "TERM=dumb", "KUBECTL_APPLYSET=true",
+	s.env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+s.dir, "TMPDIR="+s.temporary, "EDITOR="+filepath.Join(s.dir, "editor.sh"), "KUBE_EDITOR=",
+		"TERM=dumb", "KUBECTL_APPLYSET=true",
 		"GOGC=off") // each lives too shortly for the collector to be worth its time
 	s.copyFiles(t)
 	return s

@@ -182,7 +182,8 @@ func runBriefly(t *testing.T, c *harness.Cluster, shell string) {
 
 // runOnLinesOnly: what moves the cursor or colours text would be shown as it is.
 func runOnLinesOnly(t *testing.T, c *harness.Cluster, shell string) {
-	x := onTerminal(t, c, []string{"TERM=dumb"}, "run", "lines", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "--command", "--", "sleep", "1000")
+	x := onTerminal(t, c, []string{"TERM=dumb"}, "run", "lines", "--image="+shell, "--image-pull-policy=IfNotPresent", "--restart=Never", "--command", "--",
+		"sleep", "1000")
 	x.shows("\nready\r\n")
 	x.ends(0)
 	if shown := x.shown(); strings.Contains(shown, "\x1b") {
@@ -199,7 +200,8 @@ func execInteractively(t *testing.T, c *harness.Cluster, _ string) {
 	if said := c.Kctl("exec", "-f", file, "--", "echo", "here"); said != "here\n" {
 		t.Errorf("exec -f showed %q", said)
 	}
-	if said := c.KctlFails("exec", "-f", file, "stays", "--", "echo", "here"); !strings.Contains(said, "resource/name arguments cannot be provided when a path is specified") {
+	if said := c.KctlFails("exec", "-f", file, "stays", "--", "echo", "here"); !strings.Contains(said,
+		"resource/name arguments cannot be provided when a path is specified") {
 		t.Errorf("exec -f with a name said %q", said)
 	}
 	x := onTerminal(t, c, nil, "exec", "-it", "stays", "--", "sh")

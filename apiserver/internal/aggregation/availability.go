@@ -80,7 +80,8 @@ func (a *Aggregator) keepChecking(ctx context.Context, r *remote) {
 }
 
 // signalChanges signals every change of some objects until ctx ends.
-func (a *Aggregator) signalChanges(ctx context.Context, changed chan struct{}, objects registry.Resource, namespace string, of registry.ListOptions) {
+func (a *Aggregator) signalChanges(ctx context.Context, changed chan struct{}, objects registry.Resource, namespace string,
+	of registry.ListOptions) {
 	for ctx.Err() == nil {
 		start := of
 		start.ResourceVersion = "0"
@@ -143,7 +144,8 @@ func (a *Aggregator) checkService(ctx context.Context, to serviceName) *apiservi
 	case found.slices == 0:
 		return unavailable("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.name, to.namespace)
 	case len(found.addresses) == 0:
-		return unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.name, to.namespace, port.Name)
+		return unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.name, to.namespace,
+			port.Name)
 	}
 	return nil
 }
@@ -172,7 +174,8 @@ func (a *Aggregator) fetchVersion(ctx context.Context, r *remote) error {
 var errReplaced = errors.New("the APIService was replaced")
 
 // updateCondition writes a condition if it has changed.
-func (a *Aggregator) updateCondition(ctx context.Context, name string, c apiservice.Condition, still func(*apiservice.APIService) bool) error {
+func (a *Aggregator) updateCondition(ctx context.Context, name string, c apiservice.Condition,
+	still func(*apiservice.APIService) bool) error {
 	if known, ok := a.informer.Get("", name); ok && apiservice.HasCondition(known, c) {
 		return nil
 	}

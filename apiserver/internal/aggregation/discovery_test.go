@@ -29,7 +29,8 @@ func TestResourcesWithoutAKind(t *testing.T) {
 // would keep every namespace from being deleted.
 func TestAVersionThatTheServerLeavesOut(t *testing.T) {
 	r := &remote{GroupVersion: schema.GroupVersion{Group: "a.test", Version: "v1"}}
-	for _, items := range []string{`[]`, `[{"metadata": {"name": "a.test"}, "versions": [{"version": "v2"}]}, {"metadata": {"name": "b.test"}, "versions": [{"version": "v1"}]}]`} {
+	for _, items := range []string{`[]`,
+		`[{"metadata": {"name": "a.test"}, "versions": [{"version": "v2"}]}, {"metadata": {"name": "b.test"}, "versions": [{"version": "v1"}]}]`} {
 		got, err := fromAggregated(r, []byte(`{"items": `+items+`}`))
 		if err != nil || got.Version != "v1" || len(got.Resources) > 0 {
 			t.Errorf("%s: %+v, %v", items, got, err)

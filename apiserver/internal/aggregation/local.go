@@ -53,7 +53,8 @@ func (a *Aggregator) Bootstrap(ctx context.Context, builtin []schema.GroupVersio
 			return fmt.Errorf("bootstrap APIService %s: %w", apiservice.Name(gv), err)
 		}
 	}
-	made, _, err := a.options.Store.ListTyped(ctx, "", registry.ListOptions{Labels: labels.SelectorFromSet(labels.Set{managedLabel: managedOnStart})})
+	made, _, err := a.options.Store.ListTyped(ctx, "",
+		registry.ListOptions{Labels: labels.SelectorFromSet(labels.Set{managedLabel: managedOnStart})})
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ func mayStay(have, want *apiservice.APIService) bool {
 		return true
 	}
 	h, w := &have.Spec, &want.Spec
-	return mark == want.Labels[managedLabel] && h.Service == nil && h.GroupPriorityMinimum == w.GroupPriorityMinimum && h.VersionPriority == w.VersionPriority
+	return mark == want.Labels[managedLabel] && h.Service == nil && h.GroupPriorityMinimum == w.GroupPriorityMinimum &&
+		h.VersionPriority == w.VersionPriority
 }
 
 // Definitions know the groups and versions of custom resources.
@@ -166,7 +168,8 @@ func (a *Aggregator) reconcileLocal(ctx context.Context, defined []schema.GroupV
 			return
 		}
 		preconditions := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}}
-		if err := a.options.Store.DeleteTyped(ctx, "", s.Name, &preconditions); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := a.options.Store.DeleteTyped(ctx, "", s.Name, &preconditions); err != nil && !apierrors.IsNotFound(err) &&
+			!apierrors.IsConflict(err) {
 			errs = append(errs, err)
 		}
 	})

@@ -17,11 +17,15 @@ import (
 // EmptyNamespace deletes what other servers have in a namespace, and calls stays
 // for each object that still exists, with its resource and finalizers.
 // undiscovered are the groups and versions whose discovery is unavailable.
-func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error) {
+func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string,
+	stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error) {
 	undiscovered = map[schema.GroupVersion]error{}
 	done := map[schema.GroupResource]bool{} // another version has the same objects
 	remotes := *a.remotes.Load()
-	for _, gv := range slices.SortedFunc(maps.Keys(remotes), func(x, y schema.GroupVersion) int { return strings.Compare(x.String(), y.String()) }) {
+	for _, gv := range slices.SortedFunc(maps.Keys(remotes), func(x, y schema.GroupVersion) int {
+		return strings.Compare(x.String(),
+			y.String())
+	}) {
 		r := remotes[gv]
 		served := r.discovery()
 		if served == nil {
@@ -52,7 +56,8 @@ type objectList struct {
 
 // deleteObjects deletes all objects of a resource in a namespace: together if its
 // server can, otherwise one by one.
-func (a *Aggregator) deleteObjects(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string, stays func(finalizers []string)) error {
+func (a *Aggregator) deleteObjects(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string,
+	stays func(finalizers []string)) error {
 	can := func(verb string) bool { return slices.Contains(resource.Verbs, verb) }
 	path := "/apis/" + r.String() + "/namespaces/" + namespace + "/" + resource.Resource
 	if can("deletecollection") {
@@ -95,7 +100,8 @@ func (a *Aggregator) listObjects(ctx context.Context, r *remote, path string) (*
 // deleteObject deletes the object at a path. A missing object is no error.
 func (a *Aggregator) deleteObject(ctx context.Context, r *remote, path string) error {
 	response, _, err := a.send(ctx, r, remoteRequest{
-		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json", user: aggregatorUser,
+		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json",
+		user: aggregatorUser,
 	})
 	if response != nil && response.StatusCode == http.StatusNotFound {
 		return nil

@@ -126,7 +126,8 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 
 // Update implements registry.Objects, for owners and finalizers. A concurrent
 // change is a conflict.
-func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (o *objects) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	_ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	before, err := o.get(ctx, target.Namespace, target.Name)
 	if err != nil {
 		return registry.Encoded{}, false, err
@@ -135,7 +136,8 @@ func (o *objects) Update(ctx context.Context, target registry.Target, change reg
 	if err != nil {
 		return registry.Encoded{}, false, err
 	}
-	if reflect.DeepEqual(changed.GetOwnerReferences(), before.OwnerReferences) && reflect.DeepEqual(changed.GetFinalizers(), before.Finalizers) {
+	if reflect.DeepEqual(changed.GetOwnerReferences(), before.OwnerReferences) &&
+		reflect.DeepEqual(changed.GetFinalizers(), before.Finalizers) {
 		return registry.Encoded{Object: before}, false, nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
@@ -148,13 +150,15 @@ func (o *objects) Update(ctx context.Context, target registry.Target, change reg
 	now := &metav1.PartialObjectMetadata{}
 	query := url.Values{"fieldManager": {cmp.Or(admit.FieldManager, registry.ServerManager)}}
 	err = o.request(ctx, remoteRequest{
-		method: http.MethodPatch, path: o.path(target.Namespace, target.Name) + "?" + query.Encode(), accept: metadataOnly, body: patch, media: "application/merge-patch+json",
+		method: http.MethodPatch, path: o.path(target.Namespace, target.Name) + "?" + query.Encode(), accept: metadataOnly, body: patch,
+		media: "application/merge-patch+json",
 	}, target.Name, now)
 	return registry.Encoded{Object: now}, false, err
 }
 
 // Delete implements registry.Objects.
-func (o *objects) Delete(ctx context.Context, namespace, name string, _ registry.Admission, options *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (o *objects) Delete(ctx context.Context, namespace, name string, _ registry.Admission,
+	options *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	body, err := json.Marshal(options)
 	if err != nil {
 		return registry.Encoded{}, false, err

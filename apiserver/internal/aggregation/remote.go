@@ -77,7 +77,8 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 		caBundle: s.Spec.CABundle, insecureSkipTLSVerify: s.Spec.InsecureSkipTLSVerify,
 	}
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: r.service.name + "." + r.service.namespace + ".svc", InsecureSkipVerify: r.insecureSkipTLSVerify,
+		MinVersion: tls.VersionTLS12, ServerName: r.service.name + "." + r.service.namespace + ".svc",
+		InsecureSkipVerify: r.insecureSkipTLSVerify,
 	}
 	if len(r.caBundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
@@ -95,7 +96,8 @@ func (a *Aggregator) newRemote(s *apiservice.APIService) *remote {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}, nil)
 	r.upgradeTransport = rotation.New(&http.Transport{
-		TLSClientConfig: config.Clone(), DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout, DisableKeepAlives: true,
+		TLSClientConfig: config.Clone(), DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSHandshakeTimeout: dialTimeout,
+		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: rest.MaxAnswerHeaders,
 	}, nil)
 	return r

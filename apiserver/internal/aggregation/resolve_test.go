@@ -51,13 +51,18 @@ func TestServices(t *testing.T) {
 		condition       string
 	}{
 		{"normal", 443, "10.0.0.1:443", "10.1.0.1:8443", ""},
-		{"normal", 80, `no service port 80 found for service "normal"`, `no service port 80 found for service "normal"`, `ServicePortError: service/normal in "b" is not listening on port 80`},
+		{"normal", 80, `no service port 80 found for service "normal"`, `no service port 80 found for service "normal"`,
+			`ServicePortError: service/normal in "b" is not listening on port 80`},
 		{"headless", 443, "[fd00::1]:8443", "[fd00::1]:8443", ""},
 		{"bare", 443, "10.0.0.2:443", `service "bare": no endpoints available`, `EndpointsNotFound: cannot find endpointslices for service/bare in "b"`},
-		{"empty", 443, "10.0.0.3:443", `service "empty": no endpoints available`, `MissingEndpoints: endpointslices for service/empty in "b" have no addresses with port name "x"`},
-		{"unready", 443, "10.0.0.4:443", `service "unready": no endpoints available`, `MissingEndpoints: endpointslices for service/unready in "b" have no addresses with port name "x"`},
-		{"misnamed", 443, "10.0.0.5:443", `service "misnamed": no endpoints available`, `MissingEndpoints: endpointslices for service/misnamed in "b" have no addresses with port name "x"`},
-		{"named", 443, "10.0.0.6:443", `service "named": no endpoints available`, `MissingEndpoints: endpointslices for service/named in "b" have no addresses with port name "x"`},
+		{"empty", 443, "10.0.0.3:443", `service "empty": no endpoints available`,
+			`MissingEndpoints: endpointslices for service/empty in "b" have no addresses with port name "x"`},
+		{"unready", 443, "10.0.0.4:443", `service "unready": no endpoints available`,
+			`MissingEndpoints: endpointslices for service/unready in "b" have no addresses with port name "x"`},
+		{"misnamed", 443, "10.0.0.5:443", `service "misnamed": no endpoints available`,
+			`MissingEndpoints: endpointslices for service/misnamed in "b" have no addresses with port name "x"`},
+		{"named", 443, "10.0.0.6:443", `service "named": no endpoints available`,
+			`MissingEndpoints: endpointslices for service/named in "b" have no addresses with port name "x"`},
 		{"outside", 8443, "outside.example.com:8443", "outside.example.com:8443", ""},
 		{"none", 443, `services "none" not found`, `services "none" not found`, `ServiceNotFound: service/none in "b" is not present`},
 	} {
@@ -108,7 +113,8 @@ func TestIdentify(t *testing.T) {
 	if err := header.Write(&got); err != nil {
 		t.Fatal(err)
 	}
-	const want = "X-Remote-Extra-Example.com%2fk%3a%20%25: 1\r\nX-Remote-Extra-Example.com%2fk%3a%20%25: 2\r\nX-Remote-Group: a\r\nX-Remote-Group: b\r\nX-Remote-Uid: 7\r\nX-Remote-User: jane\r\n"
+	const want = "X-Remote-Extra-Example.com%2fk%3a%20%25: 1\r\nX-Remote-Extra-Example.com%2fk%3a%20%25: 2\r\nX-Remote-Group: a\r\nX-Remote-Group: " +
+		"b\r\nX-Remote-Uid: 7\r\nX-Remote-User: jane\r\n"
 	if got.String() != want {
 		t.Errorf("%q", got.String())
 	}

@@ -34,7 +34,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "apiserver_audit_event_total", Help: "Counter of audit events generated and sent to the audit backend.",
 		}),
 		rejected: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "apiserver_audit_requests_rejected_total", Help: "Counter of apiserver requests rejected due to an error in audit logging backend.",
+			Name: "apiserver_audit_requests_rejected_total",
+			Help: "Counter of apiserver requests rejected due to an error in audit logging backend.",
 		}),
 		levels: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_audit_level_total", Help: "Counter of policy levels for audit events (1 per request).",
@@ -47,7 +48,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 // NewErrors returns the counter of events that a sink lost, by sink.
 func NewErrors(registry prometheus.Registerer) *prometheus.CounterVec {
 	lost := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "apiserver_audit_error_total", Help: "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the error.",
+		Name: "apiserver_audit_error_total",
+		Help: "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the error.",
 	}, []string{"plugin"})
 	registry.MustRegister(lost)
 	return lost

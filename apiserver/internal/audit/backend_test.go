@@ -254,7 +254,8 @@ func TestWebhook(t *testing.T) {
 	}))
 	defer server.Close()
 	kubeconfig := filepath.Join(t.TempDir(), "webhook.yaml")
-	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + server.URL + `/audit"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`
+	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + server.URL +
+		`/audit"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -151,8 +151,10 @@ func legacy(e *Event) string {
 	if len(e.SourceIPs) > 0 {
 		ip = e.SourceIPs[0]
 	}
-	return fmt.Sprintf("%s AUDIT: id=%q stage=%q ip=%q method=%q user=%q groups=%q as=%q asgroups=%q user-agent=%q namespace=%q uri=%q response=\"%s\"\n",
-		e.RequestReceivedTimestamp.Format(time.RFC3339Nano), e.AuditID, e.Stage, ip, e.Verb, username, groups, as, asGroups, e.UserAgent, namespace, e.RequestURI, response)
+	return fmt.Sprintf("%s AUDIT: id=%q stage=%q ip=%q method=%q user=%q groups=%q as=%q asgroups=%q user-agent=%q "+
+		"namespace=%q uri=%q response=\"%s\"\n",
+		e.RequestReceivedTimestamp.Format(time.RFC3339Nano), e.AuditID, e.Stage, ip, e.Verb, username, groups, as, asGroups, e.UserAgent,
+		namespace, e.RequestURI, response)
 }
 
 func quoted(groups []string) string {

@@ -91,7 +91,8 @@ func (r *Rule) validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateStages(path.Child("omitStages"), r.OmitStages)...)
 	if len(r.NonResourceURLs) > 0 && (len(r.Resources) > 0 || len(r.Namespaces) > 0) {
-		errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+		errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), r.NonResourceURLs,
+			"rules cannot apply to both regular resources and non-resource URLs"))
 	}
 	for i, url := range r.NonResourceURLs {
 		at := path.Child("nonResourceURLs").Index(i)
@@ -110,7 +111,8 @@ func (r *Rule) validate(path *field.Path) field.ErrorList {
 			}
 		}
 		if len(resources.ResourceNames) > 0 && len(resources.Resources) == 0 {
-			errs = append(errs, field.Invalid(at.Child("resourceNames"), resources.ResourceNames, "using resourceNames requires at least one resource"))
+			errs = append(errs, field.Invalid(at.Child("resourceNames"), resources.ResourceNames,
+				"using resourceNames requires at least one resource"))
 		}
 	}
 	return errs
@@ -150,7 +152,8 @@ func (r *Rule) matches(user *request.User, info *request.Info) bool {
 	if len(r.Users) > 0 && (user == nil || !slices.Contains(r.Users, user.Username)) {
 		return false
 	}
-	if len(r.UserGroups) > 0 && (user == nil || !slices.ContainsFunc(user.Groups, func(group string) bool { return slices.Contains(r.UserGroups, group) })) {
+	if len(r.UserGroups) > 0 && (user == nil || !slices.ContainsFunc(user.Groups,
+		func(group string) bool { return slices.Contains(r.UserGroups, group) })) {
 		return false
 	}
 	if len(r.Verbs) > 0 && !slices.Contains(r.Verbs, info.Verb) {
@@ -160,7 +163,8 @@ func (r *Rule) matches(user *request.User, info *request.Info) bool {
 	case len(r.Namespaces) > 0 || len(r.Resources) > 0:
 		return info.Resource && r.matchesResource(info)
 	case len(r.NonResourceURLs) > 0:
-		return !info.Resource && slices.ContainsFunc(r.NonResourceURLs, func(pattern string) bool { return request.PathMatches(pattern, info.Path) })
+		return !info.Resource && slices.ContainsFunc(r.NonResourceURLs,
+			func(pattern string) bool { return request.PathMatches(pattern, info.Path) })
 	}
 	return true
 }

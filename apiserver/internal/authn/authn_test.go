@@ -180,7 +180,8 @@ func TestCachedKeepsWhatIsValid(t *testing.T) {
 // The first that knows a token decides, also if another one fails; and one that is put in place
 // of others decides from then on.
 func TestTokensInTurn(t *testing.T) {
-	jane, root := &tokens{users: map[string]*request.User{"a": {Username: "jane"}}}, &tokens{users: map[string]*request.User{"a": {Username: "root"}, "b": {Username: "root"}}}
+	jane, root := &tokens{users: map[string]*request.User{"a": {Username: "jane"}}},
+		&tokens{users: map[string]*request.User{"a": {Username: "root"}, "b": {Username: "root"}}}
 	var e ExchangeableTokens
 	e.Put(Tokens{jane, root})
 	for token, want := range map[string]string{"a": "jane", "b": "root"} {
@@ -218,7 +219,8 @@ func TestTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	user, audiences, ok, err := file.AuthenticateToken(t.Context(), "two", nil)
-	if err != nil || !ok || user.Username != "bob" || user.UID != "2" || !slices.Equal(user.Groups, []string{"dev", "ops"}) || !slices.Equal(audiences, []string{"api"}) {
+	if err != nil || !ok || user.Username != "bob" || user.UID != "2" || !slices.Equal(user.Groups, []string{"dev", "ops"}) ||
+		!slices.Equal(audiences, []string{"api"}) {
 		t.Errorf("%+v %v %v %v", user, audiences, ok, err)
 	}
 	if _, _, ok, err := file.AuthenticateToken(t.Context(), "three", nil); ok || err != nil {

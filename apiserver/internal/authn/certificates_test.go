@@ -17,7 +17,8 @@ import (
 )
 
 // certificatesOf returns an authenticator by the authority's certificate, and the file that holds that.
-func certificatesOf(t *testing.T, authority *pki.Pair, clock *testingclock.FakePassiveClock, registry *prometheus.Registry) (certificates *Certificates, file string) {
+func certificatesOf(t *testing.T, authority *pki.Pair, clock *testingclock.FakePassiveClock,
+	registry *prometheus.Registry) (certificates *Certificates, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "ca.crt")
 	write(t, file, authority, start)

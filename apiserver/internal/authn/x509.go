@@ -24,9 +24,10 @@ type Certificates struct {
 func NewCertificates(authorities *pki.Authorities, clock clock.PassiveClock, registry prometheus.Registerer) *Certificates {
 	const hour, day = 3600, 24 * 3600
 	left := daemon.NewHistogram(prometheus.HistogramOpts{
-		Name:    "apiserver_client_certificate_expiration_seconds",
-		Help:    "How long the client certificates that requests were authenticated by will still hold.",
-		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 360 * day},
+		Name: "apiserver_client_certificate_expiration_seconds",
+		Help: "How long the client certificates that requests were authenticated by will still hold.",
+		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day,
+			360 * day},
 	})
 	registry.MustRegister(left)
 	return &Certificates{clientauth.NewVerifier(authorities, clock, clientauth.UserOf), clock, left}

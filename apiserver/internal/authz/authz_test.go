@@ -28,12 +28,13 @@ func TestUnion(t *testing.T) {
 		reason   string
 		failed   bool
 	}{
-		"nobody":            {Union{}, NoOpinion, "", false},
-		"first allows":      {Union{answer{Allow, "a", nil}, answer{Deny, "b", nil}}, Allow, "a", false},
-		"first denies":      {Union{answer{Deny, "a", nil}, answer{Allow, "b", nil}}, Deny, "a", false},
-		"second allows":     {Union{answer{NoOpinion, "a", broken}, answer{Allow, "b", nil}}, Allow, "b", false},
-		"nobody knows":      {Union{answer{NoOpinion, "a", nil}, answer{NoOpinion, "b", nil}}, NoOpinion, "a\nb", false},
-		"who does not know": {Union{Named{"a", answer{NoOpinion, "x", nil}}, Named{"b", answer{NoOpinion, "", nil}}, Named{"c", answer{NoOpinion, "y", nil}}}, NoOpinion, "a: x\nc: y", false},
+		"nobody":        {Union{}, NoOpinion, "", false},
+		"first allows":  {Union{answer{Allow, "a", nil}, answer{Deny, "b", nil}}, Allow, "a", false},
+		"first denies":  {Union{answer{Deny, "a", nil}, answer{Allow, "b", nil}}, Deny, "a", false},
+		"second allows": {Union{answer{NoOpinion, "a", broken}, answer{Allow, "b", nil}}, Allow, "b", false},
+		"nobody knows":  {Union{answer{NoOpinion, "a", nil}, answer{NoOpinion, "b", nil}}, NoOpinion, "a\nb", false},
+		"who does not know": {Union{Named{"a", answer{NoOpinion, "x", nil}}, Named{"b", answer{NoOpinion, "", nil}}, Named{"c", answer{NoOpinion, "y", nil}}},
+			NoOpinion, "a: x\nc: y", false},
 		"who decides":       {Union{Named{"a", answer{Deny, "x", nil}}}, Deny, "x", false},
 		"nobody could know": {Union{answer{NoOpinion, "", broken}, Always(Deny)}, NoOpinion, "Everything is forbidden.", true},
 	}

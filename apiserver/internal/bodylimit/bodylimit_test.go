@@ -41,7 +41,8 @@ func deep(levels int) []byte {
 }
 
 func TestProtobuf(t *testing.T) {
-	pods, definitions, maps := corev1.SchemeGroupVersion.WithKind("Pod"), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	pods, definitions, maps := corev1.SchemeGroupVersion.WithKind("Pod"), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+		corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	// Spec (2) of containers (2), which are empty: two bytes each.
 	containers := field(2, bytes.Repeat(field(2, nil), maxParts))
 	// Map keys do not count as objects.

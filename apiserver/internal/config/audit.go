@@ -41,7 +41,8 @@ func auditDefaults() Audit {
 }
 
 func (a *Audit) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&a.PolicyFile, "audit-policy-file", a.PolicyFile, "file with an audit policy: what is recorded of which requests; if not set, nothing is audited")
+	fs.StringVar(&a.PolicyFile, "audit-policy-file", a.PolicyFile,
+		"file with an audit policy: what is recorded of which requests; if not set, nothing is audited")
 	fs.StringVar(&a.Log.Path, "audit-log-path", a.Log.Path, "file to write audit events to; - for standard output")
 	fs.StringVar(&a.Log.Format, "audit-log-format", a.Log.Format, "json (one event per line) or legacy (one line of text per event)")
 	fs.StringVar(&a.LogVersion, "audit-log-version", a.LogVersion, "API version of the events in the log")
@@ -52,13 +53,16 @@ func (a *Audit) addFlags(fs *pflag.FlagSet) {
 	addSink(fs, "audit-log", &a.LogSink)
 	fs.StringVar(&a.WebhookConfigFile, "audit-webhook-config-file", a.WebhookConfigFile, "kubeconfig of the server that receives audit events")
 	fs.StringVar(&a.WebhookVersion, "audit-webhook-version", a.WebhookVersion, "API version of the events sent")
-	fs.DurationVar(&a.WebhookInitialBackoff, "audit-webhook-initial-backoff", a.WebhookInitialBackoff, "delay before the first retry of a failed delivery")
+	fs.DurationVar(&a.WebhookInitialBackoff, "audit-webhook-initial-backoff", a.WebhookInitialBackoff,
+		"delay before the first retry of a failed delivery")
 	addSink(fs, "audit-webhook", &a.WebhookSink)
 }
 
 func addSink(fs *pflag.FlagSet, name string, s *audit.SinkOptions) {
 	b, t := &s.Batch, &s.Truncate
-	fs.StringVar(&s.Mode, name+"-mode", s.Mode, "batch (requests don't wait for their events to be written), blocking (they wait) or blocking-strict (they wait, and fail if the first event is lost)")
+	fs.StringVar(&s.Mode, name+"-mode", s.Mode,
+		"batch (requests don't wait for their events to be written), blocking (they wait) or blocking-strict (they wait, and fail "+
+			"if the first event is lost)")
 	fs.IntVar(&b.BufferSize, name+"-batch-buffer-size", b.BufferSize, "maximum number of events waiting to be written (mode batch)")
 	fs.IntVar(&b.MaxSize, name+"-batch-max-size", b.MaxSize, "maximum number of events per batch (mode batch)")
 	fs.DurationVar(&b.MaxWait, name+"-batch-max-wait", b.MaxWait, "maximum time to wait for a batch to fill (mode batch)")
@@ -67,7 +71,8 @@ func addSink(fs *pflag.FlagSet, name string, s *audit.SinkOptions) {
 	fs.IntVar(&b.ThrottleBurst, name+"-batch-throttle-burst", b.ThrottleBurst, "maximum burst of batches after a pause (mode batch)")
 	fs.BoolVar(&t.Enabled, name+"-truncate-enabled", t.Enabled, "truncate events and split batches that are too large")
 	fs.Int64Var(&t.MaxBatchSize, name+"-truncate-max-batch-size", t.MaxBatchSize, "maximum size of a batch in bytes")
-	fs.Int64Var(&t.MaxEventSize, name+"-truncate-max-event-size", t.MaxEventSize, "maximum size of an event in bytes; request and response objects are removed from larger ones")
+	fs.Int64Var(&t.MaxEventSize, name+"-truncate-max-event-size", t.MaxEventSize,
+		"maximum size of an event in bytes; request and response objects are removed from larger ones")
 }
 
 func (a *Audit) validate() error {
@@ -98,14 +103,16 @@ func validateSink(name string, s audit.SinkOptions) error {
 	}
 	if b := s.Batch; s.Mode == audit.ModeBatch {
 		if b.BufferSize < 1 || b.MaxSize < 1 || b.MaxSize > b.BufferSize {
-			errs = append(errs, fmt.Errorf("%s-batch-max-size=%d: must be between 1 and %s-batch-buffer-size=%d", name, b.MaxSize, name, b.BufferSize))
+			errs = append(errs, fmt.Errorf("%s-batch-max-size=%d: must be between 1 and %s-batch-buffer-size=%d", name, b.MaxSize, name,
+				b.BufferSize))
 		}
 		if b.MaxWait < 0 || b.ThrottleEnable && (b.ThrottleQPS <= 0 || b.ThrottleBurst < 1) {
 			errs = append(errs, fmt.Errorf("%s-batch-max-wait, %s-batch-throttle-qps, %s-batch-throttle-burst: must be positive", name, name, name))
 		}
 	}
 	if t := s.Truncate; t.Enabled && (t.MaxEventSize < 1 || t.MaxBatchSize < t.MaxEventSize) {
-		errs = append(errs, fmt.Errorf("%s-truncate-max-event-size=%d: must be between 1 and %s-truncate-max-batch-size=%d", name, t.MaxEventSize, name, t.MaxBatchSize))
+		errs = append(errs, fmt.Errorf("%s-truncate-max-event-size=%d: must be between 1 and %s-truncate-max-batch-size=%d", name, t.MaxEventSize,
+			name, t.MaxBatchSize))
 	}
 	return errors.Join(errs...)
 }

@@ -53,28 +53,38 @@ var (
 
 // addIdentities adds the flags for external sources of identity.
 func (o *Options) addIdentities(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.BootstrapTokenAuth, "enable-bootstrap-token-auth", o.BootstrapTokenAuth, "accept bootstrap tokens, with which new nodes join: secrets of type bootstrap.kubernetes.io/token in kube-system")
+	fs.BoolVar(&o.BootstrapTokenAuth, "enable-bootstrap-token-auth", o.BootstrapTokenAuth,
+		"accept bootstrap tokens, with which new nodes join: secrets of type bootstrap.kubernetes.io/token in kube-system")
 
 	w := &o.TokenWebhook
-	fs.StringVar(&w.ConfigFile, "authentication-token-webhook-config-file", w.ConfigFile, "kubeconfig of a webhook that validates bearer tokens")
-	fs.StringVar(&w.Version, "authentication-token-webhook-version", w.Version, "API version of the TokenReview sent to the webhook: v1 or v1beta1")
+	fs.StringVar(&w.ConfigFile, "authentication-token-webhook-config-file", w.ConfigFile,
+		"kubeconfig of a webhook that validates bearer tokens")
+	fs.StringVar(&w.Version, "authentication-token-webhook-version", w.Version,
+		"API version of the TokenReview sent to the webhook: v1 or v1beta1")
 	fs.DurationVar(&w.TTL, "authentication-token-webhook-cache-ttl", w.TTL, "how long the webhook's answers are cached")
 
 	h := &o.RequestHeader
 	fs.StringVar(&h.ClientCAFile, "requestheader-client-ca-file", h.ClientCAFile, "CA of proxies that may name the user in request headers")
-	fs.StringSliceVar(&h.AllowedNames, "requestheader-allowed-names", h.AllowedNames, "common names allowed in these proxies' certificates (default: any signed by the CA)")
-	fs.StringSliceVar(&h.UsernameHeaders, "requestheader-username-headers", h.UsernameHeaders, "headers with the user's name; X-Remote-User is common")
+	fs.StringSliceVar(&h.AllowedNames, "requestheader-allowed-names", h.AllowedNames,
+		"common names allowed in these proxies' certificates (default: any signed by the CA)")
+	fs.StringSliceVar(&h.UsernameHeaders, "requestheader-username-headers", h.UsernameHeaders,
+		"headers with the user's name; X-Remote-User is common")
 	fs.StringSliceVar(&h.UIDHeaders, "requestheader-uid-headers", h.UIDHeaders, "headers with the user's uid; X-Remote-Uid is common")
-	fs.StringSliceVar(&h.GroupHeaders, "requestheader-group-headers", h.GroupHeaders, "headers with the user's groups; X-Remote-Group is common")
-	fs.StringSliceVar(&h.ExtraPrefixes, "requestheader-extra-headers-prefix", h.ExtraPrefixes, "prefixes of headers with more about the user; X-Remote-Extra- is common")
+	fs.StringSliceVar(&h.GroupHeaders, "requestheader-group-headers", h.GroupHeaders,
+		"headers with the user's groups; X-Remote-Group is common")
+	fs.StringSliceVar(&h.ExtraPrefixes, "requestheader-extra-headers-prefix", h.ExtraPrefixes,
+		"prefixes of headers with more about the user; X-Remote-Extra- is common")
 
-	fs.StringVar(&o.AuthenticationConfig, "authentication-config", o.AuthenticationConfig, "file with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): accepted token issuers, in place of --oidc-*, and anonymous access, in place of --anonymous-auth; reloaded when it changes")
+	fs.StringVar(&o.AuthenticationConfig, "authentication-config", o.AuthenticationConfig,
+		"file with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): accepted token issuers, in place of --oidc-*, and anonymous "+
+			"access, in place of --anonymous-auth; reloaded when it changes")
 	i := &o.OIDC
 	fs.StringVar(&i.IssuerURL, "oidc-issuer-url", i.IssuerURL, "URL (https) of the OpenID Connect issuer whose ID tokens are accepted")
 	fs.StringVar(&i.ClientID, "oidc-client-id", i.ClientID, "client ID that ID tokens must be issued for")
 	fs.StringVar(&i.CAFile, "oidc-ca-file", i.CAFile, "CA of the issuer's certificate (default: the host's CAs)")
 	fs.StringVar(&i.UsernameClaim, "oidc-username-claim", i.UsernameClaim, "claim with the user's name")
-	fs.StringVar(&i.UsernamePrefix, "oidc-username-prefix", i.UsernamePrefix, "prefix for user names, - for none (default: the issuer's URL and #, unless the claim is email)")
+	fs.StringVar(&i.UsernamePrefix, "oidc-username-prefix", i.UsernamePrefix,
+		"prefix for user names, - for none (default: the issuer's URL and #, unless the claim is email)")
 	fs.StringVar(&i.GroupsClaim, "oidc-groups-claim", i.GroupsClaim, "claim with the user's group or groups")
 	fs.StringVar(&i.GroupsPrefix, "oidc-groups-prefix", i.GroupsPrefix, "prefix for group names")
 	fs.StringToStringVar(&i.RequiredClaims, "oidc-required-claim", i.RequiredClaims, "claim=value that ID tokens must have")
@@ -131,7 +141,8 @@ func (h *RequestHeader) validate() error {
 
 func (i *OIDC) validate() error {
 	if i.IssuerURL == "" {
-		if i.ClientID != "" || i.CAFile != "" || i.GroupsClaim != "" || i.GroupsPrefix != "" || i.UsernamePrefix != "" || i.UsernameClaim != usernameClaim || len(i.RequiredClaims) > 0 {
+		if i.ClientID != "" || i.CAFile != "" || i.GroupsClaim != "" || i.GroupsPrefix != "" || i.UsernamePrefix != "" ||
+			i.UsernameClaim != usernameClaim || len(i.RequiredClaims) > 0 {
 			return errors.New("--oidc-... flags: require --oidc-issuer-url")
 		}
 		return nil

@@ -22,14 +22,21 @@ const (
 var modes = []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeABAC, ModeWebhook, ModeNode, ModeRBAC}
 
 func (o *Options) addAuthorization(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes, "authorizers, in the order in which they are asked: "+strings.Join(modes, ", "))
-	fs.StringVar(&o.AuthorizationPolicyFile, "authorization-policy-file", o.AuthorizationPolicyFile, "file with policies for --authorization-mode=ABAC, one JSON object per line")
-	fs.StringVar(&o.AuthorizationConfig, "authorization-config", o.AuthorizationConfig, "file with an AuthorizationConfiguration (apiserver.config.k8s.io/v1), in place of --authorization-mode and --authorization-webhook-*; reloaded when it changes")
+	fs.StringSliceVar(&o.AuthorizationModes, "authorization-mode", o.AuthorizationModes,
+		"authorizers, in the order in which they are asked: "+strings.Join(modes, ", "))
+	fs.StringVar(&o.AuthorizationPolicyFile, "authorization-policy-file", o.AuthorizationPolicyFile,
+		"file with policies for --authorization-mode=ABAC, one JSON object per line")
+	fs.StringVar(&o.AuthorizationConfig, "authorization-config", o.AuthorizationConfig,
+		"file with an AuthorizationConfiguration (apiserver.config.k8s.io/v1), in place of --authorization-mode and "+
+			"--authorization-webhook-*; reloaded when it changes")
 	w := &o.AuthorizationWebhook
-	fs.StringVar(&w.ConfigFile, "authorization-webhook-config-file", w.ConfigFile, "kubeconfig of the webhook for --authorization-mode=Webhook")
-	fs.StringVar(&w.Version, "authorization-webhook-version", w.Version, "API version of the SubjectAccessReview sent to the webhook: v1 or v1beta1")
+	fs.StringVar(&w.ConfigFile, "authorization-webhook-config-file", w.ConfigFile,
+		"kubeconfig of the webhook for --authorization-mode=Webhook")
+	fs.StringVar(&w.Version, "authorization-webhook-version", w.Version,
+		"API version of the SubjectAccessReview sent to the webhook: v1 or v1beta1")
 	fs.DurationVar(&w.TTL, "authorization-webhook-cache-authorized-ttl", w.TTL, "how long the webhook's positive answers are cached")
-	fs.DurationVar(&w.RefusedTTL, "authorization-webhook-cache-unauthorized-ttl", w.RefusedTTL, "how long the webhook's negative answers are cached")
+	fs.DurationVar(&w.RefusedTTL, "authorization-webhook-cache-unauthorized-ttl", w.RefusedTTL,
+		"how long the webhook's negative answers are cached")
 }
 
 // Modes are the kinds of authorizers that there are.

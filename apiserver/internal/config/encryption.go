@@ -13,8 +13,10 @@ type Encryption struct {
 }
 
 func (e *Encryption) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&e.File, "encryption-provider-config", e.File, "file with an EncryptionConfiguration: which resources are encrypted in etcd, and with which keys")
-	fs.BoolVar(&e.Reload, "encryption-provider-config-automatic-reload", e.Reload, "reload --encryption-provider-config when it changes, without a restart")
+	fs.StringVar(&e.File, "encryption-provider-config", e.File,
+		"file with an EncryptionConfiguration: which resources are encrypted in etcd, and with which keys")
+	fs.BoolVar(&e.Reload, "encryption-provider-config-automatic-reload", e.Reload,
+		"reload --encryption-provider-config when it changes, without a restart")
 }
 
 func (e *Encryption) validate() error {

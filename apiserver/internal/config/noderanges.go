@@ -35,7 +35,8 @@ const (
 func (n *NodeRanges) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&n.Allocate, "allocate-node-cidrs", n.Allocate, "assign each node a range from --cluster-cidr for its pods (spec.podCIDRs)")
 	fs.StringSliceVar(&n.Clusters, "cluster-cidr", n.Clusters, "range of all pod addresses; for dual stack, one IPv4 and one IPv6 range")
-	fs.IntVar(&n.Size, "node-cidr-mask-size", n.Size, "prefix length of node ranges in single-stack clusters (default 24 for IPv4 and 64 for IPv6)")
+	fs.IntVar(&n.Size, "node-cidr-mask-size", n.Size,
+		"prefix length of node ranges in single-stack clusters (default 24 for IPv4 and 64 for IPv6)")
 	fs.IntVar(&n.Size4, "node-cidr-mask-size-ipv4", n.Size4, "prefix length of node IPv4 ranges (default 24)")
 	fs.IntVar(&n.Size6, "node-cidr-mask-size-ipv6", n.Size6, "prefix length of node IPv6 ranges (default 64)")
 }
@@ -52,7 +53,9 @@ func (n *NodeRanges) Ranges() ([]*podcidr.Range, error) {
 		return nil, errors.New("--cluster-cidr: at most two ranges are allowed, one IPv4 and one IPv6")
 	}
 	if n.Size != 0 && (len(n.Clusters) > 1 || n.Size4 != 0 || n.Size6 != 0) {
-		return nil, errors.New("--node-cidr-mask-size requires a single --cluster-cidr; with two, use --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6")
+		return nil,
+			errors.New("--node-cidr-mask-size requires a single --cluster-cidr; with two, use --node-cidr-mask-size-ipv4 " +
+				"and --node-cidr-mask-size-ipv6")
 	}
 	var out []*podcidr.Range
 	for _, text := range n.Clusters {

@@ -16,9 +16,11 @@ func TestRuntimeConfig(t *testing.T) {
 		{nil, map[schema.GroupVersion]bool{core: true, apps: true, beta: true, alpha: true}},
 		{[]string{"--runtime-config=apps/v1=false"}, map[schema.GroupVersion]bool{core: true, apps: false, beta: true}},
 		{[]string{"--runtime-config=api/all=false,v1=true"}, map[schema.GroupVersion]bool{core: true, apps: false, beta: false, alpha: false}},
-		{[]string{"--runtime-config=api/all=false", "--runtime-config=api/ga=true,v1=0"}, map[schema.GroupVersion]bool{core: false, apps: true, beta: false, alpha: false}},
+		{[]string{"--runtime-config=api/all=false", "--runtime-config=api/ga=true,v1=0"},
+			map[schema.GroupVersion]bool{core: false, apps: true, beta: false, alpha: false}},
 		{[]string{"--runtime-config=api/v1", "--runtime-config="}, map[schema.GroupVersion]bool{core: true, apps: true, beta: true, alpha: true}},
-		{[]string{"--runtime-config=api/beta=false,api/alpha=false,apps/v1beta2=true"}, map[schema.GroupVersion]bool{core: true, apps: true, beta: true, alpha: false}},
+		{[]string{"--runtime-config=api/beta=false,api/alpha=false,apps/v1beta2=true"},
+			map[schema.GroupVersion]bool{core: true, apps: true, beta: true, alpha: false}},
 	} {
 		o := parse(t, test.flags...)
 		if err := o.Operation.RuntimeConfig.validate(); err != nil {

@@ -18,9 +18,11 @@ type ClusterSigning struct {
 const signingDuration = 365 * 24 * time.Hour
 
 func (c *ClusterSigning) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.CertFile, "cluster-signing-cert-file", c.CertFile, "CA certificate that signs approved certificate signing requests for Kubernetes' own signers")
+	fs.StringVar(&c.CertFile, "cluster-signing-cert-file", c.CertFile,
+		"CA certificate that signs approved certificate signing requests for Kubernetes' own signers")
 	fs.StringVar(&c.KeyFile, "cluster-signing-key-file", c.KeyFile, "key of --cluster-signing-cert-file")
-	fs.DurationVar(&c.Duration, "cluster-signing-duration", c.Duration, "maximum lifetime of certificates signed with --cluster-signing-cert-file, and their lifetime if the request names none")
+	fs.DurationVar(&c.Duration, "cluster-signing-duration", c.Duration,
+		"maximum lifetime of certificates signed with --cluster-signing-cert-file, and their lifetime if the request names none")
 }
 
 func (c *ClusterSigning) validate() error {

@@ -14,8 +14,10 @@ type AccountTokens struct {
 }
 
 func (t *AccountTokens) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&t.Longest, "service-account-max-token-expiration", t.Longest, "maximum lifetime of a service account token; longer requests are shortened to it. At least 1h; 0 for no limit")
-	fs.BoolVar(&t.Extend, "service-account-extend-token-expiration", t.Extend, "let tokens mounted into pods live for a year, for programs that read them only once, and count late uses in a metric")
+	fs.DurationVar(&t.Longest, "service-account-max-token-expiration", t.Longest,
+		"maximum lifetime of a service account token; longer requests are shortened to it. At least 1h; 0 for no limit")
+	fs.BoolVar(&t.Extend, "service-account-extend-token-expiration", t.Extend,
+		"let tokens mounted into pods live for a year, for programs that read them only once, and count late uses in a metric")
 }
 
 func (t *AccountTokens) validate() error {

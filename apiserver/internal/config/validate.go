@@ -102,7 +102,8 @@ func (o *Options) validateServing() error {
 		}
 	}
 	if o.EnablePriorityAndFairness && o.Seats() == 0 {
-		errs = append(errs, errors.New("--max-requests-inflight, --max-mutating-requests-inflight: must not both be 0 with --enable-priority-and-fairness"))
+		errs = append(errs,
+			errors.New("--max-requests-inflight, --max-mutating-requests-inflight: must not both be 0 with --enable-priority-and-fairness"))
 	}
 	return errors.Join(errs...)
 }
@@ -157,7 +158,8 @@ func (o *Options) validateServices() error {
 	}
 	own, err := netip.ParseAddr(o.AdvertiseAddress)
 	if err == nil && own.Is4() != addresses[0].Addr().Is4() {
-		return fmt.Errorf("--advertise-address=%s: must have the same IP family as --service-cluster-ip-range=%s, from which the service kubernetes gets its address", own, o.ServiceClusterIPRange)
+		return fmt.Errorf("--advertise-address=%s: must have the same IP family as --service-cluster-ip-range=%s, from which the service "+
+			"kubernetes gets its address", own, o.ServiceClusterIPRange)
 	}
 	return nil
 }

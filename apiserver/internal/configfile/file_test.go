@@ -55,7 +55,8 @@ func TestFollower(t *testing.T) {
 	if got := strings.Join(applied, " "); got != "second third" || lines.Len() != 2 {
 		t.Errorf("applied %q, and %d lines of failures", got, lines.Len())
 	}
-	if good, bad := testutil.ToFloat64(f.Metrics.reloads.WithLabelValues("success")), testutil.ToFloat64(f.Metrics.reloads.WithLabelValues("failure")); good != 3 || bad != 3 {
+	if good, bad := testutil.ToFloat64(f.Metrics.reloads.WithLabelValues("success")),
+		testutil.ToFloat64(f.Metrics.reloads.WithLabelValues("failure")); good != 3 || bad != 3 {
 		t.Errorf("%v changes and %v failures", good, bad)
 	}
 	hash := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("third")))

@@ -43,7 +43,8 @@ func NewMetrics(about string, content []byte, registry prometheus.Registerer) *M
 			Name: prefix + "s_total", Help: "Total number of automatic reloads of the " + about + " configuration split by status.",
 		}, []string{"status"}),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: prefix + "_last_timestamp_seconds", Help: "Timestamp of the last automatic reload of the " + about + " configuration split by status.",
+			Name: prefix + "_last_timestamp_seconds", Help: "Timestamp of the last automatic reload of the " + about +
+				" configuration split by status.",
 		}, []string{"status"}),
 	}
 	m.info = NewInfo(about, registry)
@@ -117,7 +118,8 @@ func (f *Follower) look(failed string) string {
 	f.Metrics.count(status, f.Clock.Now())
 	if err != nil {
 		if err.Error() != failed {
-			f.Logger.Error("changed configuration file rejected; the previous configuration stays in effect", zap.String("file", f.Path), zap.Error(err))
+			f.Logger.Error("changed configuration file rejected; the previous configuration stays in effect", zap.String("file", f.Path),
+				zap.Error(err))
 		}
 		return err.Error()
 	}

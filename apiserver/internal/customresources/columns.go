@@ -19,7 +19,9 @@ type columns struct {
 	types       []string
 }
 
-const nameText = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+const nameText = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a " +
+	"client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and " +
+	"configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 
 // newColumns compiles the columns; without any, they are name and age. As in
 // upstream, they end before an invalid path, and the objects can still be
@@ -41,7 +43,8 @@ func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) *column
 		if text == "" {
 			text = "Custom resource definition column (in JSONPath format): " + w.JSONPath
 		}
-		c.definitions = append(c.definitions, metav1.TableColumnDefinition{Name: w.Name, Type: w.Type, Format: w.Format, Description: text, Priority: w.Priority})
+		c.definitions = append(c.definitions, metav1.TableColumnDefinition{Name: w.Name, Type: w.Type, Format: w.Format, Description: text,
+			Priority: w.Priority})
 		c.paths, c.types = append(c.paths, path), append(c.types, w.Type)
 	}
 	return c

@@ -23,7 +23,8 @@ func TestConvertedByAWebhook(t *testing.T) {
 	request := &apiextensionsv1.ConversionRequest{UID: "1", DesiredAPIVersion: "c.io/v2", Objects: []runtime.RawExtension{{Raw: []byte(asked)}}}
 	good := strings.Replace(asked, "c.io/v1", "c.io/v2", 1)
 	answer := func(objects ...string) string {
-		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"1","result":{"status":"Success"},"convertedObjects":[` + strings.Join(objects, ",") + `]}}`
+		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"1","result":{"status":"Success"},"convertedObjects":[` +
+			strings.Join(objects, ",") + `]}}`
 	}
 	for name, c := range map[string]struct{ answer, want string }{
 		"good":            {answer(good), ""},
@@ -37,11 +38,14 @@ func TestConvertedByAWebhook(t *testing.T) {
 		"another name":    {answer(strings.Replace(good, `"name":"a"`, `"name":"b"`, 1)), "returned invalid object: must have the same name: a != b"},
 		"another object":  {answer(strings.Replace(good, `"uid":"u"`, `"uid":"v"`, 1)), "returned invalid object: must have the same UID: u != v"},
 		"no metadata":     {answer(`{"apiVersion":"c.io/v2","kind":"C"}`), "returned invalid object: must have the same name: a != "},
-		"a bad label":     {answer(strings.Replace(good, `"name"`, `"labels":{"a b":"c"},"name"`, 1)), `returned invalid metadata: metadata.labels: Invalid value: "a b"`},
-		"labels of null":  {answer(strings.Replace(good, `"name"`, `"labels":null,"annotations":null,"name"`, 1)), ""},
-		"labels of none":  {answer(strings.Replace(good, `"name"`, `"labels":{},"annotations":{},"name"`, 1)), ""},
-		"a list":          {answer(strings.Replace(good, `"name"`, `"labels":["a"],"name"`, 1)), "returned invalid metadata: invalid metadata.labels of type []interface {} in converted object"},
-		"a number":        {answer(strings.Replace(good, `"name"`, `"annotations":{"a":7},"name"`, 1)), "returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object"},
+		"a bad label": {answer(strings.Replace(good, `"name"`, `"labels":{"a b":"c"},"name"`, 1)),
+			`returned invalid metadata: metadata.labels: Invalid value: "a b"`},
+		"labels of null": {answer(strings.Replace(good, `"name"`, `"labels":null,"annotations":null,"name"`, 1)), ""},
+		"labels of none": {answer(strings.Replace(good, `"name"`, `"labels":{},"annotations":{},"name"`, 1)), ""},
+		"a list": {answer(strings.Replace(good, `"name"`, `"labels":["a"],"name"`, 1)),
+			"returned invalid metadata: invalid metadata.labels of type []interface {} in converted object"},
+		"a number": {answer(strings.Replace(good, `"name"`, `"annotations":{"a":7},"name"`, 1)),
+			"returned invalid metadata: metadata.annotations[a] must be a string, but is int64 in converted object"},
 	} {
 		var review apiextensionsv1.ConversionReview
 		if err := json.Unmarshal([]byte(c.answer), &review); err != nil {

@@ -52,7 +52,8 @@ func (v *convertedStore) List(ctx context.Context, namespace string, o registry.
 }
 
 // Create implements registry.Resource.
-func (v *convertedStore) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
+func (v *convertedStore) Create(ctx context.Context, obj core.Object, admit registry.Admission,
+	o *metav1.CreateOptions) (registry.Encoded, error) {
 	e, err := v.Store.Create(ctx, obj, admit, o)
 	if err != nil {
 		return e, err
@@ -61,7 +62,8 @@ func (v *convertedStore) Create(ctx context.Context, obj core.Object, admit regi
 }
 
 // Update implements registry.Resource.
-func (v *convertedStore) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (v *convertedStore) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	e, created, err := v.Store.Update(ctx, target, change, admit, o)
 	if err != nil {
 		return e, created, err
@@ -71,7 +73,8 @@ func (v *convertedStore) Update(ctx context.Context, target registry.Target, cha
 }
 
 // Delete implements registry.Resource.
-func (v *convertedStore) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (v *convertedStore) Delete(ctx context.Context, namespace, name string, admit registry.Admission,
+	o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	e, gone, err := v.Store.Delete(ctx, namespace, name, admit, o)
 	if err != nil || e.JSON == nil { // what can't be read is not shown
 		return e, gone, err
@@ -81,7 +84,8 @@ func (v *convertedStore) Delete(ctx context.Context, namespace, name string, adm
 }
 
 // DeleteCollection implements registry.Resource.
-func (v *convertedStore) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (v *convertedStore) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions,
+	list registry.ListOptions) (registry.List, error) {
 	list, own, err := v.splitSelectors(list)
 	if err != nil {
 		return registry.List{}, err

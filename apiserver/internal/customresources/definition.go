@@ -85,7 +85,8 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		e.violations = violations(d)
 	}
 	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
-		customresourcedefinition.IsConditionTrue(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d) && nonStructuralIsCurrent(d, e.violations, same && before.settled)
+		customresourcedefinition.IsConditionTrue(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d) &&
+		nonStructuralIsCurrent(d, e.violations, same && before.settled)
 	if e.store != nil {
 		e.store.terminating.Store(e.terminating)
 	}

@@ -144,7 +144,8 @@ func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) (*en
 // Lookup returns what is served under a group, version and plural name; ok is false if
 // nothing is. It waits until the definitions have been read; those read before the cache was
 // held back are served.
-func (d *Definitions) Lookup(ctx context.Context, gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
+func (d *Definitions) Lookup(ctx context.Context,
+	gvr schema.GroupVersionResource) (served registry.Served, warning string, ok bool, err error) {
 	unread := d.options.Store.WaitReady(ctx)
 	e := d.snapshot().served[gvr]
 	if e == nil {
@@ -232,7 +233,8 @@ func (d *Definitions) Infos() []Info {
 		}})
 	}
 	slices.SortFunc(out, func(a, b Info) int {
-		return cmp.Or(strings.Compare(a.Group, b.Group), apimachineryversion.CompareKubeAwareVersionStrings(b.Version, a.Version), strings.Compare(a.Name, b.Name))
+		return cmp.Or(strings.Compare(a.Group, b.Group), apimachineryversion.CompareKubeAwareVersionStrings(b.Version, a.Version),
+			strings.Compare(a.Name, b.Name))
 	})
 	return out
 }
@@ -240,8 +242,9 @@ func (d *Definitions) Infos() []Info {
 func (e *entry) info(version string) registry.Info {
 	v := e.version(version)
 	return registry.Info{
-		Resource: e.resource(version), ListKind: e.names.ListKind, Singular: e.names.Singular, ShortNames: e.names.ShortNames, Categories: e.names.Categories,
-		HasStatus: v.hasStatus, JSONOnly: true, StoredAs: e.resource(e.storageVersion()).GVK(),
+		Resource: e.resource(version), ListKind: e.names.ListKind, Singular: e.names.Singular, ShortNames: e.names.ShortNames,
+		Categories: e.names.Categories,
+		HasStatus:  v.hasStatus, JSONOnly: true, StoredAs: e.resource(e.storageVersion()).GVK(),
 	}
 }
 

@@ -18,11 +18,15 @@ func (f *compiledVersion) decodeBody(body []byte) (*object, []error, error) {
 		if err == nil {
 			err = fmt.Errorf("json: it is null")
 		}
-		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v", f.kind, err))
+		return nil, nil,
+			apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get "+
+				"version/kind; json parse error: %v", f.kind, err))
 	}
 	for _, name := range []string{"kind", "apiVersion"} {
 		if text, _ := content[name].(string); text == "" {
-			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'", f.kind, missingFields[name], truncate(body)))
+			return nil, nil,
+				apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'", f.kind,
+					missingFields[name], truncate(body)))
 		}
 	}
 	o := &object{Object: content}

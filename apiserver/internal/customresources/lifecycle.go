@@ -208,7 +208,8 @@ func (d *Definitions) reportTerminating(ctx context.Context, e *entry, reason, m
 		if reason == "InstanceDeletionCompleted" {
 			status = apiextensionsv1.ConditionFalse
 		}
-		customresourcedefinition.SetCondition(def, condition{Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message}, d.options.Registry.Clock.Now())
+		customresourcedefinition.SetCondition(def, condition{Type: apiextensionsv1.Terminating, Status: status, Reason: reason, Message: message},
+			d.options.Registry.Clock.Now())
 	})
 }
 

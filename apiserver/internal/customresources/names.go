@@ -35,7 +35,8 @@ func settleStatus(d *definition, others []apiextensionsv1.CustomResourceDefiniti
 	case !hasValidCABundle(d.Spec.Conversion):
 		established.Reason, established.Message = "InvalidCABundle", "The conversion webhook CABundle is invalid"
 	default:
-		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
+		established.Status, established.Reason, established.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted",
+			"the initial names have been accepted"
 	}
 	customresourcedefinition.SetCondition(d, established, now)
 }
@@ -51,7 +52,8 @@ func hasValidCABundle(c *apiextensionsv1.CustomResourceConversion) bool {
 
 // acceptNames are the requested names that no other definition in the group
 // has; for a name that is taken, the earlier one stays.
-func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitionNames) (apiextensionsv1.CustomResourceDefinitionNames, condition) {
+func acceptNames(d *definition,
+	others []apiextensionsv1.CustomResourceDefinitionNames) (apiextensionsv1.CustomResourceDefinitionNames, condition) {
 	taken, kinds := sets.Set[string]{}, sets.Set[string]{}
 	for i := range others {
 		o := &others[i]
@@ -62,7 +64,8 @@ func acceptNames(d *definition, others []apiextensionsv1.CustomResourceDefinitio
 	kinds.Delete("")
 	wanted := &d.Spec.Names
 	accepted := d.Status.AcceptedNames
-	result := condition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found"}
+	result := condition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
+		Message: "no conflicts found"}
 	try := func(name string, among sets.Set[string], into *string, reason string) {
 		if among.Has(name) {
 			result.Status, result.Reason, result.Message = apiextensionsv1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", name)
@@ -117,14 +120,16 @@ func approvalCondition(d *definition) condition {
 	switch {
 	case value == "":
 		c.Reason = "MissingAnnotation"
-		c.Message = `protected groups must have approval annotation "` + apiextensionsv1.KubeAPIApprovedAnnotation + `", see https://github.com/kubernetes/enhancements/pull/1111`
+		c.Message = `protected groups must have approval annotation "` + apiextensionsv1.KubeAPIApprovedAnnotation +
+			`", see https://github.com/kubernetes/enhancements/pull/1111`
 	case strings.HasPrefix(value, "unapproved"):
 		c.Reason, c.Message = "UnapprovedAnnotation", fmt.Sprintf("not approved: %q", value)
 	case err == nil && u.Host != "":
 		c.Status, c.Reason, c.Message = apiextensionsv1.ConditionTrue, "ApprovedAnnotation", "approved in "+value
 	default:
 		c.Reason = "InvalidAnnotation"
-		c.Message = `protected groups must have approval annotation "` + apiextensionsv1.KubeAPIApprovedAnnotation + `" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111`
+		c.Message = `protected groups must have approval annotation "` + apiextensionsv1.KubeAPIApprovedAnnotation +
+			`" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111`
 	}
 	return c
 }

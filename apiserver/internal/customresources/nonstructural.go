@@ -34,7 +34,8 @@ func violations(d *definition) string {
 // updateNonStructural records whether the schemas are not structural.
 func updateNonStructural(d *definition, violations string, now time.Time) {
 	if violations == "" {
-		d.Status.Conditions = slices.DeleteFunc(d.Status.Conditions, func(c condition) bool { return c.Type == apiextensionsv1.NonStructuralSchema })
+		d.Status.Conditions = slices.DeleteFunc(d.Status.Conditions,
+			func(c condition) bool { return c.Type == apiextensionsv1.NonStructuralSchema })
 		return
 	}
 	customresourcedefinition.SetCondition(d, condition{

@@ -18,21 +18,23 @@ func renamedVersions(tb testing.TB) (view *convertedStore, stored *compiledVersi
 	tb.Helper()
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	spec := func(more string) *apiextensionsv1.CustomResourceValidation {
-		return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-			"metadata": {Type: "object"},
-			"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"size":   {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"small"`)}},
-				more:     text,
-				"maybe":  {Type: "string", Nullable: more == "gone"},
-				"labels": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
-				"items": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "value": {Type: "integer"}}}}},
-			}},
-		}}}
+		return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{
+				"metadata": {Type: "object"},
+				"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"size":   {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"small"`)}},
+					more:     text,
+					"maybe":  {Type: "string", Nullable: more == "gone"},
+					"labels": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+					"items": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "value": {Type: "integer"}}}}},
+				}},
+			}}}
 	}
-	d := &definition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "c.io", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "C"}, Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
-		{Name: "v1", Schema: spec("gone")}, {Name: "v2", Schema: spec("came")},
-	}}}
+	d := &definition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "c.io", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "C"},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
+			{Name: "v1", Schema: spec("gone")}, {Name: "v2", Schema: spec("came")},
+		}}}
 	versions := map[string]*compiledVersion{}
 	for i := range d.Spec.Versions {
 		f, err := compileVersion(d, &d.Spec.Versions[i])

@@ -36,7 +36,8 @@ func (r *resource) Info() registry.Info {
 var errTerminating = errors.New("create not allowed while custom resource definition is terminating")
 
 // Create implements registry.Resource.
-func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error) {
+func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admission,
+	o *metav1.CreateOptions) (registry.Encoded, error) {
 	if err := r.checkMayCreate(obj.GetName()); err != nil {
 		return registry.Encoded{}, err
 	}
@@ -44,7 +45,8 @@ func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.A
 }
 
 // Update implements registry.Resource: an apply may create.
-func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {
 			if err := r.checkMayCreate(target.Name); err != nil {

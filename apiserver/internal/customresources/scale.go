@@ -120,7 +120,8 @@ func (p *scalePaths) checkHasReplicas(o *object) error {
 
 func (p *scalePaths) toScale(o *object) (core.Object, error) {
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{
-		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), CreationTimestamp: o.GetCreationTimestamp(),
+		Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
+		CreationTimestamp: o.GetCreationTimestamp(),
 	}}
 	scale.Spec.Replicas = unspecified
 	if desired, ok := lookUp(o.Object, p.spec); ok {

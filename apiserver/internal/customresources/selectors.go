@@ -77,7 +77,8 @@ type selectedSet struct {
 
 // newSelectedSet initialises a watch's sight with the objects at its resourceVersion. The
 // returned options begin the watch exactly there.
-func (v *convertedStore) newSelectedSet(ctx context.Context, namespace string, o registry.ListOptions, own fields.Selector) (*selectedSet, registry.ListOptions, error) {
+func (v *convertedStore) newSelectedSet(ctx context.Context, namespace string, o registry.ListOptions,
+	own fields.Selector) (*selectedSet, registry.ListOptions, error) {
 	s := &selectedSet{view: v, own: own, seen: map[string][]byte{}}
 	unversioned := o.ResourceVersion == "" || o.ResourceVersion == "0"
 	if ptr.Deref(o.SendInitialEvents, unversioned) {

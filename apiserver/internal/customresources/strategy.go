@@ -173,7 +173,8 @@ func (f *compiledVersion) validateRules(ctx context.Context, o, old *object, err
 		return nil
 	}
 	if slices.ContainsFunc(errs, preventsRules) {
-		return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
+		return field.ErrorList{field.Invalid(nil, nil,
+			"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
 	}
 	return f.rules.Validate(ctx, o.Object, contentOf(old), old != nil)
 }

@@ -30,7 +30,8 @@ type webhook struct {
 func newWebhook(d *definition, access webhookclient.Access) *webhook {
 	hook := d.Spec.Conversion.Webhook
 	config := &admissionregistrationv1.WebhookClientConfig{
-		URL: hook.ClientConfig.URL, Service: (*admissionregistrationv1.ServiceReference)(hook.ClientConfig.Service), CABundle: hook.ClientConfig.CABundle,
+		URL: hook.ClientConfig.URL, Service: (*admissionregistrationv1.ServiceReference)(hook.ClientConfig.Service),
+		CABundle: hook.ClientConfig.CABundle,
 	}
 	return &webhook{versions: hook.ConversionReviewVersions, client: webhookclient.NewClient(config, access, webhookclient.ClientOptions{
 		Timeout: conversionTime, MaxAnswer: maxAnswer, UserAgent: "kube-apiserver-admission", // upstream's too,

@@ -34,7 +34,8 @@ func TestCollect(t *testing.T) {
 		}
 		got += "\n"
 	}
-	const want = "v1: pods\nfar.example.com/v1: remote\napps/v1: deployments\napps/v9: newcomers\nautoscaling/v2: x\nautoscaling/v1: x\nz.example.com/v1: a b\nz.example.com/v2beta1: b\n"
+	const want = "v1: pods\nfar.example.com/v1: remote\napps/v1: deployments\napps/v9: newcomers\nautoscaling/v2: x\nautoscaling/v1: x\nz.example.com/v1: a " +
+		"b\nz.example.com/v2beta1: b\n"
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

@@ -27,7 +27,8 @@ func TestDescribe(t *testing.T) {
 	served := registry.Served{Resource: described{registrytest.New(core.Pods)}, Subresources: []registry.Subresource{
 		{Name: "scale", Object: registrytest.New(core.Pods)},
 		{Name: "exec", Connect: map[string]connect{http.MethodPost: nil, http.MethodGet: nil}},
-		{Name: "proxy", Connect: map[string]connect{http.MethodPut: nil, http.MethodPatch: nil, http.MethodDelete: nil, http.MethodGet: nil, http.MethodPost: nil, http.MethodHead: nil}},
+		{Name: "proxy", Connect: map[string]connect{http.MethodPut: nil, http.MethodPatch: nil, http.MethodDelete: nil, http.MethodGet: nil, http.MethodPost: nil,
+			http.MethodHead: nil}},
 		{Name: "binding", Create: func(context.Context, string, string, any, *metav1.CreateOptions) (any, error) { return nil, nil }},
 	}}
 	d := Describe(served)
@@ -38,7 +39,8 @@ func TestDescribe(t *testing.T) {
 	for _, sub := range d.Subresources {
 		got = append(got, fmt.Sprint(sub.Name, sub.Verbs))
 	}
-	want := []string{"binding[create]", "exec[create get]", "proxy[create delete get patch update]", "resize[get patch update]", "scale[get patch update]", "status[get patch update]"}
+	want := []string{"binding[create]", "exec[create get]", "proxy[create delete get patch update]", "resize[get patch update]", "scale[get patch update]",
+		"status[get patch update]"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("subresources %v, want %v", got, want)
 	}

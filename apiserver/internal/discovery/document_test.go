@@ -43,7 +43,8 @@ func TestForms(t *testing.T) {
 		{"/apis", "text/html", 406, json, offered},
 		{"/apis", "text/html,*/*;q=0.8", 200, json, "APIGroupList"},
 		{"/apis/apps", "application/*", 200, json, "APIGroup"},
-		{"/apis/apps/v1", "application/*", 406, json, `406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf`},
+		{"/apis/apps/v1", "application/*", 406, json,
+			`406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf`},
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.path, nil)
 		if c.accept != "" {

@@ -54,7 +54,8 @@ func New(own []Resource, source Source, address string) *Catalog {
 }
 
 // anyMethod gets the list of groups, and a group: upstream does not look at the method.
-var anyMethod = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+var anyMethod = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions}
 
 // Install serves the documents of the server's own resources.
 func (c *Catalog) Install(router gin.IRoutes) error {

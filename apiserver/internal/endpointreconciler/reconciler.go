@@ -86,7 +86,8 @@ func (r *Reconciler) publishEndpoints(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := createOrUpdate(ctx, r.stores.Endpoints, newEndpoints(alive), func(has, want *corev1.Endpoints) { //nolint:staticcheck // old clients still use it
+	//nolint:staticcheck // old clients still use it
+	if err := createOrUpdate(ctx, r.stores.Endpoints, newEndpoints(alive), func(has, want *corev1.Endpoints) {
 		has.Labels, has.Subsets = labels.Merge(has.Labels, want.Labels), want.Subsets
 	}); err != nil {
 		return fmt.Errorf("endpoints of service %s: %w", service.ServerService, err)

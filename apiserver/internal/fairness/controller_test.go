@@ -74,16 +74,18 @@ func levelOf(name string, shares int32, queuing *flowcontrolv1.QueuingConfigurat
 		response = flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: queuing}
 	}
 	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
-		Type:    flowcontrolv1.PriorityLevelEnablementLimited,
-		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: new(shares), BorrowingLimitPercent: new(int32(0)), LimitResponse: response},
+		Type: flowcontrolv1.PriorityLevelEnablementLimited,
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: new(shares), BorrowingLimitPercent: new(int32(0)),
+			LimitResponse: response},
 	}}
 }
 
 // only is a configuration of one level to which all requests go.
 func only(level *flowcontrolv1.PriorityLevelConfiguration) Configuration {
 	s := schemaOf(50, level.Name, flowcontrolv1.PolicyRulesWithSubjects{
-		Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}},
-		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"}}},
+		Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}},
+		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true,
+			Namespaces: []string{"*"}}},
 	})
 	s.Spec.DistinguisherMethod = &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType}
 	return Configuration{Schemas: []*flowcontrolv1.FlowSchema{s}, Levels: []*flowcontrolv1.PriorityLevelConfiguration{level}}
@@ -327,7 +329,9 @@ func TestPages(t *testing.T) {
 		arrived := first.arrived.UTC().Format(time.RFC3339Nano)
 		about := "jane,get,/of/no/matter,default,,,pods,;"
 		for _, want := range []struct{ page, row, of string }{
-			{"dump_priority_levels", "ActiveQueues,IsIdle,IsQuiescing,WaitingRequests,ExecutingRequests,DispatchedRequests,RejectedRequests,TimedoutRequests,CancelledRequests;", "PriorityLevelName"},
+			{"dump_priority_levels",
+				"ActiveQueues,IsIdle,IsQuiescing,WaitingRequests,ExecutingRequests,DispatchedRequests,RejectedRequests,TimedoutRequests,CancelledRequests;",
+				"PriorityLevelName"},
 			{"dump_priority_levels", "1,false,false,2,1,1,1,0,0;", "l"},
 			{"dump_queues", "0,2,1,1,0.00500000ss,2,2,0.01000000ss;", "l"},
 			{"dump_requests", "own,0,-1,jane," + arrived + ",1,0,0s," + arrived + "," + about +

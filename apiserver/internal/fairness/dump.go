@@ -57,7 +57,8 @@ func (c *Controller) dumpLevels(w io.Writer, _ bool) error {
 
 func (c *Controller) dumpQueues(w io.Writer, _ bool) error {
 	return c.rows(w, []string{
-		"PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR", "InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum",
+		"PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR", "InitialSeatsSum", "MaxSeatsSum",
+		"TotalWorkSum",
 	}, func(l *level) (out [][]any) {
 		work := func(seatSeconds float64) string { return fmt.Sprintf("%.8fss", seatSeconds) }
 		for i, q := range l.queues.all {
@@ -65,7 +66,8 @@ func (c *Controller) dumpQueues(w io.Writer, _ bool) error {
 				q = &queue{} // not used yet
 			}
 			out = append(out, []any{
-				l.name, i, q.length, q.running, q.runningSeats, work(q.served), q.waitingSeats, q.waitingSeats, work(typicalSeconds * float64(q.waitingSeats)),
+				l.name, i, q.length, q.running, q.runningSeats, work(q.served), q.waitingSeats, q.waitingSeats,
+				work(typicalSeconds * float64(q.waitingSeats)),
 			})
 		}
 		return out

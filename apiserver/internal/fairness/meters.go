@@ -46,26 +46,39 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		return v
 	}
 	histogram := func(name, help string, buckets []float64, more ...string) *prometheus.HistogramVec {
-		v := daemon.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + name, Help: help, Buckets: buckets}, append(labels[:2:2], more...))
+		v := daemon.NewHistogramVec(prometheus.HistogramOpts{Name: metricPrefix + name, Help: help, Buckets: buckets},
+			append(labels[:2:2], more...))
 		registry.MustRegister(v)
 		return v
 	}
 	seconds := []float64{0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30}
 	m := &metrics{
-		dispatched:   counter("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem"),
-		rejected:     counter("rejected_requests_total", "Number of requests rejected by API Priority and Fairness subsystem", "reason"),
-		unfit:        counter("request_dispatch_no_accommodation_total", "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats"),
-		running:      gauge("current_executing_requests", "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem", labels...),
-		runningSeats: gauge("current_executing_seats", "Concurrency (number of seats) occupied by the currently executing requests in the API Priority and Fairness subsystem", labels...),
-		waiting:      gauge("current_inqueue_requests", "Number of requests currently pending in queues of the API Priority and Fairness subsystem", labels...),
-		waitingSeats: gauge("current_inqueue_seats", "Number of seats currently pending in queues of the API Priority and Fairness subsystem", labels...),
-		waited:       histogram("request_wait_duration_seconds", "Length of time a request spent waiting in its queue", seconds, "execute"),
-		took:         histogram("request_execution_seconds", "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem", seconds, "type"),
-		asked:        histogram("work_estimated_seats", "Number of estimated seats associated with requests in API Priority and Fairness", []float64{1, 2, 4, 8, 16, 32, 64, 100}),
-		queueSize:    histogram("request_queue_length_after_enqueue", "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued", []float64{0, 10, 25, 50, 100, 250, 500, 1000}),
-		ofLevels:     map[string]*prometheus.GaugeVec{},
-		fairFraction: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "seat_fair_frac", Help: "Fair fraction of server's concurrency to allocate to each priority level that can use it"}),
-		ratios:       newRatioMetrics(registry),
+		dispatched: counter("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem"),
+		rejected:   counter("rejected_requests_total", "Number of requests rejected by API Priority and Fairness subsystem", "reason"),
+		unfit: counter("request_dispatch_no_accommodation_total",
+			"Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats"),
+		running: gauge("current_executing_requests",
+			"Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
+			labels...),
+		runningSeats: gauge("current_executing_seats",
+			"Concurrency (number of seats) occupied by the currently executing requests in the API Priority and Fairness subsystem", labels...),
+		waiting: gauge("current_inqueue_requests",
+			"Number of requests currently pending in queues of the API Priority and Fairness subsystem", labels...),
+		waitingSeats: gauge("current_inqueue_seats", "Number of seats currently pending in queues of the API Priority and Fairness subsystem",
+			labels...),
+		waited: histogram("request_wait_duration_seconds", "Length of time a request spent waiting in its queue", seconds, "execute"),
+		took: histogram("request_execution_seconds",
+			"Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
+			seconds, "type"),
+		asked: histogram("work_estimated_seats", "Number of estimated seats associated with requests in API Priority and Fairness",
+			[]float64{1, 2, 4, 8, 16, 32, 64, 100}),
+		queueSize: histogram("request_queue_length_after_enqueue",
+			"Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
+			[]float64{0, 10, 25, 50, 100, 250, 500, 1000}),
+		ofLevels: map[string]*prometheus.GaugeVec{},
+		fairFraction: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "seat_fair_frac",
+			Help: "Fair fraction of server's concurrency to allocate to each priority level that can use it"}),
+		ratios: newRatioMetrics(registry),
 	}
 	registry.MustRegister(m.fairFraction)
 	for name, help := range levelGauges {

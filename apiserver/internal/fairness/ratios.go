@@ -12,7 +12,8 @@ type ratioMetrics struct {
 }
 
 func newRatioMetrics(registry prometheus.Registerer) ratioMetrics {
-	histogram := func(name, help string, constant prometheus.Labels, buckets []float64, labels ...string) *prometheusextension.TimingHistogramVec {
+	histogram := func(name, help string, constant prometheus.Labels, buckets []float64,
+		labels ...string) *prometheusextension.TimingHistogramVec {
 		v := prometheusextension.NewTimingHistogramVec(prometheusextension.TimingHistogramOpts{
 			Name: metricPrefix + name, Help: "Observations, at the end of every nanosecond, of " + help, ConstLabels: constant, Buckets: buckets,
 		}, labels...)
@@ -20,9 +21,11 @@ func newRatioMetrics(registry prometheus.Registerer) ratioMetrics {
 		return v
 	}
 	return ratioMetrics{
-		requests: histogram("priority_level_request_utilization", "number of requests (as a fraction of the relevant limit) waiting or in any stage of execution (but only initial stage for WATCHes)",
+		requests: histogram("priority_level_request_utilization",
+			"number of requests (as a fraction of the relevant limit) waiting or in any stage of execution (but only initial stage for WATCHes)",
 			nil, []float64{0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1}, "phase", "priority_level"),
-		seats: histogram("priority_level_seat_utilization", "utilization of seats for any stage of execution (but only initial stage for WATCHes)",
+		seats: histogram("priority_level_seat_utilization",
+			"utilization of seats for any stage of execution (but only initial stage for WATCHes)",
 			prometheus.Labels{"phase": "executing"}, []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1}, "priority_level"),
 		demand: histogram("demand_seats", "(the number of seats each priority level could use) / (nominal number of seats for that level)",
 			nil, []float64{0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4, 1.7, 2, 2.8, 4, 6}, "priority_level"),

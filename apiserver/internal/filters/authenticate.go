@@ -22,13 +22,15 @@ import (
 // Authenticate finds out who makes the request, or answers 401. It removes the
 // credentials: handlers that forward requests must not forward a token, nor
 // forged headers in which proxies name users.
-func Authenticate(authenticator authn.Authenticator, headers []clientauth.HeaderNames, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
+func Authenticate(authenticator authn.Authenticator, headers []clientauth.HeaderNames, registry prometheus.Registerer,
+	clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "authentication_attempts", Help: "Counter of authenticated attempts.",
 	}, []string{"result"})
 	duration := newDurations("authentication", "Authentication duration in seconds broken out by result.", registry)
 	users := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "authenticated_user_requests", Help: "Counter of authenticated requests broken out by username, if it is one of those that every cluster has.",
+		Name: "authenticated_user_requests",
+		Help: "Counter of authenticated requests broken out by username, if it is one of those that every cluster has.",
 	}, []string{"username"})
 	registry.MustRegister(attempts, users)
 	succeeded, tookToSucceed := attempts.WithLabelValues("success"), duration.WithLabelValues("success")

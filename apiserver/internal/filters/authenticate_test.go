@@ -33,7 +33,8 @@ func (a authenticator) Authenticate(*http.Request) (*request.User, bool, error) 
 func TestUsersAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for name, times := range map[string]int{"kubelet": 1, "jane": 2, "system:node:n1": 1, "jane@example.com": 1, "system:serviceaccount:kube-system:default": 1} {
-		handler := chain(ok, Authenticate(authenticator{user: &request.User{Username: name}}, nil, prometheus.WrapRegistererWith(prometheus.Labels{"of": name}, registry), clk, zap.NewNop()))
+		handler := chain(ok, Authenticate(authenticator{user: &request.User{Username: name}}, nil,
+			prometheus.WrapRegistererWith(prometheus.Labels{"of": name}, registry), clk, zap.NewNop()))
 		for range times {
 			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 		}
@@ -96,9 +97,11 @@ func TestAuthenticate(t *testing.T) {
 		ok(c)
 	}
 	with := func(a authenticator) http.Handler {
-		return chain(handler, Authenticate(a, []clientauth.HeaderNames{clientauth.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk, zap.NewNop()))
+		return chain(handler, Authenticate(a, []clientauth.HeaderNames{clientauth.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk,
+			zap.NewNop()))
 	}
-	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root", "X-Remote-Extra-Key", "v", "X-Own", "root", "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA"); w.Code != 200 || seen != "jane" {
+	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root",
+		"X-Remote-Extra-Key", "v", "X-Own", "root", "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA"); w.Code != 200 || seen != "jane" {
 		t.Errorf("%d, handler saw %q", w.Code, seen)
 	}
 	for name, a := range map[string]authenticator{"nobody": {}, "bad": {err: errors.New("token has expired")}} {

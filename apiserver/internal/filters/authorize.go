@@ -22,7 +22,8 @@ import (
 // Authorize lets allowed requests through, and answers 403 to the others.
 func Authorize(authorizer authz.Authorizer, registry prometheus.Registerer, clock clock.PassiveClock, logger *zap.Logger) gin.HandlerFunc {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "authorization_attempts_total", Help: "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.",
+		Name: "authorization_attempts_total",
+		Help: "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.",
 	}, []string{"result"})
 	registry.MustRegister(attempts)
 	duration := newDurations("authorization", "Authorization duration in seconds broken out by result.", registry)
@@ -51,7 +52,8 @@ func Authorize(authorizer authz.Authorizer, registry prometheus.Registerer, cloc
 			request.Stamps(ctx).Stamp(relay.ServerAuthorized, clock.Now())
 			c.Next()
 		case err != nil:
-			logger.Log(severity(err), "authorization failed", zap.Error(err), zap.String("user", attributes.User.Username), zap.String("uri", c.Request.URL.Path))
+			logger.Log(severity(err), "authorization failed", zap.Error(err), zap.String("user", attributes.User.Username),
+				zap.String("uri", c.Request.URL.Path))
 			fail(c, err)
 		default:
 			logger.Debug("forbidden", zap.String("user", attributes.User.Username), zap.String("verb", attributes.Verb),
@@ -111,7 +113,8 @@ func tracedPod(path string) (namespace, name string, ok bool) {
 		return "", "", false
 	}
 	namespace, name, ok = strings.Cut(rest, "/pods/")
-	if !ok || relay.Path(namespace, name) != path || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+	if !ok || relay.Path(namespace, name) != path || len(validation.IsDNS1123Label(namespace)) > 0 ||
+		len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return "", "", false
 	}
 	return namespace, name, true

@@ -52,26 +52,34 @@ func TestConstrainedImpersonation(t *testing.T) {
 		{"a user, to do else", []string{"Impersonate-User", "bob"}, []string{"impersonate-on:user-info:get", "impersonate:user-info"},
 			[]string{"impersonate-on:user-info:list pods// shop", "impersonate users//bob"}, nil,
 			`pods is forbidden: User \"jane\" cannot impersonate-on:user-info:list resource \"pods\" in API group \"\" in the namespace \"shop\"`},
-		{"another user, to list pods", []string{"Impersonate-User", "eve", "Impersonate-Uid", "7"}, []string{"impersonate-on:user-info:list", "impersonate:user-info " + group + "users"},
+		{"another user, to list pods", []string{"Impersonate-User", "eve", "Impersonate-Uid", "7"},
+			[]string{"impersonate-on:user-info:list", "impersonate:user-info " + group + "users"},
 			nil, nil, `uids.authentication.k8s.io \"7\" is forbidden: User \"jane\" cannot impersonate:user-info resource \"uids\"`},
-		{"all of a user", []string{"Impersonate-User", "bob", "Impersonate-Group", "dev", "Impersonate-Uid", "7", "Impersonate-Extra-Example.com%2fcolor", "blue"}, []string{"impersonate-on:", "impersonate:"},
+		{"all of a user", []string{"Impersonate-User", "bob", "Impersonate-Group", "dev", "Impersonate-Uid", "7", "Impersonate-Extra-Example.com%2fcolor", "blue"},
+			[]string{"impersonate-on:", "impersonate:"},
 			[]string{"impersonate-on:user-info:list pods// shop", "impersonate:user-info " + group + "users//bob", "impersonate:user-info " + group + "uids//7",
-				"impersonate:user-info " + group + "groups//dev", "impersonate:user-info " + group + "userextras/example.com/color/blue"}, []string{"dev", "system:authenticated"}, ""},
-		{"a user with a key of nobody's", []string{"Impersonate-User", "bob", "Impersonate-Extra-Color", "blue"}, []string{"impersonate-on:", "impersonate:"}, nil, nil,
+				"impersonate:user-info " + group + "groups//dev", "impersonate:user-info " + group + "userextras/example.com/color/blue"},
+			[]string{"dev", "system:authenticated"}, ""},
+		{"a user with a key of nobody's", []string{"Impersonate-User", "bob", "Impersonate-Extra-Color", "blue"}, []string{"impersonate-on:", "impersonate:"}, nil,
+			nil,
 			`userextras.authentication.k8s.io is forbidden: User \"jane\" cannot impersonate:user-info resource \"userextras\" in API group \"authentication.k8s.io\" at the cluster scope: ` +
 				`impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \"color\": must be a domain-prefixed path (such as \"acme.io/foo\")`},
 		{"the masters", []string{"Impersonate-User", "bob", "Impersonate-Group", "system:masters"}, []string{"impersonate-on:", "impersonate:"}, nil, nil,
 			`groups.authentication.k8s.io \"system:masters\" is forbidden: User \"jane\" cannot impersonate:user-info resource \"groups\" in API group \"authentication.k8s.io\" at the cluster scope: impersonating the system:masters group is not allowed`},
-		{"nobody known", []string{"Impersonate-User", "bob", "Impersonate-Group", "system:unauthenticated"}, []string{"impersonate-on:", "impersonate:"}, nil, []string{"system:unauthenticated"}, ""},
+		{"nobody known", []string{"Impersonate-User", "bob", "Impersonate-Group", "system:unauthenticated"}, []string{"impersonate-on:", "impersonate:"}, nil,
+			[]string{"system:unauthenticated"}, ""},
 		{"a service account", []string{"Impersonate-User", "system:serviceaccount:shop:web"}, []string{"impersonate-on:", "impersonate:"},
 			[]string{"impersonate-on:serviceaccount:list pods// shop", "impersonate:serviceaccount " + group + "serviceaccounts//web shop"},
 			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}, ""},
 		{"a service account as a user", []string{"Impersonate-User", "system:serviceaccount:shop:web"}, []string{"impersonate-on:user-info", "impersonate:user-info"},
-			[]string{"impersonate-on:serviceaccount:list pods// shop", "impersonate serviceaccounts//web shop"}, nil, `pods is forbidden: User \"jane\" cannot impersonate-on:serviceaccount:list resource`},
-		{"a service account in other groups", []string{"Impersonate-User", "system:serviceaccount:shop:web", "Impersonate-Group", "dev"}, []string{"impersonate-on:", "impersonate:"},
+			[]string{"impersonate-on:serviceaccount:list pods// shop", "impersonate serviceaccounts//web shop"}, nil,
+			`pods is forbidden: User \"jane\" cannot impersonate-on:serviceaccount:list resource`},
+		{"a service account in other groups", []string{"Impersonate-User", "system:serviceaccount:shop:web", "Impersonate-Group", "dev"},
+			[]string{"impersonate-on:", "impersonate:"},
 			[]string{"impersonate serviceaccounts//web shop"}, nil, `serviceaccounts \"web\" is forbidden: User \"jane\" cannot impersonate resource`},
 		{"a node", []string{"Impersonate-User", "system:node:n2"}, []string{"impersonate-on:", "impersonate:"},
-			[]string{"impersonate-on:arbitrary-node:list pods// shop", "impersonate:arbitrary-node " + group + "nodes//n2"}, []string{"system:nodes", "system:authenticated"}, ""},
+			[]string{"impersonate-on:arbitrary-node:list pods// shop", "impersonate:arbitrary-node " + group + "nodes//n2"},
+			[]string{"system:nodes", "system:authenticated"}, ""},
 		{"a node by its group", []string{"Impersonate-User", "system:node:n2", "Impersonate-Group", "system:nodes"}, []string{"impersonate-on:", "impersonate:"},
 			[]string{"impersonate users//system:node:n2"}, nil, `users \"system:node:n2\" is forbidden`},
 	} {
@@ -108,7 +116,8 @@ func TestActingAsOnesNode(t *testing.T) {
 			t.Errorf("%s: asked %q, acts as %+v", node, rules.asked, seen)
 		}
 	}
-	ways := constraintsOf(&request.User{Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n1"}, "a/b": {"c"}}}, &request.User{Username: "system:node:n1"})
+	ways := constraintsOf(&request.User{Username: "system:serviceaccount:ops:agent",
+		Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n1"}, "a/b": {"c"}}}, &request.User{Username: "system:node:n1"})
 	if got := ways[0].who.Extra; len(got) != 1 || !slices.Equal(got[extraAssociatedNodeKeys], []string{"a/b", authn.ExtraNodeName}) {
 		t.Errorf("authorizers see %v", got)
 	}

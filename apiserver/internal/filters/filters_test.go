@@ -188,8 +188,10 @@ func TestATraceIsAskedForLikeItsPod(t *testing.T) {
 	if i := a.asked.Info; !i.Resource || i.Verb != "get" || i.ResourceName != "pods" || i.Namespace != "shop" || i.Name != "web" {
 		t.Errorf("%+v", i)
 	}
-	for _, path := range []string{"/debug/relay/namespaces/shop/pods/", "/debug/relay/namespaces/shop/pods/web/x", "/debug/relay", "/debug/relay/namespaces/a/b/pods/web",
-		"/debug/relay/namespaces/shop/pods/" + strings.Repeat("x", 254), "/debug/relay/namespaces/" + strings.Repeat("x", 64) + "/pods/web", "/debug/relay/namespaces/shop/pods/%ff"} {
+	for _, path := range []string{"/debug/relay/namespaces/shop/pods/", "/debug/relay/namespaces/shop/pods/web/x", "/debug/relay",
+		"/debug/relay/namespaces/a/b/pods/web",
+		"/debug/relay/namespaces/shop/pods/" + strings.Repeat("x", 254), "/debug/relay/namespaces/" + strings.Repeat("x", 64) + "/pods/web",
+		"/debug/relay/namespaces/shop/pods/%ff"} {
 		if serve(handler, "GET", path); a.asked.Info.Resource {
 			t.Errorf("%s counts as a pod: %+v", path, a.asked.Info)
 		}
@@ -219,8 +221,10 @@ func TestInFlight(t *testing.T) {
 		"a watch":               serve(jane, "GET", "/api/v1/pods?watch=1"),
 		"a log":                 serve(jane, "GET", "/api/v1/namespaces/a/pods/p/log"),
 		"one of system:masters": serve(root, "GET", "/api/v1/pods"),
-		"a node's lease":        serve(chain(slow, as("system:node:n1", "system:nodes"), limited), "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"),
-		"a leader's lease":      serve(chain(slow, as("system:kube-scheduler"), limited), "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
+		"a node's lease": serve(chain(slow, as("system:node:n1", "system:nodes"), limited), "GET",
+			"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"),
+		"a leader's lease": serve(chain(slow, as("system:kube-scheduler"), limited), "GET",
+			"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"),
 	} {
 		if w.Code != http.StatusOK {
 			t.Errorf("%s has to wait for a reader: %d", name, w.Code)

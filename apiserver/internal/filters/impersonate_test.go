@@ -57,10 +57,12 @@ func TestImpersonate(t *testing.T) {
 		user   string
 		groups []string
 	}{
-		"nobody":              {nil, 200, "jane", nil},
-		"a user":              {[]string{"Impersonate-User", "bob"}, 200, "bob", []string{"system:authenticated"}},
-		"with all":            {[]string{"Impersonate-User", "bob", "Impersonate-Group", "dev", "Impersonate-Uid", "7", "Impersonate-Extra-Color", "blue"}, 200, "bob", []string{"dev", "system:authenticated"}},
-		"a service account":   {[]string{"Impersonate-User", "system:serviceaccount:shop:web"}, 200, "system:serviceaccount:shop:web", []string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}},
+		"nobody": {nil, 200, "jane", nil},
+		"a user": {[]string{"Impersonate-User", "bob"}, 200, "bob", []string{"system:authenticated"}},
+		"with all": {[]string{"Impersonate-User", "bob", "Impersonate-Group", "dev", "Impersonate-Uid", "7", "Impersonate-Extra-Color", "blue"}, 200,
+			"bob", []string{"dev", "system:authenticated"}},
+		"a service account": {[]string{"Impersonate-User", "system:serviceaccount:shop:web"}, 200, "system:serviceaccount:shop:web",
+			[]string{"system:serviceaccounts", "system:serviceaccounts:shop", "system:authenticated"}},
 		"another user":        {[]string{"Impersonate-User", "root"}, 403, "", nil},
 		"another group":       {[]string{"Impersonate-User", "bob", "Impersonate-Group", "system:masters"}, 403, "", nil},
 		"another extra value": {[]string{"Impersonate-User", "bob", "Impersonate-Extra-Color", "red"}, 403, "", nil},

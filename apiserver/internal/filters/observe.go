@@ -18,7 +18,8 @@ import (
 // Observe writes one log line and counts each request, under upstream's metric
 // names so that dashboards carry over. served reports whether a resource without
 // a route is served: custom resources come and go.
-func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served func(*request.Info) bool, logger *zap.Logger) gin.HandlerFunc {
+func Observe(registry prometheus.Registerer, clock clock.PassiveClock, served func(*request.Info) bool,
+	logger *zap.Logger) gin.HandlerFunc {
 	m := newRequestMetrics(registry)
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())
@@ -89,28 +90,39 @@ func newRequestMetrics(registry prometheus.Registerer) *requestMetrics {
 	names := []string{"verb", "group", "version", "resource", "subresource", "scope", "dry_run", "component"}
 	m := &requestMetrics{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_request_total", Help: "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
+			Name: "apiserver_request_total",
+			Help: "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, " +
+				"component, and HTTP response code.",
 		}, append(names, "code")),
 		duration: daemon.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_request_duration_seconds", Help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
+			Name: "apiserver_request_duration_seconds",
+			Help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, " +
+				"subresource, scope and component.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, names),
 		own: daemon.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_request_sli_duration_seconds", Help: "Response latency distribution in seconds, without the time that webhooks and queues took, for each verb, group, version, resource, subresource, scope and component.",
+			Name: "apiserver_request_sli_duration_seconds",
+			Help: "Response latency distribution in seconds, without the time that webhooks and queues took, for each verb, group, version, " +
+				"resource, subresource, scope and component.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, append(names[:6:6], "component")),
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_longrunning_requests", Help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource and scope.",
+			Name: "apiserver_longrunning_requests",
+			Help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource and scope.",
 		}, append(names[:6:6], "component")),
 		sizes: daemon.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_response_sizes", Help: "Sizes of the answers to reading requests in bytes for each verb, group, version, resource, subresource, scope and component.",
+			Name:    "apiserver_response_sizes",
+			Help:    "Sizes of the answers to reading requests in bytes for each verb, group, version, resource, subresource, scope and component.",
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
 		}, append(names[:6:6], "component")),
 		deprecated: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_requested_deprecated_apis", Help: "Deprecated versions of resources that have been asked for, by group, version, resource, subresource and the release in which they go.",
+			Name: "apiserver_requested_deprecated_apis",
+			Help: "Deprecated versions of resources that have been asked for, by group, version, resource, subresource and " +
+				"the release in which they go.",
 		}, append(names[1:5:5], "removed_release")),
 		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_request_terminations_total", Help: "Requests that the server ended in its own defence: there was no room for them, or they took too long.",
+			Name: "apiserver_request_terminations_total",
+			Help: "Requests that the server ended in its own defence: there was no room for them, or they took too long.",
 		}, append(names[:6:6], "component", "code")),
 	}
 	registry.MustRegister(m.total, m.duration, m.own, m.longRunning, m.sizes, m.deprecated, m.terminated)

@@ -39,7 +39,8 @@ func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
 			return
 		}
 		var told relay.Told
-		if stamps, restarts := c.GetHeader(relay.Header), c.GetHeader(relay.RestartHeader); (stamps != "" || restarts != "") && mayStamp(sender, request.UserFrom(ctx)) {
+		if stamps, restarts := c.GetHeader(relay.Header), c.GetHeader(relay.RestartHeader); (stamps != "" || restarts != "") &&
+			mayStamp(sender, request.UserFrom(ctx)) {
 			sent, err := decode(stamps, restarts)
 			if err != nil {
 				logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", pod.Namespace+"/"+pod.Name))
@@ -79,7 +80,8 @@ const (
 // senderOf is the program whose hops a request may tell of: one that may create a pod, binds it, or
 // writes its status; "" for any other.
 func senderOf(info *request.Info) string {
-	if !info.Resource || info.APIGroup != "" || info.ResourceName != core.Pods.Name || !info.Mutating() || strings.HasPrefix(info.Verb, "delete") {
+	if !info.Resource || info.APIGroup != "" || info.ResourceName != core.Pods.Name || !info.Mutating() ||
+		strings.HasPrefix(info.Verb, "delete") {
 		return ""
 	}
 	switch info.Subresource {

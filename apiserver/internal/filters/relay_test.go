@@ -28,7 +28,8 @@ func podWritten(c *gin.Context, name, uid string, created bool) {
 // everyHop is a header in which a client tells of all hops, of its own and of others'.
 func everyHop() string {
 	var stamps []relay.Stamp
-	for i, hop := range []relay.Hop{relay.KubeletReady, relay.SchedulerBinding, relay.ClientSent, relay.ServerStored, relay.ServerBound, relay.KubeletStarted.Of("web")} {
+	for i, hop := range []relay.Hop{relay.KubeletReady, relay.SchedulerBinding, relay.ClientSent, relay.ServerStored, relay.ServerBound,
+		relay.KubeletStarted.Of("web")} {
 		stamps = append(stamps, relay.Stamp{Hop: hop, At: start.Add(time.Duration(i-10) * time.Millisecond)})
 	}
 	return relay.Encode(stamps)
@@ -45,17 +46,18 @@ func TestRelayBelievesWhoCanKnow(t *testing.T) {
 		groups       []string
 		want         []relay.Hop // nil for no trace
 	}{
-		"create":                    {"POST", pods, 201, true, nil, []relay.Hop{relay.ClientSent, relay.ServerReceived, relay.ServerStored}},
-		"create by apply":           {"PATCH", web, 201, true, nil, []relay.Hop{relay.ClientSent, relay.ServerReceived, relay.ServerStored}},
-		"create by update":          {"PUT", web, 201, true, nil, []relay.Hop{relay.ClientSent, relay.ServerReceived, relay.ServerStored}},
-		"create that failed":        {"POST", pods, 409, true, nil, nil},
-		"apply that changes":        {"PATCH", web, 200, false, nil, nil},
-		"update":                    {"PUT", web, 200, false, node, nil},
-		"binding":                   {"POST", web + "/binding", 201, false, nil, []relay.Hop{relay.SchedulerBinding, relay.ServerBound}},
-		"binding that failed":       {"POST", web + "/binding", 409, false, nil, nil},
-		"status of a node":          {"PATCH", web + "/status", 200, false, node, []relay.Hop{relay.KubeletReady, relay.KubeletStarted.Of("web")}},
-		"status by update":          {"PUT", web + "/status", 200, false, node, []relay.Hop{relay.KubeletReady, relay.KubeletStarted.Of("web")}},
-		"status of an admin":        {"PATCH", web + "/status", 200, false, []string{core.GroupMasters}, []relay.Hop{relay.KubeletReady, relay.KubeletStarted.Of("web")}},
+		"create":              {"POST", pods, 201, true, nil, []relay.Hop{relay.ClientSent, relay.ServerReceived, relay.ServerStored}},
+		"create by apply":     {"PATCH", web, 201, true, nil, []relay.Hop{relay.ClientSent, relay.ServerReceived, relay.ServerStored}},
+		"create by update":    {"PUT", web, 201, true, nil, []relay.Hop{relay.ClientSent, relay.ServerReceived, relay.ServerStored}},
+		"create that failed":  {"POST", pods, 409, true, nil, nil},
+		"apply that changes":  {"PATCH", web, 200, false, nil, nil},
+		"update":              {"PUT", web, 200, false, node, nil},
+		"binding":             {"POST", web + "/binding", 201, false, nil, []relay.Hop{relay.SchedulerBinding, relay.ServerBound}},
+		"binding that failed": {"POST", web + "/binding", 409, false, nil, nil},
+		"status of a node":    {"PATCH", web + "/status", 200, false, node, []relay.Hop{relay.KubeletReady, relay.KubeletStarted.Of("web")}},
+		"status by update":    {"PUT", web + "/status", 200, false, node, []relay.Hop{relay.KubeletReady, relay.KubeletStarted.Of("web")}},
+		"status of an admin": {"PATCH", web + "/status", 200, false, []string{core.GroupMasters},
+			[]relay.Hop{relay.KubeletReady, relay.KubeletStarted.Of("web")}},
 		"status of somebody":        {"PATCH", web + "/status", 200, false, []string{"dev"}, nil},
 		"status that failed":        {"PATCH", web + "/status", 422, false, node, nil},
 		"resize":                    {"PATCH", web + "/resize", 200, false, node, nil},
@@ -149,7 +151,8 @@ func BenchmarkRelay(b *testing.B) {
 		{"create-kctl", "POST", "/api/v1/namespaces/shop/pods", []relay.Hop{relay.ClientStarted, relay.ClientGenerated, relay.ClientSent}, nil},
 		{"status", "PATCH", "/api/v1/namespaces/shop/pods/web/status", []relay.Hop{relay.KubeletRunning, relay.KubeletReady}, nil},
 		{"status-plain", "PATCH", "/api/v1/namespaces/shop/pods/web/status", nil, nil},
-		{"status-restart", "PATCH", "/api/v1/namespaces/shop/pods/web/status", nil, []relay.Restart{{Container: "web", Number: 1, Cause: relay.CauseExit, Ended: start, Started: start}}},
+		{"status-restart", "PATCH", "/api/v1/namespaces/shop/pods/web/status", nil,
+			[]relay.Restart{{Container: "web", Number: 1, Cause: relay.CauseExit, Ended: start, Started: start}}},
 		{"other", "POST", "/api/v1/namespaces/shop/configmaps", nil, nil},
 	} {
 		b.Run(way.name, func(b *testing.B) {

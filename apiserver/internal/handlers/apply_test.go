@@ -59,7 +59,8 @@ func TestApply(t *testing.T) {
 	conflict.wantStatus(t, 409, metav1.StatusReasonConflict, `Apply failed with 1 conflict: conflict with "one": .data.x`)
 	var status metav1.Status
 	conflict.into(t, &status)
-	if c := status.Details.Causes; len(c) != 1 || c[0].Type != metav1.CauseTypeFieldManagerConflict || c[0].Field != ".data.x" || c[0].Message != `conflict with "one"` {
+	if c := status.Details.Causes; len(c) != 1 || c[0].Type != metav1.CauseTypeFieldManagerConflict || c[0].Field != ".data.x" ||
+		c[0].Message != `conflict with "one"` {
 		t.Errorf("causes %+v", c)
 	}
 	s.applyMap("a", "fieldManager=two&force=true&dryRun=All", "{x: '2', z: '2'}").
@@ -102,12 +103,17 @@ func TestApplyRefusals(t *testing.T) {
 		{"nothing", "/a?fieldManager=m", "", 400, metav1.StatusReasonBadRequest, "invalid object type: /, Kind="},
 		{"a list", "/a?fieldManager=m", "[]", 400, metav1.StatusReasonBadRequest, "error decoding patch: error unmarshaling JSON"},
 		{"no YAML", "/a?fieldManager=m", "{{", 400, metav1.StatusReasonBadRequest, "error decoding patch: error converting YAML to JSON"},
-		{"a key twice", "/a?fieldManager=m&fieldValidation=Strict", head + "data: {z: '1', z: '2'}", 400, metav1.StatusReasonBadRequest, "error strict decoding patch"},
+		{"a key twice", "/a?fieldManager=m&fieldValidation=Strict", head + "data: {z: '1', z: '2'}", 400, metav1.StatusReasonBadRequest,
+			"error strict decoding patch"},
 		{"another name", "/b?fieldManager=m", head, 400, metav1.StatusReasonBadRequest, "the name of the object (a) does not match the name on the URL (b)"},
-		{"managedFields", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, managedFields: [{}]}", 400, metav1.StatusReasonBadRequest, "metadata.managedFields must be nil"},
-		{"an old version", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: '1'}", 409, metav1.StatusReasonConflict, "has been modified"},
-		{"a version that is none", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, resourceVersion: x}", 500, metav1.StatusReasonUnknown, `strconv.ParseUint: parsing "x": invalid syntax`},
-		{"one that is gone", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, uid: u}", 409, metav1.StatusReasonConflict, "uid mismatch: the provided object specified uid u, and no existing object was found"},
+		{"managedFields", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, managedFields: [{}]}", 400, metav1.StatusReasonBadRequest,
+			"metadata.managedFields must be nil"},
+		{"an old version", "/a?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, resourceVersion: '1'}", 409, metav1.StatusReasonConflict,
+			"has been modified"},
+		{"a version that is none", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, resourceVersion: x}", 500, metav1.StatusReasonUnknown,
+			`strconv.ParseUint: parsing "x": invalid syntax`},
+		{"one that is gone", "/b?fieldManager=m", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, uid: u}", 409, metav1.StatusReasonConflict,
+			"uid mismatch: the provided object specified uid u, and no existing object was found"},
 		{"an unknown field", "/a?fieldManager=m", head + "nonsense: 1", 500, metav1.StatusReasonUnknown, ".nonsense: field not declared in schema"},
 		{"a wrong type", "/a?fieldManager=m", head + "data: {x: 1}", 500, metav1.StatusReasonUnknown, ".data.x: expected string"},
 		{"the status of nothing", "/none/status?fieldManager=m", head, 404, "", ""},
@@ -123,7 +129,8 @@ func TestApplyRefusals(t *testing.T) {
 			a.wantStatus(t, tc.code, tc.reason, tc.message)
 		})
 	}
-	if a := s.applyMap("a", "fieldManager=m", "{z: '1', z: '2'}"); a.code != http.StatusOK || !strings.Contains(a.header.Get("Warning"), `key "z" already set in map`) {
+	if a := s.applyMap("a", "fieldManager=m", "{z: '1', z: '2'}"); a.code != http.StatusOK ||
+		!strings.Contains(a.header.Get("Warning"), `key "z" already set in map`) {
 		t.Errorf("a doubled key: %d, warning %q", a.code, a.header.Get("Warning"))
 	}
 }

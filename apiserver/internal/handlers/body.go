@@ -141,7 +141,8 @@ func (c *call) decodeJSON(body []byte, into runtime.Object, kind schema.GroupVer
 }
 
 // decodeTyped decodes an object of a Go type. strict lists unknown and duplicate fields.
-func (c *call) decodeTyped(body []byte, into runtime.Object, kind schema.GroupVersionKind, fieldValidation string) (strict []error, err error) {
+func (c *call) decodeTyped(body []byte, into runtime.Object, kind schema.GroupVersionKind,
+	fieldValidation string) (strict []error, err error) {
 	if strict, err = unmarshal(body, into, fieldValidation); err != nil {
 		return nil, unreadable(kind, body, err)
 	}
@@ -183,7 +184,8 @@ func (c *call) decodeUnstructured(body []byte, into *unstructured.Unstructured, 
 		return nil, err
 	}
 	if got := obj.GroupVersionKind(); got.GroupVersion() != kind.GroupVersion() {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), kind.GroupVersion()))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
+			got.GroupVersion(), kind.GroupVersion()))
 	}
 	*into = *obj
 	return strict, nil
@@ -276,7 +278,8 @@ func (c *call) warnOfError(err error) {
 func unreadable(kind schema.GroupVersionKind, body []byte, err error) error {
 	var object map[string]json.RawMessage
 	if parseErr := json.Unmarshal(body, &object); parseErr != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get version/kind; json parse error: %v", kind.Kind, parseErr))
+		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): couldn't get "+
+			"version/kind; json parse error: %v", kind.Kind, parseErr))
 	}
 	return cannotHandle(kind, err)
 }

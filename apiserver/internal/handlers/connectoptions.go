@@ -24,12 +24,14 @@ func (c *call) askedOptions() runtime.Object {
 	switch {
 	case r == core.Pods && subresource == "exec":
 		options = &corev1.PodExecOptions{
-			Stdin: request.Flag(query, "stdin"), Stdout: request.Flag(query, "stdout"), Stderr: request.Flag(query, "stderr"), TTY: request.Flag(query, "tty"),
+			Stdin: request.Flag(query, "stdin"), Stdout: request.Flag(query, "stdout"), Stderr: request.Flag(query, "stderr"),
+			TTY:       request.Flag(query, "tty"),
 			Container: query.Get("container"), Command: query["command"],
 		}
 	case r == core.Pods && subresource == "attach":
 		options = &corev1.PodAttachOptions{
-			Stdin: request.Flag(query, "stdin"), Stdout: request.Flag(query, "stdout"), Stderr: request.Flag(query, "stderr"), TTY: request.Flag(query, "tty"),
+			Stdin: request.Flag(query, "stdin"), Stdout: request.Flag(query, "stdout"), Stderr: request.Flag(query, "stderr"),
+			TTY:       request.Flag(query, "tty"),
 			Container: query.Get("container"),
 		}
 	case r == core.Pods && subresource == "portforward":
@@ -43,7 +45,8 @@ func (c *call) askedOptions() runtime.Object {
 	default:
 		return nil
 	}
-	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions", "proxy": r.Kind + "ProxyOptions"}
+	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions",
+		"proxy": r.Kind + "ProxyOptions"}
 	options.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[subresource]))
 	return options
 }
@@ -67,7 +70,8 @@ func withConnectOptions(r *http.Request, asked, admitted runtime.Object) (*http.
 			query.Add("ports", strconv.Itoa(int(port)))
 		}
 	default:
-		return nil, apierrors.NewInternalError(fmt.Errorf("an admission plugin changed the path of a %s, which is not supported", admitted.GetObjectKind().GroupVersionKind().Kind))
+		return nil, apierrors.NewInternalError(fmt.Errorf("an admission plugin changed the path of a %s, which is not supported",
+			admitted.GetObjectKind().GroupVersionKind().Kind))
 	}
 	changed := r.Clone(r.Context())
 	changed.URL.RawQuery = query.Encode()

@@ -112,8 +112,12 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	if len(body) > 0 {
 		audit.RequestObject(c.ctx, nil, func() runtime.Object { return auditedOptions(*options) })
 	}
-	if c.resource.Name == "jobs" && c.resource.Group == batchv1.GroupName && options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // older clients send it
-		request.Warn(c.ctx, "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning")
+	//nolint:staticcheck // older clients send it
+	if c.resource.Name == "jobs" && c.resource.Group == batchv1.GroupName && options.PropagationPolicy == nil &&
+		options.OrphanDependents == nil {
+		request.Warn(c.ctx,
+			"child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "+
+				"propagationPolicy=Orphan to suppress this warning")
 	}
 	options.TypeMeta = optionsType("DeleteOptions")
 	return options, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options))

@@ -24,7 +24,8 @@ func (c *call) deleteCollection() error {
 	}
 	if ignore := options.IgnoreStoreReadErrorWithClusterBreakingPotential; ignore != nil && *ignore {
 		return invalidOptions("DeleteOptions", field.ErrorList{
-			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true, "is not allowed with DELETECOLLECTION, try again after removing the option"),
+			field.Invalid(field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+				"is not allowed with DELETECOLLECTION, try again after removing the option"),
 		})
 	}
 	deleted, err := c.store.DeleteCollection(c.ctx, c.namespace, c.admit(admission.Delete, options, options.DryRun), options, list)

@@ -26,7 +26,8 @@ func NewDispatcher(o Options) *Dispatcher {
 func (d *Dispatcher) Serve(c *gin.Context, served registry.Served, info *request.Info) bool {
 	resource := served.Resource.Info()
 	call := &call{
-		handlers: d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, tracker: resource.FieldTracker, jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
+		handlers: d.handlers, resource: resource.Resource, kind: resource.GVK(), store: served.Resource, tracker: resource.FieldTracker,
+		jsonOnly: resource.JSONOnly, custom: resource.JSONOnly,
 		converted: isConverted(resource), gin: c, ctx: c.Request.Context(), namespace: info.Namespace,
 	}
 	if !resource.Namespaced && info.Namespace != "" {
@@ -90,7 +91,8 @@ func (c *call) methodsOfPath(served registry.Served, resource registry.Info, inf
 		return subresourceMethods(), true
 	}
 	missing := func(c *call) error { return apierrors.NewNotFound(c.groupResource(), c.name) }
-	return methods{http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing, http.MethodDelete: missing}, true
+	return methods{http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing,
+		http.MethodDelete: missing}, true
 }
 
 // methodsOfPrefixedPath are the methods of a path with a verb before the resource. Other

@@ -35,7 +35,8 @@ func TestPatchFormats(t *testing.T) {
 
 func TestFormsIn(t *testing.T) {
 	s := start(t)
-	obj := &core.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "proto"}, Data: map[string]string{"k": "v"}}
+	obj := &core.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "proto"},
+		Data: map[string]string{"k": "v"}}
 	body, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,8 @@ func TestFormsOut(t *testing.T) {
 	t.Run("table", func(t *testing.T) {
 		var table metav1.Table
 		s.do("GET", collection, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json").into(t, &table)
-		if table.Kind != "Table" || table.APIVersion != "meta.k8s.io/v1" || len(table.ColumnDefinitions) != 2 || len(table.Rows) != 1 || table.Rows[0].Cells[0] != "a" {
+		if table.Kind != "Table" || table.APIVersion != "meta.k8s.io/v1" || len(table.ColumnDefinitions) != 2 || len(table.Rows) != 1 ||
+			table.Rows[0].Cells[0] != "a" {
 			t.Fatalf("got %+v", table)
 		}
 		var partial metav1.PartialObjectMetadata

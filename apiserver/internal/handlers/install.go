@@ -86,7 +86,8 @@ func collectionMethods() methods {
 }
 
 func objectMethods() methods {
-	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete}
+	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch,
+		http.MethodDelete: (*call).delete}
 }
 
 // subresourceMethods are the handlers of a subresource that is read and written as the object is, such as status.
@@ -132,7 +133,8 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	for _, part := range parts {
 		base := base
 		base.subresource = part
-		h.route(router, object+"/"+part, limitToVerbs(registry.Info{Verbs: registry.SubresourceVerbs(part)}, subresourceMethods(), "get", "delete"), base)
+		h.route(router, object+"/"+part, limitToVerbs(registry.Info{Verbs: registry.SubresourceVerbs(part)}, subresourceMethods(), "get",
+			"delete"), base)
 	}
 	for _, sub := range served.Subresources {
 		h.installSubresource(router, object, base, sub)
@@ -187,7 +189,8 @@ func (h *handlers) installSubresource(router gin.IRouter, object string, base ca
 }
 
 // allMethods get an answer on every path of a resource: 405 without a handler.
-var allMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}
+var allMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions}
 
 func (h *handlers) route(router gin.IRouter, path string, m methods, base call) {
 	allow := slices.Sorted(maps.Keys(m))

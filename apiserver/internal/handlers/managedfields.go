@@ -71,7 +71,9 @@ func guardManagedFields(admit registry.Admission) registry.Admission {
 		err := mutate(ctx, obj, old)
 		if err == nil && obj != nil {
 			if unreadable := managedfields.Guard(obj, before); unreadable != nil {
-				request.Warn(ctx, ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: "+unreadable.Error())
+				request.Warn(ctx,
+					".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission "+
+						"controller; please fix your requests: "+unreadable.Error())
 			}
 		}
 		return err

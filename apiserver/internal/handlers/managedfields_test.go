@@ -18,14 +18,16 @@ import (
 // kept.
 func TestManagedFieldsAfterAdmission(t *testing.T) {
 	entry := func(operation metav1.ManagedFieldsOperationType) []metav1.ManagedFieldsEntry {
-		return []metav1.ManagedFieldsEntry{{Manager: "m", Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+		return []metav1.ManagedFieldsEntry{{Manager: "m", Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
 	}
 	for operation, want := range map[metav1.ManagedFieldsOperationType]struct {
 		kept    metav1.ManagedFieldsOperationType
 		warning string
 	}{
 		metav1.ManagedFieldsOperationApply: {metav1.ManagedFieldsOperationApply, ""},
-		"Foo":                              {metav1.ManagedFieldsOperationUpdate, `.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: operation must be ` + "`Apply` or `Update`"},
+		"Foo": {metav1.ManagedFieldsOperationUpdate,
+			`.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: operation must be ` + "`Apply` or `Update`"},
 	} {
 		warnings := &request.Warnings{}
 		ctx := request.With(t.Context(), &request.Arrival{Warnings: warnings})

@@ -28,7 +28,8 @@ func checkMerge(patch, current map[string]any, kind core.Object) error {
 		return fmt.Errorf("merge into a %T: %w", kind, err)
 	}
 	if steps := mergeSteps(patch, current, schema); steps > maxMergeSteps {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the lists are too long for this strategic merge patch (%d steps, at most %d are accepted); use a JSON patch instead", steps, maxMergeSteps))
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the lists are too long for this strategic merge patch (%d steps, at most "+
+			"%d are accepted); use a JSON patch instead", steps, maxMergeSteps))
 	}
 	return nil
 }

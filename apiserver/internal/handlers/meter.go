@@ -35,7 +35,8 @@ func NewMeter(registry prometheus.Registerer) *Meter {
 			Buckets: prometheus.ExponentialBuckets(1024, 2, 8),
 		}, resource),
 		lists: daemon.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "apiserver_watch_list_duration_seconds", Help: "How long watches that begin with what is there (sendInitialEvents) took to send it, by group, version, resource and scope.",
+			Name:    "apiserver_watch_list_duration_seconds",
+			Help:    "How long watches that begin with what is there (sendInitialEvents) took to send it, by group, version, resource and scope.",
 			Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300},
 		}, append(resource, "scope")),
 	}

@@ -162,7 +162,8 @@ func (c *call) checkPatched(obj, current core.Object) error {
 	}
 	if c.subresource == "scale" {
 		resource := schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Name + "/scale"}
-		return apierrors.NewConflict(resource, c.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", obj.GetUID(), current.GetUID()))
+		return apierrors.NewConflict(resource, c.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v",
+			obj.GetUID(), current.GetUID()))
 	}
 	if err := registry.CheckVersion(c.groupResource(), obj, current); err != nil {
 		return err
@@ -214,7 +215,8 @@ func readPatch(media types.PatchType, body []byte, newObject func() core.Object)
 		return patcher{}, errNoPatch
 	}
 	if depth := depthOf(body); depth > maxPatchDepth {
-		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patch is nested %d levels deep; at most %d are accepted", depth, maxPatchDepth))
+		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the patch is nested %d levels deep; at most %d are accepted",
+			depth, maxPatchDepth))
 	}
 	switch media {
 	case types.JSONPatchType:
@@ -238,7 +240,8 @@ func (c *call) patchTypes() []string {
 }
 
 var (
-	patchTypes         = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+	patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType),
+		string(types.ApplyYAMLPatchType)}
 	jsonOnlyPatchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 )
 

@@ -23,7 +23,8 @@ func FuzzPatchedFields(f *testing.F) {
 	medias := seedPatches(f)
 	for _, seed := range []string{
 		`{"metadata":{"uid":"u"},"status":{"phase":"Failed","conditions":[{"type":"Ready","status":"False"},{"type":"X","status":"True"}]}}`,
-		`{"metadata":{"managedFields":null}}`, `{"metadata":{"managedFields":[{}]},"status":null}`, `{"metadata":null}`, `{"metadata":{"$patch":"replace","name":"q"}}`,
+		`{"metadata":{"managedFields":null}}`, `{"metadata":{"managedFields":[{}]},"status":null}`, `{"metadata":null}`,
+		`{"metadata":{"$patch":"replace","name":"q"}}`,
 		`{"status":{"$setElementOrder/conditions":[{"type":"Ready"}],"conditions":[{"type":"Ready","$patch":"delete"}]}}`,
 		`{"apiVersion":"v2","kind":"Node"}`, `{"Spec":{"nodeName":"n"}}`, `{"spec":1}`, `{"status":{"podIPs":[{"ip":"10.0.0.2"}]},"unknown":{}}`, `{}`,
 	} {

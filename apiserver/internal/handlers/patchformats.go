@@ -39,7 +39,8 @@ func jsonPatcher(body []byte) (patcher, error) {
 		doubled[i] = fmt.Errorf("json patch %w", err)
 	}
 	if len(operations) > jsonpatch.MaxOperations {
-		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d", jsonpatch.MaxOperations, len(operations)))
+		return patcher{}, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("The allowed maximum operations in a JSON patch is %d, got %d",
+			jsonpatch.MaxOperations, len(operations)))
 	}
 	patch, err := library.DecodePatch(body)
 	if err != nil {
@@ -79,30 +80,31 @@ func strategicPatcher(body []byte, kind core.Object) (patcher, error) {
 	if err != nil {
 		return patcher{}, apierrors.NewBadRequest(err.Error())
 	}
-	return patcher{duplicateFields: doubled, fields: patchedFieldsOf(object), keepsKind: true, apply: func(before []byte) (after []byte, err error) {
-		// An order directive for elements without a key makes the library panic, and
-		// kube-apiserver drop the connection.
-		defer func() {
-			if fault := recover(); fault != nil {
-				after, err = nil, apierrors.NewBadRequest(fmt.Sprintf("the strategic merge patch can't be applied: %v", fault))
+	return patcher{duplicateFields: doubled, fields: patchedFieldsOf(object), keepsKind: true,
+		apply: func(before []byte) (after []byte, err error) {
+			// An order directive for elements without a key makes the library panic, and
+			// kube-apiserver drop the connection.
+			defer func() {
+				if fault := recover(); fault != nil {
+					after, err = nil, apierrors.NewBadRequest(fmt.Sprintf("the strategic merge patch can't be applied: %v", fault))
+				}
+			}()
+			var current map[string]any
+			if err := kjson.UnmarshalCaseSensitivePreserveInts(before, &current); err != nil {
+				return nil, fmt.Errorf("decode what is to be patched: %w", err)
 			}
-		}()
-		var current map[string]any
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(before, &current); err != nil {
-			return nil, fmt.Errorf("decode what is to be patched: %w", err)
-		}
-		if len(before)+len(body) > smallMerge {
-			if err := checkMerge(object, current, kind); err != nil {
-				return nil, err
+			if len(before)+len(body) > smallMerge {
+				if err := checkMerge(object, current, kind); err != nil {
+					return nil, err
+				}
 			}
-		}
-		// The merge modifies the patch, and there may be another attempt.
-		merged, err := strategicpatch.StrategicMergeMapPatch(current, runtime.DeepCopyJSON(object), kind)
-		if err != nil {
-			return nil, unmergeable(err)
-		}
-		return json.Marshal(merged)
-	}}, nil
+			// The merge modifies the patch, and there may be another attempt.
+			merged, err := strategicpatch.StrategicMergeMapPatch(current, runtime.DeepCopyJSON(object), kind)
+			if err != nil {
+				return nil, unmergeable(err)
+			}
+			return json.Marshal(merged)
+		}}, nil
 }
 
 // unmergeable is upstream's answer to a strategic merge patch that can't be
@@ -116,7 +118,8 @@ func unmergeable(err error) error {
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: err.Error()}}
 }
 
 // readObject reads a patch that is an object, and returns its duplicate fields.
@@ -153,6 +156,7 @@ func unprocessable(err error) error {
 		Code:    http.StatusUnprocessableEntity,
 		Reason:  metav1.StatusReasonInvalid,
 		Message: "the server rejected our request due to an error in our request",
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Field: "patch", Message: why}}},
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Field: "patch",
+			Message: why}}},
 	}}
 }

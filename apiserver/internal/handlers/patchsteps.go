@@ -36,7 +36,8 @@ func checkOperations(operations []jsonPatchOp, body, before []byte) error {
 		longest = max(longest, longestList(op.Value))
 	}
 	if steps := moving * (moving + longest); steps > maxPatchSteps {
-		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the lists are too long for a JSON patch with so many operations (%d steps, at most %d are accepted); replace the whole list instead", steps, maxPatchSteps))
+		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the lists are too long for a JSON patch with so many operations (%d steps, "+
+			"at most %d are accepted); replace the whole list instead", steps, maxPatchSteps))
 	}
 	return nil
 }

@@ -22,12 +22,13 @@ func TestPatchSteps(t *testing.T) {
 		patch string
 		ok    bool
 	}{
-		"inserted":            {many(`{"op":"add","path":"/long/0","value":1}`), false},
-		"from the end":        {many(`{"op":"add","path":"/long/-1","value":1}`), false},
-		"taken out":           {many(`{"op":"remove","path":"/long/0"}`), false},
-		"moved to a field":    {many(`{"op":"move","from":"/long/0","path":"/map/a"}`), false},
-		"copied":              {many(`{"op":"copy","from":"/map/a","path":"/long/0"}`), false},
-		"into the patch's":    {`[{"op":"add","path":"/new","value":` + list + `},` + strings.Replace(many(`{"op":"add","path":"/new/0","value":1}`), "[", "", 1), false},
+		"inserted":         {many(`{"op":"add","path":"/long/0","value":1}`), false},
+		"from the end":     {many(`{"op":"add","path":"/long/-1","value":1}`), false},
+		"taken out":        {many(`{"op":"remove","path":"/long/0"}`), false},
+		"moved to a field": {many(`{"op":"move","from":"/long/0","path":"/map/a"}`), false},
+		"copied":           {many(`{"op":"copy","from":"/map/a","path":"/long/0"}`), false},
+		"into the patch's": {`[{"op":"add","path":"/new","value":` + list + `},` + strings.Replace(many(`{"op":"add","path":"/new/0","value":1}`), "[", "", 1),
+			false},
 		"appended":            {many(`{"op":"add","path":"/long/-","value":1}`), true},
 		"replaced":            {many(`{"op":"replace","path":"/long/19999","value":1}`), true},
 		"tested":              {many(`{"op":"test","path":"/long/0","value":1}`), true},
@@ -39,7 +40,8 @@ func TestPatchSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = patch.apply(before)
-		if refused := apierrors.IsRequestEntityTooLargeError(err); refused == test.ok || refused && !strings.Contains(err.Error(), "at most 200000000") || !refused && err != nil {
+		if refused := apierrors.IsRequestEntityTooLargeError(err); refused == test.ok || refused && !strings.Contains(err.Error(), "at most 200000000") ||
+			!refused && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -151,4 +151,5 @@ func unknownHead(kind metav1.TypeMeta, size int) ([]byte, error) {
 const lengthBytes = 4
 
 // unknownTail follows an object: it has no content type and encoding of its own.
-var unknownTail = []byte{byte(unknownEncoding)<<3 | byte(protowire.BytesType), 0, byte(unknownContentType)<<3 | byte(protowire.BytesType), 0}
+var unknownTail = []byte{byte(unknownEncoding)<<3 | byte(protowire.BytesType), 0, byte(unknownContentType)<<3 | byte(protowire.BytesType),
+	0}

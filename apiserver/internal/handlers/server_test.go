@@ -180,7 +180,8 @@ func (a answer) wantStatus(t testing.TB, code int, reason metav1.StatusReason, m
 	t.Helper()
 	var status metav1.Status
 	a.into(t, &status)
-	if a.code != code || status.Code != int32(code) || status.Reason != reason || status.Kind != "Status" || status.APIVersion != "v1" || !strings.Contains(status.Message, message) {
+	if a.code != code || status.Code != int32(code) || status.Reason != reason || status.Kind != "Status" || status.APIVersion != "v1" ||
+		!strings.Contains(status.Message, message) {
 		t.Errorf("got %d %s\nwant %d %s with %q", a.code, a.body, code, reason, message)
 	}
 }

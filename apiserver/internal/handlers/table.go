@@ -21,7 +21,9 @@ func (c *call) includeObject() (metav1.IncludeObjectPolicy, error) {
 	case metav1.IncludeMetadata, metav1.IncludeObject, metav1.IncludeNone:
 		return include, nil
 	default:
-		return "", apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", include))
+		return "",
+			apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be "+
+				"'Metadata', 'Object', 'None', or empty", include))
 	}
 }
 

@@ -22,23 +22,26 @@ const (
 type certificateCleaner struct{ *certificateRequests }
 
 func newCertificateCleaner(d *Dependencies) (Loop, error) {
-	return newCertificateLoop(d, "certificatesigningrequest-cleaner-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-		return (&certificateCleaner{c}).sync
-	})
+	return newCertificateLoop(d, "certificatesigningrequest-cleaner-controller",
+		func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+			return (&certificateCleaner{c}).sync
+		})
 }
 
 func (c *certificateCleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if left := expiryOf(r).Sub(c.clock.Now()); left > 0 {
 		return left, nil
 	}
-	_, _, err := c.store.Delete(ctx, "", r.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
+	_, _, err := c.store.Delete(ctx, "", r.Name, registry.Admission{},
+		&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &r.UID}})
 	return 0, ignoreNotFound(err, "remove a certificate signing request")
 }
 
 // expiryOf is the time after which the request is no longer needed.
 func expiryOf(r *certificatesv1.CertificateSigningRequest) time.Time {
 	until := r.CreationTimestamp.Add(pendingRetention)
-	if c := findCertificateCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed); c != nil {
+	if c := findCertificateCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied,
+		certificatesv1.CertificateFailed); c != nil {
 		until = c.LastUpdateTime.Add(decidedRetention)
 	}
 	if ends, ok := certificateExpiry(r.Status.Certificate); ok && ends.Before(until) {

@@ -29,13 +29,15 @@ type certificateRequests struct {
 	clock    clock.Clock
 }
 
-func newCertificateLoop(d *Dependencies, name string, sync func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error)) (Loop, error) {
+func newCertificateLoop(d *Dependencies, name string, sync func(c *certificateRequests) func(context.Context,
+	*certificatesv1.CertificateSigningRequest) (time.Duration, error)) (Loop, error) {
 	c := &certificateRequests{clock: d.Clock}
 	var err error
 	whole := func(obj core.Object) *certificatesv1.CertificateSigningRequest {
 		return obj.(*certificatesv1.CertificateSigningRequest)
 	}
-	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, whole, informer.Options[*certificatesv1.CertificateSigningRequest]{}); err != nil {
+	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, whole,
+		informer.Options[*certificatesv1.CertificateSigningRequest]{}); err != nil {
 		return nil, err
 	}
 	each := sync(c)
@@ -50,7 +52,8 @@ func newCertificateLoop(d *Dependencies, name string, sync func(c *certificateRe
 	return runTogether(c.requests.Run, afterSync(w.run, c.requests.Synced())), nil
 }
 
-func findCertificateCondition(r *certificatesv1.CertificateSigningRequest, types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+func findCertificateCondition(r *certificatesv1.CertificateSigningRequest,
+	types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
 		if slices.Contains(types, r.Status.Conditions[i].Type) {
 			return &r.Status.Conditions[i]
@@ -61,7 +64,8 @@ func findCertificateCondition(r *certificatesv1.CertificateSigningRequest, types
 
 // write changes a request through /status or /approval, if it is still in the
 // state that was looked at.
-func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.CertificateSigningRequest, subresource string, change func(r *certificatesv1.CertificateSigningRequest)) error {
+func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.CertificateSigningRequest, subresource string,
+	change func(r *certificatesv1.CertificateSigningRequest)) error {
 	err := modify(ctx, c.store, registry.Target{Name: seen.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
 		r, ok := current.(*certificatesv1.CertificateSigningRequest)
 		if !ok || r.UID != seen.UID {
@@ -79,7 +83,8 @@ func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.Ce
 	return ignoreNotFound(err, "write the request's "+subresource)
 }
 
-func newCertificateCondition(t certificatesv1.RequestConditionType, reason, message string) certificatesv1.CertificateSigningRequestCondition {
+func newCertificateCondition(t certificatesv1.RequestConditionType,
+	reason, message string) certificatesv1.CertificateSigningRequestCondition {
 	return certificatesv1.CertificateSigningRequestCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
 }
 
@@ -94,9 +99,10 @@ type certificateApprover struct {
 const reauthorizeInterval = time.Minute
 
 func newCertificateApprover(d *Dependencies) (Loop, error) {
-	return newCertificateLoop(d, "certificatesigningrequest-approving-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-		return (&certificateApprover{c, d.Authorizer}).sync
-	})
+	return newCertificateLoop(d, "certificatesigningrequest-approving-controller",
+		func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+			return (&certificateApprover{c, d.Authorizer}).sync
+		})
 }
 
 func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
@@ -112,7 +118,8 @@ func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.Certif
 		{"nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."},
 	}
 	if parsed.Subject.CommonName == r.Spec.Username {
-		kinds = append(kinds, struct{ subresource, message string }{"selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."})
+		kinds = append(kinds, struct{ subresource, message string }{"selfnodeclient",
+			"Auto approving self kubelet client certificate after SubjectAccessReview."})
 	}
 	for _, kind := range slices.Backward(kinds) {
 		decision, _, err := a.authorizer.Authorize(ctx, selfApprovalAttributes(r, kind.subresource))
@@ -121,7 +128,8 @@ func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.Certif
 		}
 		if decision == authz.Allow {
 			return 0, a.write(ctx, r, certificatesigningrequest.Approval, func(r *certificatesv1.CertificateSigningRequest) {
-				r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateApproved, "AutoApproved", kind.message))
+				r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateApproved, "AutoApproved",
+					kind.message))
 			})
 		}
 	}
@@ -151,14 +159,16 @@ func newCertificateSigner(d *Dependencies) (Loop, error) {
 	if d.Signing == nil {
 		return runTogether(), nil
 	}
-	return newCertificateLoop(d, "certificatesigningrequest-signing-controller", func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-		return (&certificateSigner{c, d.Signing}).sync
-	})
+	return newCertificateLoop(d, "certificatesigningrequest-signing-controller",
+		func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
+			return (&certificateSigner{c, d.Signing}).sync
+		})
 }
 
 func (s *certificateSigner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
 	if len(r.Status.Certificate) > 0 || !signing.Knows(r.Spec.SignerName) ||
-		findCertificateCondition(r, certificatesv1.CertificateApproved) == nil || findCertificateCondition(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
+		findCertificateCondition(r, certificatesv1.CertificateApproved) == nil ||
+		findCertificateCondition(r, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed) != nil {
 		return 0, nil
 	}
 	parsed, err := certificatesigningrequest.Parse(r)
@@ -167,7 +177,8 @@ func (s *certificateSigner) sync(ctx context.Context, r *certificatesv1.Certific
 	}
 	if err != nil {
 		return 0, s.write(ctx, r, "status", func(r *certificatesv1.CertificateSigningRequest) {
-			r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error()))
+			r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateFailed, "SignerValidationFailure",
+				err.Error()))
 		})
 	}
 	certificate, err := s.authority.Sign(parsed, &r.Spec, s.clock.Now())

@@ -140,13 +140,14 @@ func (u *claimUsage) sync(ctx context.Context, key informer.Key) (time.Duration,
 	if !ok || !use.Recorded || use.Unused == unusedStatus(u.isUsed(key, use.Owner)) {
 		return 0, nil
 	}
-	err := modify(ctx, u.claimStore, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-		claim := current.(*corev1.PersistentVolumeClaim)
-		if use := claimUseOf(claim); use.Recorded {
-			setUnused(claim, u.isUsed(key, use.Owner), metav1.NewTime(u.clock.Now()))
-		}
-		return claim, nil
-	})
+	err := modify(ctx, u.claimStore, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"},
+		func(current core.Object) (core.Object, error) {
+			claim := current.(*corev1.PersistentVolumeClaim)
+			if use := claimUseOf(claim); use.Recorded {
+				setUnused(claim, u.isUsed(key, use.Owner), metav1.NewTime(u.clock.Now()))
+			}
+			return claim, nil
+		})
 	return 0, ignoreNotFound(err, "record whether a claim is in use")
 }
 

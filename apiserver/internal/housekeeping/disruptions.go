@@ -157,15 +157,16 @@ func (l *disruptions) sync(ctx context.Context, key informer.Key) (time.Duration
 		return 0, nil
 	}
 	again := resyncPeriod
-	err := modify(ctx, l.store, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-		b := current.(*policyv1.PodDisruptionBudget)
-		pods, err := l.podsOf(ctx, b)
-		if err != nil {
-			return nil, err
-		}
-		again = l.updateBudget(ctx, b, pods)
-		return b, nil
-	})
+	err := modify(ctx, l.store, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"},
+		func(current core.Object) (core.Object, error) {
+			b := current.(*policyv1.PodDisruptionBudget)
+			pods, err := l.podsOf(ctx, b)
+			if err != nil {
+				return nil, err
+			}
+			again = l.updateBudget(ctx, b, pods)
+			return b, nil
+		})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
 	}
@@ -240,7 +241,8 @@ func (l *disruptions) updateBudget(ctx context.Context, b *policyv1.PodDisruptio
 // replace the other's words.
 func setFailed(s *policyv1.PodDisruptionBudgetStatus, cause error, now time.Time) {
 	s.DisruptionsAllowed = 0
-	if known := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); known != nil && known.Reason == policyv1.SyncFailedReason {
+	if known := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition); known != nil &&
+		known.Reason == policyv1.SyncFailedReason {
 		return
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
@@ -259,7 +261,8 @@ func isReady(pod *core.Pod) bool {
 }
 
 // expectedAndDesired returns how many pods are expected, and how many of them have to be healthy.
-func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) (expected, desired int32, err error) {
+func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDisruptionBudget,
+	pods []*core.Pod) (expected, desired int32, err error) {
 	least, most := b.Spec.MinAvailable, b.Spec.MaxUnavailable
 	switch {
 	case most == nil && least == nil:

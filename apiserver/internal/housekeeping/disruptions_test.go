@@ -36,25 +36,29 @@ func TestHowManyMayGo(t *testing.T) {
 		healthy, desired, expected, allowed int32
 		again                               time.Duration
 	}{
-		"at least two":          {least: new(intstr.FromInt32(2)), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
-		"at least four":         {least: new(intstr.FromInt32(4)), pods: pods, healthy: 3, desired: 4, expected: 5},
-		"at least half":         {least: new(intstr.FromString("50%")), pods: pods, healthy: 3},
-		"at most three":         {most: new(intstr.FromInt32(3)), pods: pods, healthy: 3},
-		"at most nine":          {most: new(intstr.FromInt32(9)), pods: pods, healthy: 3},
-		"at most half":          {most: new(intstr.FromString("50%")), pods: pods, healthy: 3},
-		"neither":               {pods: pods, healthy: 3},
-		"no pods":               {least: new(intstr.FromInt32(0))},
-		"one is about to go":    {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0}, healthy: 2, desired: 2, expected: 5, again: time.Minute},
-		"one never began to go": {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"at least two":  {least: new(intstr.FromInt32(2)), pods: pods, healthy: 3, desired: 2, expected: 5, allowed: 1},
+		"at least four": {least: new(intstr.FromInt32(4)), pods: pods, healthy: 3, desired: 4, expected: 5},
+		"at least half": {least: new(intstr.FromString("50%")), pods: pods, healthy: 3},
+		"at most three": {most: new(intstr.FromInt32(3)), pods: pods, healthy: 3},
+		"at most nine":  {most: new(intstr.FromInt32(9)), pods: pods, healthy: 3},
+		"at most half":  {most: new(intstr.FromString("50%")), pods: pods, healthy: 3},
+		"neither":       {pods: pods, healthy: 3},
+		"no pods":       {least: new(intstr.FromInt32(0))},
+		"one is about to go": {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0},
+			healthy: 2, desired: 2, expected: 5, again: time.Minute},
+		"one never began to go": {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2,
+			expected: 5, allowed: 1},
 	} {
-		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 7}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most}}
+		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 7},
+			Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most}}
 		b.Status.DisruptedPods = map[string]metav1.Time{}
 		for pod, ago := range c.evicted {
 			b.Status.DisruptedPods[pod] = metav1.NewTime(now.Add(-ago))
 		}
 		again := l.updateBudget(t.Context(), b, c.pods)
 		s := b.Status
-		if s.CurrentHealthy != c.healthy || s.DesiredHealthy != c.desired || s.ExpectedPods != c.expected || s.DisruptionsAllowed != c.allowed || s.ObservedGeneration != 7 {
+		if s.CurrentHealthy != c.healthy || s.DesiredHealthy != c.desired || s.ExpectedPods != c.expected || s.DisruptionsAllowed != c.allowed ||
+			s.ObservedGeneration != 7 {
 			t.Errorf("%s: %+v", name, s)
 		}
 		want := resyncPeriod
@@ -78,7 +82,8 @@ func TestWordsOfOthersStay(t *testing.T) {
 	s := policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 3, CurrentHealthy: 4, ObservedGeneration: 2}
 	setFailed(&s, errors.New("first"), time.Now())
 	first := *s.DeepCopy()
-	if c := first.Conditions[0]; c.Message != "first" || c.Status != metav1.ConditionFalse || first.DisruptionsAllowed != 0 || first.CurrentHealthy != 4 || first.ObservedGeneration != 2 {
+	if c := first.Conditions[0]; c.Message != "first" || c.Status != metav1.ConditionFalse || first.DisruptionsAllowed != 0 || first.CurrentHealthy != 4 ||
+		first.ObservedGeneration != 2 {
 		t.Errorf("%+v", first)
 	}
 	if setFailed(&s, errors.New("second"), time.Now().Add(time.Hour)); !reflect.DeepEqual(s, first) {

@@ -49,7 +49,8 @@ func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods 
 
 // scaleOf is how many pods an owner wants, or its own owner; top is the object that has the
 // number, "" if the owner no longer exists.
-func (l *disruptions) scaleOf(ctx context.Context, namespace string, owner *metav1.OwnerReference) (top types.UID, replicas int32, err error) {
+func (l *disruptions) scaleOf(ctx context.Context, namespace string,
+	owner *metav1.OwnerReference) (top types.UID, replicas int32, err error) {
 	group, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
 		return "", 0, err
@@ -75,7 +76,8 @@ func noScale(resource schema.GroupResource) error {
 	return fmt.Errorf("%s does not implement the scale subresource", resource)
 }
 
-func (l *disruptions) builtinScale(ctx context.Context, store registry.Resource, namespace string, owner *metav1.OwnerReference) (types.UID, int32, error) {
+func (l *disruptions) builtinScale(ctx context.Context, store registry.Resource, namespace string,
+	owner *metav1.OwnerReference) (types.UID, int32, error) {
 	obj, err := getOwner(ctx, store, namespace, owner)
 	if err != nil || obj == nil {
 		return "", 0, err
@@ -100,7 +102,8 @@ func (l *disruptions) builtinScale(ctx context.Context, store registry.Resource,
 }
 
 // customScale reads a custom resource's scale, where its definition has one.
-func (l *disruptions) customScale(ctx context.Context, gvr schema.GroupVersionResource, namespace string, owner *metav1.OwnerReference) (types.UID, int32, error) {
+func (l *disruptions) customScale(ctx context.Context, gvr schema.GroupVersionResource, namespace string,
+	owner *metav1.OwnerReference) (types.UID, int32, error) {
 	served, _, ok, err := l.DynamicResources.Lookup(ctx, gvr)
 	if err != nil {
 		return "", 0, err

@@ -49,7 +49,10 @@ func (o *owned) awaitedFinalizer() string {
 // blocks reports whether the object blocks an owner that is to go after its
 // dependents.
 func (o *owned) blocks(owner types.UID) bool {
-	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool { return r.UID == owner && ptr.Deref(r.BlockOwnerDeletion, false) })
+	return slices.ContainsFunc(o.owners, func(r metav1.OwnerReference) bool {
+		return r.UID == owner &&
+			ptr.Deref(r.BlockOwnerDeletion, false)
+	})
 }
 
 // garbageCollector is the garbage collection of dependents: an object all of whose owners
@@ -82,7 +85,8 @@ type kind struct {
 }
 
 func newGarbageCollector(d *Dependencies) (Loop, error) {
-	o := &garbageCollector{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{}, goneOwners: map[types.UID]bool{}}
+	o := &garbageCollector{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{},
+		goneOwners: map[types.UID]bool{}}
 	var parts []func(context.Context) error
 	var synced []<-chan struct{}
 	for _, r := range d.Resources {

@@ -33,7 +33,8 @@ func (f family) Delete(ctx context.Context, namespace, name string, admit regist
 	return registry.Encoded{}, false, nil
 }
 
-func (f family) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (f family) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	e, created, err := f.Store.Update(ctx, target, change, admit, o)
 	if m, ok := f.Peek(target.Namespace, target.Name).(*core.ConfigMap); ok && m.DeletionTimestamp != nil && len(m.Finalizers) == 0 {
 		_, _, err = f.Store.Delete(ctx, target.Namespace, target.Name, admit, &metav1.DeleteOptions{})
@@ -47,7 +48,8 @@ func member(name string, owners ...string) *core.ConfigMap {
 	m := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 	for _, owner := range owners {
 		owner, blocks := strings.CutPrefix(owner, "!")
-		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: new(blocks)})
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner),
+			BlockOwnerDeletion: new(blocks)})
 	}
 	return m
 }

@@ -196,7 +196,8 @@ func removeFinalizer(ctx context.Context, k *kind, key informer.Key, object owne
 // whichever object has the name.
 func removeOwnerReferences(ctx context.Context, k *kind, key informer.Key, uid types.UID, owners []types.UID) error {
 	return k.change(ctx, target{key, uid}, "take owners from the dependent", func(current core.Object) {
-		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
+		current.SetOwnerReferences(slices.DeleteFunc(current.GetOwnerReferences(),
+			func(r metav1.OwnerReference) bool { return slices.Contains(owners, r.UID) }))
 	})
 }
 
@@ -220,11 +221,12 @@ type target struct {
 // change changes an object, if it is still the intended one; what names the
 // change in errors.
 func (k *kind) change(ctx context.Context, of target, what string, change func(current core.Object)) error {
-	err := modify(ctx, k.store, registry.Target{Namespace: of.key.Namespace, Name: of.key.Name}, func(current core.Object) (core.Object, error) {
-		if of.uid == "" || current.GetUID() == of.uid {
-			change(current)
-		}
-		return current, nil
-	})
+	err := modify(ctx, k.store, registry.Target{Namespace: of.key.Namespace, Name: of.key.Name},
+		func(current core.Object) (core.Object, error) {
+			if of.uid == "" || current.GetUID() == of.uid {
+				change(current)
+			}
+			return current, nil
+		})
 	return ignoreNotFound(err, what)
 }

@@ -34,7 +34,8 @@ func afterSync(part func(ctx context.Context) error, synced ...<-chan struct{}) 
 }
 
 // newInformer returns an informer of a resource, and its store.
-func newInformer[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o informer.Options[P]) (*informer.Informer[P], registry.Resource, error) {
+func newInformer[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o informer.Options[P]) (*informer.Informer[P],
+	registry.Resource, error) {
 	store, err := d.Of(resource)
 	if err != nil {
 		return nil, nil, err

@@ -105,7 +105,8 @@ func (l *legacyTokens) checkToken(ctx context.Context, secret *core.Secret) erro
 	if secret.DeletionTimestamp != nil || l.isWithinPeriod(secret.CreationTimestamp.Time) {
 		return nil
 	}
-	if used, err := time.Parse(time.DateOnly, secret.Labels[serviceaccount.LastUsed]); err == nil && l.isWithinPeriod(used.Add(cleanInterval)) {
+	if used, err := time.Parse(time.DateOnly, secret.Labels[serviceaccount.LastUsed]); err == nil &&
+		l.isWithinPeriod(used.Add(cleanInterval)) {
 		return nil
 	}
 	if unused, err := l.isUnused(ctx, secret); err != nil || !unused {
@@ -134,7 +135,8 @@ func (l *legacyTokens) isWithinPeriod(t time.Time) bool { return t.After(l.clock
 // isUnused reports whether a token was auto-generated for its account and no
 // pod mounts it.
 func (l *legacyTokens) isUnused(ctx context.Context, secret *core.Secret) (bool, error) {
-	account, err := registry.GetStored[*core.ServiceAccount](ctx, l.accounts, secret.Namespace, secret.Annotations[corev1.ServiceAccountNameKey])
+	account, err := registry.GetStored[*core.ServiceAccount](ctx, l.accounts, secret.Namespace,
+		secret.Annotations[corev1.ServiceAccountNameKey])
 	if err != nil {
 		return false, ignoreNotFound(err, "look up the service account")
 	}

@@ -19,7 +19,8 @@ func TestLegacyTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const period = 10 * 24 * time.Hour
 		began := time.Now()
-		secrets, accounts, maps, pods := registrytest.New(core.Secrets), registrytest.New(core.ServiceAccounts), registrytest.New(core.ConfigMaps), registrytest.New(core.Pods)
+		secrets, accounts, maps, pods := registrytest.New(core.Secrets), registrytest.New(core.ServiceAccounts), registrytest.New(core.ConfigMaps),
+			registrytest.New(core.Pods)
 		maps.Put(&core.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: serviceaccount.Tracking},
 			Data:       map[string]string{serviceaccount.TrackingSince: serviceaccount.Date(began)},

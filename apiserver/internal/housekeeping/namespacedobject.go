@@ -103,7 +103,9 @@ func newRootCA(d *Dependencies) (Loop, error) {
 			return &core.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: namespace, Name: core.RootCAConfigMap,
-					Annotations: map[string]string{"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."},
+					Annotations: map[string]string{"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver " +
+						"when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across " +
+						"distributions of Kubernetes clusters."},
 				},
 				Data: data,
 			}

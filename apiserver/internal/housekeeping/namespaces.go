@@ -119,7 +119,8 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 // deleteResource deletes all objects of a resource, and returns those that remain.
 func deleteResource(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
 	background := metav1.DeletePropagationBackground
-	_, err := r.DeleteCollection(ctx, namespace, registry.Admission{}, &metav1.DeleteOptions{PropagationPolicy: &background}, registry.ListOptions{})
+	_, err := r.DeleteCollection(ctx, namespace, registry.Admission{}, &metav1.DeleteOptions{PropagationPolicy: &background},
+		registry.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete all %s: %w", r.Info().Name, err)
 	}
@@ -141,7 +142,8 @@ func deleteResource(ctx context.Context, r registry.Resource, namespace string) 
 func (n *namespaces) finalize(ctx context.Context, name string) error {
 	err := modify(ctx, n.store, registry.Target{Name: name, Subresource: "finalize"}, func(current core.Object) (core.Object, error) {
 		namespace := current.(*core.Namespace)
-		namespace.Spec.Finalizers = slices.DeleteFunc(namespace.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+		namespace.Spec.Finalizers = slices.DeleteFunc(namespace.Spec.Finalizers,
+			func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
 		return namespace, nil
 	})
 	if apierrors.IsNotFound(err) {

@@ -70,7 +70,8 @@ func (l *remainingContent) conditions() []corev1.NamespaceCondition {
 	out := []corev1.NamespaceCondition{
 		is(corev1.NamespaceDeletionDiscoveryFailure, corev1.ConditionFalse, "ResourcesDiscovered", "All resources successfully discovered"),
 		is(corev1.NamespaceDeletionGVParsingFailure, corev1.ConditionFalse, "ParsedGroupVersions", "All legacy kube types successfully parsed"),
-		is(corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+		is(corev1.NamespaceDeletionContentFailure, corev1.ConditionFalse, "ContentDeleted",
+			"All content successfully deleted, may be waiting on finalization"),
 		is(corev1.NamespaceContentRemaining, corev1.ConditionFalse, "ContentRemoved", "All content successfully removed"),
 		is(corev1.NamespaceFinalizersRemaining, corev1.ConditionFalse, "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 	}

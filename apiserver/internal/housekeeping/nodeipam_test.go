@@ -119,7 +119,8 @@ type unsure struct {
 	fails int
 }
 
-func (u *unsure) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (u *unsure) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	if u.fails == 0 {
 		return u.Store.Update(ctx, target, change, admit, o)
 	}

@@ -3,14 +3,12 @@ package housekeeping
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,7 +36,8 @@ type nodeState struct {
 func nodeStateOf(obj core.Object) nodeState {
 	node := obj.(*core.Node)
 	n := nodeState{
-		name: node.Name, zone: zoneOf(node.Labels), uid: node.UID, created: node.CreationTimestamp, unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
+		name: node.Name, zone: zoneOf(node.Labels), uid: node.UID, created: node.CreationTimestamp,
+		unschedulable: node.Spec.Unschedulable, taints: node.Spec.Taints,
 		conditions: map[corev1.NodeConditionType]corev1.ConditionStatus{},
 	}
 	for _, c := range node.Status.Conditions {
@@ -81,7 +80,8 @@ type nodeLifecycle struct {
 }
 
 func newNodeLifecycle(d *Dependencies) (Loop, error) {
-	n := &nodeLifecycle{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{}, events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
+	n := &nodeLifecycle{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{},
+		events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
 	var err error
 	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeStateOf, informer.Options[nodeState]{}); err != nil {
 		return nil, err
@@ -117,7 +117,8 @@ func newNodeLifecycle(d *Dependencies) (Loop, error) {
 			n.recordHeartbeat(key.Name)
 		}
 	})
-	return runTogether(n.nodes.Run, n.leases.Run, afterSync(n.worker.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()), afterSync(n.registerMetrics(d.Metrics), n.nodes.Synced())), nil
+	return runTogether(n.nodes.Run, n.leases.Run, afterSync(n.worker.run, n.nodes.Synced(), n.leases.Synced(), d.Pods.Synced()),
+		afterSync(n.registerMetrics(d.Metrics), n.nodes.Synced())), nil
 }
 
 // updateOutages looks at all nodes again if none is ready any longer, or one is again. As none
@@ -250,11 +251,13 @@ func (n *nodeLifecycle) shouldEvict(node nodeState) (again time.Duration, evict 
 }
 
 // unknownConditions are the conditions that a silent kubelet no longer vouches for.
-var unknownConditions = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure}
+var unknownConditions = []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+	corev1.NodePIDPressure}
 
 // markUnknown marks a silent node as lost.
 func (n *nodeLifecycle) markUnknown(ctx context.Context, node nodeState) error {
-	if !slices.ContainsFunc(unknownConditions, func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }) {
+	known := func(t corev1.NodeConditionType) bool { return node.conditions[t] != corev1.ConditionUnknown }
+	if !slices.ContainsFunc(unknownConditions, known) {
 		return nil
 	}
 	n.logger.Info("a node has fallen silent", zap.String("node", node.name), zap.Duration("for", n.timeSinceHeartbeat(node.name)))
@@ -292,80 +295,6 @@ var ownTaints = []string{
 	corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable,
 }
 
-// wantedTaints follow from a node's conditions; with evict, they include NoExecute
-// for a node that is not ready.
-func wantedTaints(node nodeState, ready corev1.ConditionStatus, evict bool) map[corev1.Taint]bool {
-	wanted := map[corev1.Taint]bool{}
-	add := func(key string, effects ...corev1.TaintEffect) {
-		for _, effect := range effects {
-			wanted[corev1.Taint{Key: key, Effect: effect}] = true
-		}
-	}
-	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule}
-	if evict {
-		effects = append(effects, corev1.TaintEffectNoExecute)
-	}
-	switch ready {
-	case corev1.ConditionFalse:
-		add(corev1.TaintNodeNotReady, effects...)
-	case corev1.ConditionUnknown:
-		add(corev1.TaintNodeUnreachable, effects...)
-	}
-	for condition, key := range map[corev1.NodeConditionType]string{
-		corev1.NodeMemoryPressure:     corev1.TaintNodeMemoryPressure,
-		corev1.NodeDiskPressure:       corev1.TaintNodeDiskPressure,
-		corev1.NodePIDPressure:        corev1.TaintNodePIDPressure,
-		corev1.NodeNetworkUnavailable: corev1.TaintNodeNetworkUnavailable,
-	} {
-		if node.conditions[condition] == corev1.ConditionTrue {
-			add(key, corev1.TaintEffectNoSchedule)
-		}
-	}
-	if node.unschedulable {
-		add(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule)
-	}
-	return wanted
-}
-
-// updateTaints adds and removes taints until they are the wanted ones.
-func (n *nodeLifecycle) updateTaints(ctx context.Context, node nodeState, ready corev1.ConditionStatus, evict bool) error {
-	wanted := wantedTaints(node, ready, evict)
-	now := metav1.NewTime(n.clock.Now())
-	if equality.Semantic.DeepEqual(node.taints, mergeTaints(node.taints, wanted, now)) {
-		return nil
-	}
-	err := modify(ctx, n.store, registry.Target{Name: node.name}, func(current core.Object) (core.Object, error) {
-		spec := &current.(*core.Node).Spec
-		spec.Taints = mergeTaints(spec.Taints, wanted, now)
-		return current, nil
-	})
-	return ignoreNotFound(err, "taint the node")
-}
-
-// mergeTaints keeps others' taints, and those of our own that are wanted.
-func mergeTaints(have []corev1.Taint, wanted map[corev1.Taint]bool, now metav1.Time) []corev1.Taint {
-	missing := maps.Clone(wanted)
-	var out []corev1.Taint
-	for _, t := range have {
-		bare := corev1.Taint{Key: t.Key, Effect: t.Effect}
-		if slices.Contains(ownTaints, t.Key) && !wanted[bare] {
-			continue
-		}
-		delete(missing, bare)
-		out = append(out, t)
-	}
-	added := slices.SortedFunc(maps.Keys(missing), func(a, b corev1.Taint) int {
-		return slices.Compare([]string{a.Key, string(a.Effect)}, []string{b.Key, string(b.Effect)})
-	})
-	for _, t := range added {
-		if t.Effect == corev1.TaintEffectNoExecute {
-			t.TimeAdded = &now
-		}
-		out = append(out, t)
-	}
-	return out
-}
-
 // markPodsNotReady marks the pods of a node as not ready.
 func (n *nodeLifecycle) markPodsNotReady(ctx context.Context, node string) error {
 	now := metav1.NewTime(n.clock.Now())
@@ -373,15 +302,16 @@ func (n *nodeLifecycle) markPodsNotReady(ctx context.Context, node string) error
 		if !pod.Ready || pod.HasTerminated() {
 			continue
 		}
-		err := modify(ctx, n.podAPI, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-			status := &current.(*core.Pod).Status
-			for i := range status.Conditions {
-				if c := &status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-					c.Status, c.LastTransitionTime, c.Reason = corev1.ConditionFalse, now, "NodeNotReady"
+		err := modify(ctx, n.podAPI, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"},
+			func(current core.Object) (core.Object, error) {
+				status := &current.(*core.Pod).Status
+				for i := range status.Conditions {
+					if c := &status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+						c.Status, c.LastTransitionTime, c.Reason = corev1.ConditionFalse, now, "NodeNotReady"
+					}
 				}
-			}
-			return current, nil
-		})
+				return current, nil
+			})
 		if err := ignoreNotFound(err, "mark a pod of the node"); err != nil {
 			return err
 		}

@@ -54,7 +54,8 @@ func TestNobodyIsHeardOf(t *testing.T) {
 		if given := h.givenUp(t, "n1", "n2", "n3"); given != nil {
 			t.Errorf("given up while no node is heard of: %v", given)
 		}
-		if ready, taints := h.ready(t, "n3"); ready.Status != corev1.ConditionUnknown || !slices.Equal(taints, []string{"node.kubernetes.io/unreachable:NoSchedule"}) {
+		if ready, taints := h.ready(t, "n3"); ready.Status != corev1.ConditionUnknown ||
+			!slices.Equal(taints, []string{"node.kubernetes.io/unreachable:NoSchedule"}) {
 			t.Errorf("%v %v", ready.Status, taints)
 		}
 		pass(time.Hour)
@@ -132,7 +133,8 @@ func (n nothing) Events() iter.Seq2[registry.WatchEvent, bool] {
 // not lost; it is when the renewals end.
 func TestAWatchThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods), events: registrytest.New(core.Events)}
+		h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods),
+			events: registrytest.New(core.Events)}
 		for _, name := range []string{"renews", "silent"} {
 			h.nodes.Put(node(name, corev1.ConditionTrue))
 			h.leases.Put(lease(name, time.Now()))

@@ -161,7 +161,8 @@ const classRecheckInterval = 30 * time.Second
 // newClassProtection protects VolumeAttributesClasses, which are in use by the
 // claims and volumes that have or request them.
 func newClassProtection(d *Dependencies) (Loop, error) {
-	p, err := newProtection(d, "volumeattributesclass-protection-controller", storage.AttributesClassResource, storageprotection.AttributesClassFinalizer)
+	p, err := newProtection(d, "volumeattributesclass-protection-controller", storage.AttributesClassResource,
+		storageprotection.AttributesClassFinalizer)
 	if err != nil {
 		return nil, err
 	}

@@ -86,14 +86,16 @@ func TestClaimsInUse(t *testing.T) {
 			for _, p := range []*core.Pod{uses("one", "n1", "used"), uses("two", "n1", "used"), uses("unplaced", "", "planned"), own, done, foreign} {
 				s.pods.Put(p)
 			}
-			for _, c := range []*corev1.PersistentVolumeClaim{claim("used", true), claim("planned", true), claim("free", true), claim("kept", false), generated("own-v", "uid-own"), generated("done-v", "uid-done"), generated("foreign-v", "another")} {
+			for _, c := range []*corev1.PersistentVolumeClaim{claim("used", true), claim("planned", true), claim("free", true), claim("kept", false),
+				generated("own-v", "uid-own"), generated("done-v", "uid-done"), generated("foreign-v", "another")} {
 				s.claims.Put(c)
 			}
 			bare := claim("bare", false)
 			bare.Finalizers = bare.Finalizers[:1]
 			s.claims.Put(bare)
 		})
-		for name, protected := range map[string]bool{"used": true, "planned": false, "free": false, "kept": true, "own-v": true, "done-v": false, "foreign-v": false, "bare": true} {
+		for name, protected := range map[string]bool{"used": true, "planned": false, "free": false, "kept": true, "own-v": true, "done-v": false, "foreign-v": false,
+			"bare": true} {
 			wants(t, name, s.claims, "shop", name, protected)
 		}
 		s.claims.Put(claim("kept", true))

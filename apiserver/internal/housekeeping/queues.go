@@ -48,9 +48,10 @@ func NewQueues(registry prometheus.Registerer, clock clock.PassiveClock) *Queues
 		retries: desc("retries_total", "Total number of retries handled by workqueue"),
 		depth:   desc("depth", "Current depth of workqueue"),
 		open:    desc("unfinished_work_seconds", "How many seconds the objects that are being worked on have taken so far, together."),
-		longest: desc("longest_running_processor_seconds", "How many seconds the object has taken so far that has been worked on for the longest time."),
-		waited:  histogram("queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested."),
-		worked:  histogram("work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
+		longest: desc("longest_running_processor_seconds",
+			"How many seconds the object has taken so far that has been worked on for the longest time."),
+		waited: histogram("queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested."),
+		worked: histogram("work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
 	}
 	registry.MustRegister(q, q.waited, q.worked)
 	return q
@@ -65,7 +66,8 @@ func (q *Queues) meter(name string) *queueMeter {
 	defer q.mu.Unlock()
 	m := q.names[name]
 	if m == nil {
-		m = &queueMeter{queues: q, waited: q.waited.WithLabelValues(name), worked: q.worked.WithLabelValues(name), running: map[*worker]time.Time{}}
+		m = &queueMeter{queues: q, waited: q.waited.WithLabelValues(name), worked: q.worked.WithLabelValues(name),
+			running: map[*worker]time.Time{}}
 		q.names[name] = m
 	}
 	return m

@@ -104,7 +104,8 @@ func (s *secretTokens) sync(ctx context.Context, key informer.Key) (time.Duratio
 	case err != nil && !apierrors.IsNotFound(err):
 		return 0, err
 	}
-	_, _, err = s.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.uid}})
+	_, _, err = s.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{},
+		&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &secret.uid}})
 	return 0, ignoreNotFound(err, "remove the token of a service account that is gone")
 }
 
@@ -114,27 +115,28 @@ func (s *secretTokens) completeSecret(ctx context.Context, known accountSecret) 
 	if err != nil {
 		return ignoreNotFound(err, "read the service account of a token")
 	}
-	err = modify(ctx, s.store, registry.Target{Namespace: known.key.Namespace, Name: known.key.Name}, func(current core.Object) (core.Object, error) {
-		secret, ok := current.(*core.Secret)
-		if !ok || secret.UID != known.uid {
-			return nil, apierrors.NewNotFound(core.Secrets.GVR().GroupResource(), known.key.Name)
-		}
-		if secret.Data == nil {
-			secret.Data = map[string][]byte{}
-		}
-		if len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
-			token, err := s.issuer.Legacy(account, secret.Name)
-			if err != nil {
-				return nil, err
+	err = modify(ctx, s.store, registry.Target{Namespace: known.key.Namespace, Name: known.key.Name},
+		func(current core.Object) (core.Object, error) {
+			secret, ok := current.(*core.Secret)
+			if !ok || secret.UID != known.uid {
+				return nil, apierrors.NewNotFound(core.Secrets.GVR().GroupResource(), known.key.Name)
 			}
-			secret.Data[corev1.ServiceAccountTokenKey] = []byte(token)
-		}
-		secret.Data[corev1.ServiceAccountNamespaceKey] = []byte(secret.Namespace)
-		if len(s.rootCA) > 0 {
-			secret.Data[corev1.ServiceAccountRootCAKey] = s.rootCA
-		}
-		secret.Annotations[corev1.ServiceAccountUIDKey] = string(account.UID)
-		return secret, nil
-	})
+			if secret.Data == nil {
+				secret.Data = map[string][]byte{}
+			}
+			if len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
+				token, err := s.issuer.Legacy(account, secret.Name)
+				if err != nil {
+					return nil, err
+				}
+				secret.Data[corev1.ServiceAccountTokenKey] = []byte(token)
+			}
+			secret.Data[corev1.ServiceAccountNamespaceKey] = []byte(secret.Namespace)
+			if len(s.rootCA) > 0 {
+				secret.Data[corev1.ServiceAccountRootCAKey] = s.rootCA
+			}
+			secret.Annotations[corev1.ServiceAccountUIDKey] = string(account.UID)
+			return secret, nil
+		})
 	return ignoreNotFound(err, "write a service account's token")
 }

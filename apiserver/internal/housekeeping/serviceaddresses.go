@@ -92,7 +92,8 @@ func NewServiceAddresses(d Dependencies) Loop {
 		s.services.OnChange(s.serviceChanged)
 		s.addresses.OnChange(s.addressChanged)
 		known := []<-chan struct{}{s.services.Synced(), s.addresses.Synced()}
-		return runAll(ctx, []func(context.Context) error{s.services.Run, s.addresses.Run, afterSync(s.byService.run, known...), afterSync(s.byAddress.run, known...)})
+		return runAll(ctx, []func(context.Context) error{s.services.Run, s.addresses.Run, afterSync(s.byService.run, known...),
+			afterSync(s.byAddress.run, known...)})
 	}
 }
 
@@ -221,14 +222,16 @@ func (s *serviceAddresses) remainingAllocationTime(f addressState) time.Duration
 // syncAddress removes an address that no service has.
 func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (again time.Duration, err error) {
 	f, ok := s.addresses.Get("", key.Name)
-	if !ok || !f.managed || f.parent != (informer.Key{}) && slices.ContainsFunc(s.knownAddresses(f.parent), func(a netip.Addr) bool { return a.String() == key.Name }) {
+	if !ok || !f.managed || f.parent != (informer.Key{}) && slices.ContainsFunc(s.knownAddresses(f.parent),
+		func(a netip.Addr) bool { return a.String() == key.Name }) {
 		return 0, nil
 	}
 	ip, ok, err := getTyped[*networkingv1.IPAddress](ctx, s.addressStore, key)
 	if err != nil || !ok || !service.IsManaged(ip) {
 		return 0, err
 	}
-	reason, message := "IPAddressNotAllocated", fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)
+	reason, message := "IPAddressNotAllocated",
+		fmt.Sprintf("IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", ip.Name, ip.Spec.ParentRef)
 	if parent := addressStateOf(ip).parent; parent != (informer.Key{}) {
 		svc, ok, err := getTyped[*corev1.Service](ctx, s.serviceStore, parent)
 		switch {
@@ -239,7 +242,8 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (a
 		case s.remainingAllocationTime(addressStateOf(ip)) > 0:
 			return s.remainingAllocationTime(addressStateOf(ip)), nil
 		case ok:
-			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name, parent)
+			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name,
+				parent)
 		default:
 			message = fmt.Sprintf("IPAddress: %s for Service %s appears to have leaked: cleaning up", ip.Name, parent)
 		}
@@ -259,13 +263,15 @@ func (s *serviceAddresses) createAddress(ctx context.Context, svc *corev1.Servic
 
 // deleteAddress removes this address but not one that was created since.
 func (s *serviceAddresses) deleteAddress(ctx context.Context, ip *networkingv1.IPAddress) error {
-	_, _, err := s.addressStore.Delete(ctx, "", ip.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
+	_, _, err := s.addressStore.Delete(ctx, "", ip.Name, registry.Admission{},
+		&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ip.UID}})
 	return ignoreNotFound(err, "take away address "+ip.Name)
 }
 
 // reportEvent logs what was wrong, and records upstream's event.
 func (s *serviceAddresses) reportEvent(ctx context.Context, obj core.Object, of core.Resource, reason, message string) {
-	s.logger.Warn("services and their addresses did not agree", zap.String("reason", reason), zap.String("object", obj.GetName()), zap.String("problem", message))
+	s.logger.Warn("services and their addresses did not agree", zap.String("reason", reason), zap.String("object", obj.GetName()),
+		zap.String("problem", message))
 	event := events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, corev1.EventSource{Component: serviceAddressesName}, corev1.EventTypeWarning, reason, message, s.clock.Now())

@@ -46,7 +46,8 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	s := &serviceCIDRs{clock: d.Clock}
 	var err error
 	whole := func(obj core.Object) *networkingv1.ServiceCIDR { return obj.(*networkingv1.ServiceCIDR) }
-	if s.cidrs, s.store, err = newInformer(d, networking.ServiceCIDRResource, whole, informer.Options[*networkingv1.ServiceCIDR]{}); err != nil {
+	if s.cidrs, s.store, err = newInformer(d, networking.ServiceCIDRResource, whole,
+		informer.Options[*networkingv1.ServiceCIDR]{}); err != nil {
 		return nil, err
 	}
 	if s.addresses, s.addressStore, err = newInformer(d, core.IPAddresses, serviceAddressOf, informer.Options[netip.Addr]{}); err != nil {

@@ -177,7 +177,8 @@ func TestServicesAndAddressesAgree(t *testing.T) {
 				t.Errorf("%s is there: %v", ip, !stays)
 			}
 		}
-		for _, reason := range []string{"ClusterIPNotAllocated", "ClusterIPOutOfRange", "ClusterIPAlreadyAllocated", "IPAddressNotAllocated", "IPAddressWrongReference"} {
+		for _, reason := range []string{"ClusterIPNotAllocated", "ClusterIPOutOfRange", "ClusterIPAlreadyAllocated", "IPAddressNotAllocated",
+			"IPAddressWrongReference"} {
 			if !slices.Contains(told(t, happened), reason) {
 				t.Errorf("%s is not told: %v", reason, told(t, happened))
 			}

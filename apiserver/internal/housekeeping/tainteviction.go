@@ -201,12 +201,13 @@ func setDisruptionTarget(p *core.Pod, reason, message string, now metav1.Time) {
 // deletePod changes the pod's status, and deletes this pod and no other of its
 // name.
 func deletePod(ctx context.Context, store registry.Resource, pod informer.Pod, change func(p *core.Pod), grace *int64) error {
-	err := modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-		if p := current.(*core.Pod); p.UID == pod.UID {
-			change(p)
-		}
-		return current, nil
-	})
+	err := modify(ctx, store, registry.Target{Namespace: pod.Namespace, Name: pod.Name, Subresource: "status"},
+		func(current core.Object) (core.Object, error) {
+			if p := current.(*core.Pod); p.UID == pod.UID {
+				change(p)
+			}
+			return current, nil
+		})
 	if err := ignoreNotFound(err, "say why the pod has to go"); err != nil {
 		return err
 	}

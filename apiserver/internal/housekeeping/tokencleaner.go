@@ -65,6 +65,7 @@ func (c *tokenCleaner) sync(ctx context.Context, key informer.Key) (time.Duratio
 	if left := token.until.Sub(c.clock.Now()); left > 0 {
 		return left, nil
 	}
-	_, _, err := c.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{}, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &token.uid}})
+	_, _, err := c.store.Delete(ctx, key.Namespace, key.Name, registry.Admission{},
+		&metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &token.uid}})
 	return 0, ignoreNotFound(err, "remove a bootstrap token that has run out")
 }

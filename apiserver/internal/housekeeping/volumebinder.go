@@ -64,13 +64,16 @@ func identity[T core.Object](obj core.Object) T { return obj.(T) }
 func newVolumeBinder(d *Dependencies) (Loop, error) {
 	b := &volumeBinder{lastEvents: map[informer.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
 	var err error
-	if b.claims, b.claimStore, err = newInformer(d, volume.Claims, identity[*corev1.PersistentVolumeClaim], informer.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
+	if b.claims, b.claimStore, err = newInformer(d, volume.Claims, identity[*corev1.PersistentVolumeClaim],
+		informer.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
 		return nil, err
 	}
-	if b.volumes, b.volumeStore, err = newInformer(d, volume.Volumes, identity[*corev1.PersistentVolume], informer.Options[*corev1.PersistentVolume]{}); err != nil {
+	if b.volumes, b.volumeStore, err = newInformer(d, volume.Volumes, identity[*corev1.PersistentVolume],
+		informer.Options[*corev1.PersistentVolume]{}); err != nil {
 		return nil, err
 	}
-	if b.classes, _, err = newInformer(d, storage.ClassResource, identity[*storagev1.StorageClass], informer.Options[*storagev1.StorageClass]{}); err != nil {
+	if b.classes, _, err = newInformer(d, storage.ClassResource, identity[*storagev1.StorageClass],
+		informer.Options[*storagev1.StorageClass]{}); err != nil {
 		return nil, err
 	}
 	if b.events, err = d.Of(core.Events); err != nil {
@@ -171,11 +174,14 @@ func (b *volumeBinder) findVolume(ctx context.Context, c *corev1.PersistentVolum
 	_, selected := c.Annotations[selectedNode]
 	switch {
 	case waits && !selected:
-		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "WaitForFirstConsumer",
+			"waiting for first consumer to be created before binding")
 	case className == "":
-		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "FailedBinding", "no persistent volumes available for this claim and no storage class is set")
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "FailedBinding",
+			"no persistent volumes available for this claim and no storage class is set")
 	case !known:
-		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed",
+			fmt.Sprintf("storageclass.storage.k8s.io %q not found", className))
 	case strings.HasPrefix(class.Provisioner, "kubernetes.io/"): // they are no longer provisioned
 		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "ProvisioningFailed", "no volume plugin matched name: "+class.Provisioner)
 	default:
@@ -190,9 +196,11 @@ func (b *volumeBinder) bindRequested(ctx context.Context, c *corev1.PersistentVo
 	switch {
 	case !found: // it may come
 	case v.Spec.ClaimRef != nil && !isReservedFor(v, c):
-		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "FailedBinding", fmt.Sprintf("volume %q already bound to a different claim.", v.Name))
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "FailedBinding",
+			fmt.Sprintf("volume %q already bound to a different claim.", v.Name))
 	case v.Spec.ClaimRef == nil && mismatchReason(v, c) != "":
-		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "VolumeMismatch", fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, mismatchReason(v, c)))
+		b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeWarning, "VolumeMismatch",
+			fmt.Sprintf("Cannot bind to requested volume %q: %s", v.Name, mismatchReason(v, c)))
 	default:
 		return b.bind(ctx, v, c)
 	}
@@ -205,8 +213,10 @@ func (b *volumeBinder) requestProvisioning(ctx context.Context, c *corev1.Persis
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisioner, name)
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, provisionerBefore, name)
 	})
-	b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "ExternalProvisioning", fmt.Sprintf("Waiting for a volume to be created either by the external provisioner '%s' "+
-		"or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.", name))
+	b.recordEvent(ctx, c, volume.Claims, corev1.EventTypeNormal, "ExternalProvisioning",
+		fmt.Sprintf("Waiting for a volume to be created either by the external provisioner '%s' "+
+			"or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is "+
+			"running and correctly registered.", name))
 	return err
 }
 

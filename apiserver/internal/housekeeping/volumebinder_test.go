@@ -154,7 +154,8 @@ func TestClaimsWithoutAVolume(t *testing.T) {
 			wish("names", "hand", "5Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "tiny" }),
 			wish("robs", "hand", "1Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "theirs" }),
 			disk("tiny", "hand", "1Gi"), disk("theirs", "hand", "1Gi", keptFor("somebody", "")), disk("later", "late", "1Gi"))
-		b.are(t, map[string]string{"classless": "Pending", "unknown": "Pending", "waits": "Pending", "made": "Pending", "names": "Pending tiny", "robs": "Pending theirs", "later": "Available"})
+		b.are(t, map[string]string{"classless": "Pending", "unknown": "Pending", "waits": "Pending", "made": "Pending", "names": "Pending tiny",
+			"robs": "Pending theirs", "later": "Available"})
 		for _, message := range []string{
 			"no persistent volumes available for this claim and no storage class is set", `storageclass.storage.k8s.io \"none\" not found`,
 			"waiting for first consumer to be created before binding", "by the external provisioner 'example.com/maker'",

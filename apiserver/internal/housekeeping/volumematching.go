@@ -59,7 +59,10 @@ func unfitReason(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) st
 		return "volumeAttributesClassName does not match"
 	case ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) != ptr.Deref(c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
 		return "incompatible volumeMode"
-	case slices.ContainsFunc(c.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool { return !slices.Contains(v.Spec.AccessModes, m) }):
+	case slices.ContainsFunc(c.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
+		return !slices.Contains(v.Spec.AccessModes,
+			m)
+	}):
 		return "incompatible accessMode"
 	}
 	return ""

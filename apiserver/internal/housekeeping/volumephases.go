@@ -134,7 +134,8 @@ func (b *volumeBinder) releaseVolume(ctx context.Context, v *corev1.PersistentVo
 		if by := v.Annotations[provisionedBy]; by != "" && !strings.HasPrefix(by, "kubernetes.io/") || v.Spec.CSI != nil {
 			return nil // they see it
 		}
-		reason, message = "VolumeFailedDelete", fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", v.Name)
+		reason, message = "VolumeFailedDelete",
+			fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", v.Name)
 	case corev1.PersistentVolumeReclaimRecycle:
 		reason, message = "VolumeFailedRecycle", "No recycler plugin found for the volume!"
 	default:
@@ -146,7 +147,8 @@ func (b *volumeBinder) releaseVolume(ctx context.Context, v *corev1.PersistentVo
 
 // setVolumePhase records the phase of a volume, if it still has the claim, or none, from which
 // that was derived.
-func (b *volumeBinder) setVolumePhase(ctx context.Context, v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase, message string) error {
+func (b *volumeBinder) setVolumePhase(ctx context.Context, v *corev1.PersistentVolume, phase corev1.PersistentVolumePhase,
+	message string) error {
 	if v.Status.Phase == phase {
 		return nil
 	}
@@ -160,7 +162,8 @@ func (b *volumeBinder) setVolumePhase(ctx context.Context, v *corev1.PersistentV
 }
 
 // setClaimPhase records the phase of a claim, and what it gets from the volume it is bound to.
-func (b *volumeBinder) setClaimPhase(ctx context.Context, c *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase, v *corev1.PersistentVolume) error {
+func (b *volumeBinder) setClaimPhase(ctx context.Context, c *corev1.PersistentVolumeClaim, phase corev1.PersistentVolumeClaimPhase,
+	v *corev1.PersistentVolume) error {
 	return b.changeClaim(ctx, c, "status", func(c *corev1.PersistentVolumeClaim) {
 		s := &c.Status
 		turned := s.Phase != phase
@@ -180,24 +183,28 @@ func (b *volumeBinder) setClaimPhase(ctx context.Context, c *corev1.PersistentVo
 
 // changeVolume changes the intended volume, and not another of its name, and
 // returns the result.
-func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.PersistentVolume, subresource string, f func(v *corev1.PersistentVolume) error) (*corev1.PersistentVolume, error) {
-	err := modify(ctx, b.volumeStore, registry.Target{Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
-		if v := current.(*corev1.PersistentVolume); v.UID == meant.UID {
-			err := f(v)
-			meant = v
-			return v, err
-		}
-		return current, nil
-	})
+func (b *volumeBinder) changeVolume(ctx context.Context, meant *corev1.PersistentVolume, subresource string,
+	f func(v *corev1.PersistentVolume) error) (*corev1.PersistentVolume, error) {
+	err := modify(ctx, b.volumeStore, registry.Target{Name: meant.Name, Subresource: subresource},
+		func(current core.Object) (core.Object, error) {
+			if v := current.(*corev1.PersistentVolume); v.UID == meant.UID {
+				err := f(v)
+				meant = v
+				return v, err
+			}
+			return current, nil
+		})
 	return meant, ignoreNotFound(err, "change a persistent volume")
 }
 
-func (b *volumeBinder) changeClaim(ctx context.Context, meant *corev1.PersistentVolumeClaim, subresource string, f func(c *corev1.PersistentVolumeClaim)) error {
-	err := modify(ctx, b.claimStore, registry.Target{Namespace: meant.Namespace, Name: meant.Name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
-		if c := current.(*corev1.PersistentVolumeClaim); c.UID == meant.UID {
-			f(c)
-		}
-		return current, nil
-	})
+func (b *volumeBinder) changeClaim(ctx context.Context, meant *corev1.PersistentVolumeClaim, subresource string,
+	f func(c *corev1.PersistentVolumeClaim)) error {
+	err := modify(ctx, b.claimStore, registry.Target{Namespace: meant.Namespace, Name: meant.Name, Subresource: subresource},
+		func(current core.Object) (core.Object, error) {
+			if c := current.(*corev1.PersistentVolumeClaim); c.UID == meant.UID {
+				f(c)
+			}
+			return current, nil
+		})
 	return ignoreNotFound(err, "change a claim")
 }

@@ -133,8 +133,10 @@ func TestPodReferences(t *testing.T) {
 		ImagePullSecrets: []corev1.LocalObjectReference{named("pull")},
 		InitContainers:   []core.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: secret("init")}}}}},
 		Containers: []core.Container{{
-			Env:     []corev1.EnvVar{{Name: "plain"}, {ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: named("env")}}}},
-			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: named("from")}}, {ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: named("all")}}},
+			Env: []corev1.EnvVar{{Name: "plain"},
+				{ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: named("env")}}}},
+			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: named("from")}},
+				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: named("all")}}},
 		}},
 		Volumes: []corev1.Volume{
 			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "volume"}}},
@@ -162,7 +164,8 @@ func TestPodReferences(t *testing.T) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: source})
 	}
 	got := PodOf(pod)
-	if !slices.Equal(got.Secrets, []string{"pull", "init", "from", "volume", "projected", "azure", "csi", "ceph", "cinder", "flex", "iscsi", "rbd", "scaleio", "storageos"}) {
+	if !slices.Equal(got.Secrets, []string{"pull", "init", "from", "volume", "projected", "azure", "csi", "ceph", "cinder", "flex", "iscsi", "rbd", "scaleio",
+		"storageos"}) {
 		t.Errorf("secrets %v", got.Secrets)
 	}
 	if !slices.Equal(got.ConfigMaps, []string{"all", "env", "files", "kube-root-ca.crt"}) {

@@ -60,9 +60,10 @@ func PodOf(obj core.Object) Pod {
 
 // mayRun reports whether a container runs, or may, as far as its status tells.
 func mayRun(status *corev1.PodStatus) bool {
-	return slices.ContainsFunc(slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses), func(c corev1.ContainerStatus) bool {
-		return c.State.Terminated == nil && c.State.Waiting == nil
-	})
+	return slices.ContainsFunc(slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses),
+		func(c corev1.ContainerStatus) bool {
+			return c.State.Terminated == nil && c.State.Waiting == nil
+		})
 }
 
 // PodNode indexes pods by their node.

@@ -12,7 +12,8 @@ func TestApply(t *testing.T) {
 		`[{"op":"replace","path":"/a","value":2}]`: "",
 		`[{"op":"replace","path":""}]`:             "its value is missing",
 		`[{"op":"test","path":""}]`:                "its value is missing",
-		`[{"op":"add","path":"/b","value":{"c":"` + strings.Repeat("x", 1000) + `"}}` + strings.Repeat(`,{"op":"copy","from":"/b","path":"/b/x"},{"op":"copy","from":"/b","path":"/b/y"}`, 25) + `]`: "exceeding the limit",
+		`[{"op":"add","path":"/b","value":{"c":"` + strings.Repeat("x", 1000) + `"}}` +
+			strings.Repeat(`,{"op":"copy","from":"/b","path":"/b/x"},{"op":"copy","from":"/b","path":"/b/y"}`, 25) + `]`: "exceeding the limit",
 	} {
 		patch, err := library.DecodePatch([]byte(text))
 		if err != nil {

@@ -18,7 +18,8 @@ import (
 
 // upgradeTo opens a connection to the kubelet and upgrades it to SPDY. refused
 // is the kubelet's answer if it does not upgrade.
-func (c *Client) upgradeTo(ctx context.Context, to *url.URL, protocol string) (connection io.ReadWriteCloser, header http.Header, refused *http.Response, err error) {
+func (c *Client) upgradeTo(ctx context.Context, to *url.URL,
+	protocol string) (connection io.ReadWriteCloser, header http.Header, refused *http.Response, err error) {
 	ask, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), nil)
 	if err != nil {
 		return nil, nil, nil, dialError(err)
@@ -78,14 +79,16 @@ func (b *spdyConnection) open(ctx context.Context, header http.Header) (httpstre
 
 // dialSPDY opens a SPDY connection to the kubelet. refused is its answer if it
 // does not upgrade.
-func (c *Client) dialSPDY(ctx context.Context, to *url.URL, protocol string) (connected *spdyConnection, refused *http.Response, err error) {
+func (c *Client) dialSPDY(ctx context.Context, to *url.URL,
+	protocol string) (connected *spdyConnection, refused *http.Response, err error) {
 	connection, header, refused, err := c.upgradeTo(ctx, to, protocol)
 	if err != nil || refused != nil {
 		return nil, refused, err
 	}
 	carrier := &netConn{connection: connection, frames: newSPDYFrames(connection)}
 	if got := header.Get(httpstream.HeaderUpgrade); !strings.EqualFold(got, spdy.HeaderSpdy31) {
-		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)), carrier.Close())
+		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)),
+			carrier.Close())
 	}
 	if got := header.Get(httpstream.HeaderProtocolVersion); got != protocol {
 		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet chose the protocol %.40q, %s is needed", got, protocol)), carrier.Close())

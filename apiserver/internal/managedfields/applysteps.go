@@ -39,7 +39,8 @@ func (t *Tracker) checkSteps(old core.Object, applied map[string]any, by Manager
 		return tooManyStepsError("the object has too many fields in one map or list, or too deep, for anything to be applied to it", steps)
 	}
 	for _, entry := range old.GetManagedFields() {
-		if entry.Manager != by.Name || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != by.Subresource || entry.FieldsV1 == nil {
+		if entry.Manager != by.Name || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != by.Subresource ||
+			entry.FieldsV1 == nil {
 			continue
 		}
 		if steps := ownedSteps(entry.FieldsV1.Raw); steps > maxApplySteps {
@@ -50,7 +51,8 @@ func (t *Tracker) checkSteps(old core.Object, applied map[string]any, by Manager
 }
 
 func tooManyStepsError(what string, steps int) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s (%d steps, at most %d are accepted); use an update instead", what, steps, maxApplySteps))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s (%d steps, at most %d are accepted); use an update instead", what, steps,
+		maxApplySteps))
 }
 
 // ownedSteps counts the steps of a set of fields, for the levels that each is nested in.

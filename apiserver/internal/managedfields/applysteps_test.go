@@ -81,7 +81,8 @@ func TestUpdateOfManyFields(t *testing.T) {
 	for n, tracked := range map[int]bool{1_000: true, 60_001: false} {
 		old := newPod()
 		old.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:nodeName":{}}}`)},
+			Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:nodeName":{}}}`)},
 		}}
 		obj := old.DeepCopy()
 		obj.ManagedFields[0].Manager = "n"

@@ -24,7 +24,8 @@ type ownership struct {
 // update returns the managedFields after the update: its manager owns what
 // changed, and removed fields have no owner any longer. entries are not
 // changed; scratch is overwritten.
-func (o *ownership) update(entries []metav1.ManagedFieldsEntry, changed, removed *fieldSet, scratch *document) ([]metav1.ManagedFieldsEntry, error) {
+func (o *ownership) update(entries []metav1.ManagedFieldsEntry, changed, removed *fieldSet,
+	scratch *document) ([]metav1.ManagedFieldsEntry, error) {
 	out := make([]metav1.ManagedFieldsEntry, 0, len(entries)+1)
 	var own *metav1.ManagedFieldsEntry
 	updaters := 0

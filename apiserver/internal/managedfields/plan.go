@@ -87,7 +87,8 @@ func (p planner) plan(t reflect.Type, s *mergeschema.Schema) *plan {
 			p.object(made, t, s)
 		}
 	case mergeschema.Map:
-		if !own && t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && !writesItself(t.Key()) && s.Element != nil && len(s.Fields) == 0 {
+		if !own && t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && !writesItself(t.Key()) && s.Element != nil &&
+			len(s.Fields) == 0 {
 			made.kind, made.element = mapPlan, p.plan(t.Elem(), s.Element)
 		}
 	case mergeschema.ListSet:

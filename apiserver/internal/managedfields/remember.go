@@ -33,7 +33,8 @@ func newRememberingConverter(shared *converter) *rememberingConverter {
 	c := *shared
 	c.forms = map[*Tracker]*converter{}
 	return &rememberingConverter{
-		converter: &c, objects: map[*typed.TypedValue]runtime.Object{}, converted: map[conversion]runtime.Object{}, values: map[runtime.Object]*typed.TypedValue{},
+		converter: &c, objects: map[*typed.TypedValue]runtime.Object{}, converted: map[conversion]runtime.Object{},
+		values: map[runtime.Object]*typed.TypedValue{},
 	}
 }
 

@@ -94,7 +94,8 @@ func New(o Options) *Tracker {
 }
 
 // server are the fields of metadata that no manager owns.
-var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields", "resourceVersion"}
+var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+	"resourceVersion"}
 
 // owned is an object's schema without unowned fields.
 func owned(s *mergeschema.Schema, reset []string) *mergeschema.Schema {

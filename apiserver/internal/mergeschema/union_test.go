@@ -14,8 +14,9 @@ func TestWith(t *testing.T) {
 	list := func(kind Kind, element *Schema) *Schema { return &Schema{Kind: kind, Element: element} }
 	type fields = map[string]*Schema
 	for name, c := range map[string]struct{ one, other, want *Schema }{ // want is nil for one itself
-		"less":               {object(fields{"a": text, "b": text}), object(fields{"a": text}), nil},
-		"the same, copied":   {object(fields{"a": list(ListMap, object(fields{"k": text}))}), object(fields{"a": list(ListMap, object(fields{"k": {Type: "string"}}))}), nil},
+		"less": {object(fields{"a": text, "b": text}), object(fields{"a": text}), nil},
+		"the same, copied": {object(fields{"a": list(ListMap, object(fields{"k": text}))}),
+			object(fields{"a": list(ListMap, object(fields{"k": {Type: "string"}}))}), nil},
 		"another type":       {object(fields{"a": text}), object(fields{"a": number}), nil},
 		"an object and text": {object(fields{"a": text}), object(fields{"a": object(fields{"b": text})}), nil},
 		"anything":           {Anything, object(fields{"a": text}), nil},

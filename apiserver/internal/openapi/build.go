@@ -168,7 +168,10 @@ func (h *Handler) buildCustomGroups(customs []Custom) (map[string]customGroup, e
 		marks[gv] += fmt.Sprintf("%s %s %v %v\n", c.Name, c.Mark, c.HasStatus, c.Subresources)
 	}
 	next := make(map[string]customGroup, len(byGroup))
-	for _, gv := range slices.SortedFunc(maps.Keys(byGroup), func(a, b runtimeschema.GroupVersion) int { return compare(a.String(), b.String()) }) {
+	for _, gv := range slices.SortedFunc(maps.Keys(byGroup), func(a, b runtimeschema.GroupVersion) int {
+		return compare(a.String(),
+			b.String())
+	}) {
 		name := documentName(gv)
 		if _, taken := h.builtinGroups[name]; taken {
 			continue

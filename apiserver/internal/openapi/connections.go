@@ -48,7 +48,8 @@ func (b *builder) addConnection(path string, sub registry.Subresource, suffix st
 }
 
 func (b *builder) connectionParameters(sub registry.Subresource) []parameter {
-	out := append(optionParameters(sub.Kind), parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the " + sub.Kind.Kind})
+	out := append(optionParameters(sub.Kind), parameter{name: "name", in: "path", kind: "string", required: true,
+		description: "name of the " + sub.Kind.Kind})
 	if b.info.Namespaced {
 		out = append(out, namespaceParameter)
 	}

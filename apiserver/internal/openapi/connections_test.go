@@ -25,11 +25,13 @@ func TestConnections(t *testing.T) {
 	h := New(served, nil, "v1.37.2", time.Now())
 	document := decoded(t, get(t, h, "/openapi/v3/api/v1"))
 	for path, want := range map[string]string{
-		"exec":         "connectCoreV1GetNamespacedPodExec command:query:string container:query:string name:path:string namespace:path:string stderr:query:boolean stdin:query:boolean stdout:query:boolean tty:query:boolean",
+		"exec": "connectCoreV1GetNamespacedPodExec command:query:string container:query:string name:path:string namespace:path:string stderr:query:boolean " +
+			"stdin:query:boolean stdout:query:boolean tty:query:boolean",
 		"portforward":  "connectCoreV1GetNamespacedPodPortforward name:path:string namespace:path:string ports:query:integer",
 		"proxy":        "connectCoreV1GetNamespacedPodProxy name:path:string namespace:path:string path:query:string",
 		"proxy/{path}": "connectCoreV1GetNamespacedPodProxyWithPath name:path:string namespace:path:string path:path:string path:query:string",
-		"log": "readCoreV1NamespacedPodLog container:query:string follow:query:boolean insecureSkipTLSVerifyBackend:query:boolean limitBytes:query:integer name:path:string namespace:path:string" +
+		"log": "readCoreV1NamespacedPodLog container:query:string follow:query:boolean insecureSkipTLSVerifyBackend:query:boolean limitBytes:query:integer " +
+			"name:path:string namespace:path:string" +
 			" pretty:query:string previous:query:boolean sinceSeconds:query:integer stream:query:string tailLines:query:integer timestamps:query:boolean",
 	} {
 		item := at(t, document, "paths", "/api/v1/namespaces/{namespace}/pods/{name}/"+path)

@@ -43,7 +43,8 @@ func (g *group) describeCustom(c Custom, d definitions) {
 	listMeta := d.define(reflect.TypeFor[metav1.ListMeta]())
 	labels := strings.Split(c.Group, ".")
 	slices.Reverse(labels)
-	for _, shared := range []reflect.Type{reflect.TypeFor[metav1.DeleteOptions](), reflect.TypeFor[metav1.Status](), reflect.TypeFor[metav1.Patch](), reflect.TypeFor[metav1.WatchEvent]()} {
+	for _, shared := range []reflect.Type{reflect.TypeFor[metav1.DeleteOptions](), reflect.TypeFor[metav1.Status](),
+		reflect.TypeFor[metav1.Patch](), reflect.TypeFor[metav1.WatchEvent]()} {
 		d.define(shared) // before a name is free for others
 	}
 	name := strings.Join(append(slices.Clone(labels), c.Version, c.Kind), ".")

@@ -41,12 +41,14 @@ func TestEmbeddedResource(t *testing.T) {
 			"deep":{"type":"object","x-kubernetes-embedded-resource":true,"nullable":true,"properties":{"x":{"type":"string"}}}}}}}}`)
 	h := New(nil, nil, "v1", time.Now()).Follow(customs{c})
 	const (
-		version = `"apiVersion":{"description":"apiVersion defines the versioned schema of this representation of an object. More info: ` + conventions + `#resources","type":"string"}`
-		kind    = `"kind":{"description":"kind is a string value representing the type of this object. In CamelCase. More info: ` + conventions + `#types-kinds","type":"string"}`
-		text    = `"description":"Standard object's metadata. More info: ` + conventions + `#metadata"`
-		meta    = `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"`
-		meta2   = `"metadata":{"$ref":"#/definitions/` + meta + `,` + text + `}`
-		meta3   = `"metadata":{"allOf":[{"$ref":"#/components/schemas/` + meta + `}],` + text + `}`
+		version = `"apiVersion":{"description":"apiVersion defines the versioned schema of this representation of an object. More info: ` + conventions +
+			`#resources","type":"string"}`
+		kind = `"kind":{"description":"kind is a string value representing the type of this object. In CamelCase. More info: ` + conventions +
+			`#types-kinds","type":"string"}`
+		text  = `"description":"Standard object's metadata. More info: ` + conventions + `#metadata"`
+		meta  = `io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"`
+		meta2 = `"metadata":{"$ref":"#/definitions/` + meta + `,` + text + `}`
+		meta3 = `"metadata":{"allOf":[{"$ref":"#/components/schemas/` + meta + `}],` + text + `}`
 	)
 	second := at(t, decoded(t, get(t, h, "/openapi/v2")), "definitions", "com.example.v1.Thing", "properties")
 	third := at(t, decoded(t, get(t, h, "/openapi/v3/apis/example.com/v1")), "components", "schemas", "com.example.v1.Thing", "properties")

@@ -14,10 +14,12 @@ func (m *model) describeDiscovery() {
 	described := map[string]bool{"": true} // the core group has no document of its own: it is under /api
 	for _, g := range m.groups {
 		name := groupName(g.version.Group)
-		g.addRoot("get"+title(name)+title(g.version.Version)+"APIResources", "get available resources", m.meta(metav1.APIResourceList{}), objectTypes)
+		g.addRoot("get"+title(name)+title(g.version.Version)+"APIResources", "get available resources", m.meta(metav1.APIResourceList{}),
+			objectTypes)
 		if !described[g.version.Group] {
 			described[g.version.Group] = true
-			m.newGroup("apis/"+g.version.Group, name).addRoot("get"+title(name)+"APIGroup", "get information of a group", m.meta(metav1.APIGroup{}), objectTypes)
+			m.newGroup("apis/"+g.version.Group, name).addRoot("get"+title(name)+"APIGroup", "get information of a group", m.meta(metav1.APIGroup{}),
+				objectTypes)
 		}
 	}
 	const versions = "get available API versions"
@@ -28,7 +30,8 @@ func (m *model) describeDiscovery() {
 	m.newGroup(".well-known/openid-configuration", "WellKnown").addRoot("getServiceAccountIssuerOpenIDConfiguration",
 		"get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'", &schema{kind: "string"}, []string{jsonType})
 	m.newGroup("openid/v1/jwks", "openid").addRoot("getServiceAccountIssuerOpenIDKeyset",
-		"get service account issuer OpenID JSON Web Key Set (contains public token verification keys)", &schema{kind: "string"}, []string{"application/jwk-set+json"})
+		"get service account issuer OpenID JSON Web Key Set (contains public token verification keys)", &schema{kind: "string"},
+		[]string{"application/jwk-set+json"})
 }
 
 // meta is the schema of a discovery document's type.

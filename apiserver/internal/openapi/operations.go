@@ -56,26 +56,33 @@ var (
 	writeParameters  = []parameter{dryRun, fieldManager, fieldValidation}
 	patchParameters  = []parameter{dryRun, fieldManager, fieldValidation, force}
 	deleteParameters = []parameter{
-		dryRun, queryParameter(deletes, "gracePeriodSeconds", "integer"), queryParameter(deletes, "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
+		dryRun, queryParameter(deletes, "gracePeriodSeconds", "integer"),
+		queryParameter(deletes, "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean"),
 		queryParameter(deletes, "orphanDependents", "boolean"), queryParameter(deletes, "propagationPolicy", "string"),
 	}
 	// selectParameters select what of a collection is deleted, listParameters what
 	// is listed or watched.
 	selectParameters = []parameter{
-		queryParameter(lists, "continue", "string"), queryParameter(lists, "fieldSelector", "string"), queryParameter(lists, "labelSelector", "string"),
-		queryParameter(lists, "limit", "integer"), queryParameter(lists, "resourceVersion", "string"), queryParameter(lists, "resourceVersionMatch", "string"),
+		queryParameter(lists, "continue", "string"), queryParameter(lists, "fieldSelector", "string"),
+		queryParameter(lists, "labelSelector", "string"),
+		queryParameter(lists, "limit", "integer"), queryParameter(lists, "resourceVersion", "string"),
+		queryParameter(lists, "resourceVersionMatch", "string"),
 		queryParameter(lists, "sendInitialEvents", "boolean"), queryParameter(lists, "timeoutSeconds", "integer"),
 	}
 	listParameters = byName(queryParameter(lists, "allowWatchBookmarks", "boolean"), queryParameter(lists, "watch", "boolean"))
 
-	namespaceParameter = parameter{name: "namespace", in: "path", kind: "string", required: true, description: "object name and auth scope, such as for teams and projects"}
+	namespaceParameter = parameter{name: "namespace", in: "path", kind: "string", required: true,
+		description: "object name and auth scope, such as for teams and projects"}
 
 	objectTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
-	listTypes   = append(append([]string{}, objectTypes...), "application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
-	patchTypes  = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
+	listTypes   = append(append([]string{}, objectTypes...), "application/json;stream=watch",
+		"application/vnd.kubernetes.protobuf;stream=watch")
+	patchTypes = []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
+		"application/apply-patch+yaml"}
 )
 
-const prettyText = "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."
+const prettyText = "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or " +
+	"command-line HTTP tool (curl and wget)."
 
 // byName are selectParameters and more, ordered by name.
 func byName(more ...parameter) []parameter {
@@ -133,7 +140,8 @@ func (b *builder) path(namespaced bool, parts ...string) string {
 	path := strings.Join(append([]string{b.info.Path(namespace, "")}, parts...), "/")
 	var parameters []parameter
 	if len(parts) > 0 {
-		parameters = append(parameters, parameter{name: "name", in: "path", kind: "string", required: true, description: "name of the " + b.operationKind().Kind})
+		parameters = append(parameters, parameter{name: "name", in: "path", kind: "string", required: true,
+			description: "name of the " + b.operationKind().Kind})
 	}
 	if namespace != "" {
 		parameters = append(parameters, namespaceParameter)
@@ -240,9 +248,10 @@ func (b *builder) addCollection() {
 	}
 	b.add(path, lists)
 	b.add(path, operation{
-		method: http.MethodDelete, action: "deletecollection", id: b.operationID("delete Collection", true, ""), description: "delete collection of " + kind,
-		parameters: byName(deleteParameters...),
-		body:       b.deleteOptions(), answer: b.status(), codes: []int{http.StatusOK},
+		method: http.MethodDelete, action: "deletecollection", id: b.operationID("delete Collection", true, ""),
+		description: "delete collection of " + kind,
+		parameters:  byName(deleteParameters...),
+		body:        b.deleteOptions(), answer: b.status(), codes: []int{http.StatusOK},
 	})
 	if b.info.Namespaced {
 		lists.id = b.operationID("list", false, "") + "ForAllNamespaces"
@@ -252,8 +261,9 @@ func (b *builder) addCollection() {
 
 func (b *builder) addCreate(path string) {
 	b.add(path, operation{
-		method: http.MethodPost, action: "post", id: b.operationID("create", true, ""), description: "create " + article(b.info.Kind) + b.info.Kind,
-		parameters: writeParameters, body: b.object, answer: b.object,
+		method: http.MethodPost, action: "post", id: b.operationID("create", true, ""),
+		description: "create " + article(b.info.Kind) + b.info.Kind,
+		parameters:  writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
 	})
 }
@@ -322,8 +332,9 @@ func (b *builder) addObject(subresource string, whole bool) {
 			answer = b.object
 		}
 		b.add(path, operation{
-			method: http.MethodDelete, action: "delete", id: b.operationID("delete", true, ""), description: "delete " + article(b.info.Kind) + b.info.Kind,
-			parameters: deleteParameters, body: b.deleteOptions(), answer: answer,
+			method: http.MethodDelete, action: "delete", id: b.operationID("delete", true, ""),
+			description: "delete " + article(b.info.Kind) + b.info.Kind,
+			parameters:  deleteParameters, body: b.deleteOptions(), answer: answer,
 			codes: []int{http.StatusOK, http.StatusAccepted},
 		})
 	}

@@ -20,11 +20,12 @@ var (
 	schemaFlags = []numberedField{{"nullable", 1}, {"readOnly", 3}, {"writeOnly", 4}, {"deprecated", 8},
 		{"exclusiveMaximum", 12}, {"exclusiveMinimum", 14}, {"uniqueItems", 20}}
 	schemaReals    = []numberedField{{"multipleOf", 10}, {"maximum", 11}, {"minimum", 13}}
-	schemaIntegers = []numberedField{{"maxLength", 15}, {"minLength", 16}, {"maxItems", 18}, {"minItems", 19}, {"maxProperties", 21}, {"minProperties", 22}}
-	schemaTexts    = []numberedField{{"title", 9}, {"pattern", 17}, {"type", 25}, {"description", 34}, {"format", 35}}
-	schemaChoices  = []numberedField{{"allOf", 26}, {"oneOf", 27}, {"anyOf", 28}}
-	itemMethods    = []numberedField{{"get", 4}, {"put", 5}, {"post", 6}, {"delete", 7}, {"options", 8}, {"head", 9}, {"patch", 10}}
-	schemeTexts    = []numberedField{{"type", 1}, {"description", 2}, {"name", 3}, {"in", 4}}
+	schemaIntegers = []numberedField{{"maxLength", 15}, {"minLength", 16}, {"maxItems", 18}, {"minItems", 19}, {"maxProperties", 21},
+		{"minProperties", 22}}
+	schemaTexts   = []numberedField{{"title", 9}, {"pattern", 17}, {"type", 25}, {"description", 34}, {"format", 35}}
+	schemaChoices = []numberedField{{"allOf", 26}, {"oneOf", 27}, {"anyOf", 28}}
+	itemMethods   = []numberedField{{"get", 4}, {"put", 5}, {"post", 6}, {"delete", 7}, {"options", 8}, {"head", 9}, {"patch", 10}}
+	schemeTexts   = []numberedField{{"type", 1}, {"description", 2}, {"name", 3}, {"in", 4}}
 )
 
 func (m *message) textFields(of map[string]any, fields []numberedField) {

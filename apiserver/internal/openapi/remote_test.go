@@ -79,7 +79,8 @@ func TestAdopt(t *testing.T) {
 	if _, err := documentMessage(document); err != nil {
 		t.Errorf("as protobuf: %v", err)
 	}
-	for _, hostile := range []string{"", "[]", `"x"`, `{"paths": [], "definitions": 7}`, `{"paths": {"/apis/far.example.com/v1/x": 7}}`, `{"paths": {"/apis/far.example.com/v1/x": {"get": [], "parameters": {}}}}`} {
+	for _, hostile := range []string{"", "[]", `"x"`, `{"paths": [], "definitions": 7}`, `{"paths": {"/apis/far.example.com/v1/x": 7}}`,
+		`{"paths": {"/apis/far.example.com/v1/x": {"get": [], "parameters": {}}}}`} {
 		extracted, err := Extract([]byte(hostile), far)
 		if err != nil {
 			continue

@@ -21,7 +21,8 @@ func (b *builder) addWatches() {
 		return
 	}
 	kind := b.info.Kind
-	list := operation{action: "watchlist", id: b.operationID("watch", true, "") + "List", description: "watch individual changes to a list of " + kind + listWatchDeprecated + "."}
+	list := operation{action: "watchlist", id: b.operationID("watch", true, "") + "List",
+		description: "watch individual changes to a list of " + kind + listWatchDeprecated + "."}
 	b.addWatch(b.path(true), list)
 	if b.info.Namespaced {
 		list.id = b.operationID("watch", false, "") + "ListForAllNamespaces"

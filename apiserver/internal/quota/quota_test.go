@@ -43,21 +43,27 @@ func TestUses(t *testing.T) {
 		obj  core.Object
 		want string
 	}{
-		"pod":           {pods, read[core.Pod](t, asking), strings.Replace(whole, "limits.cpu=1,", "limits.cpu=1010m,", 1)},
-		"ended pod":     {pods, read[core.Pod](t, asking+"\nstatus: {phase: Failed}"), "count/pods=1"},
-		"pod that ends": {pods, read[core.Pod](t, "metadata: {deletionTimestamp: 2030-01-01T11:59:50Z, deletionGracePeriodSeconds: 30}\nspec: {}"), "count/pods=1,pods=1"},
-		"lost pod":      {pods, read[core.Pod](t, "metadata: {deletionTimestamp: 2030-01-01T11:59:00Z, deletionGracePeriodSeconds: 30}\nspec: {}"), "count/pods=1"},
-		"service":       {services, read[corev1.Service](t, "spec: {type: ClusterIP, ports: [{port: 1}]}"), "count/services=1,services=1"},
-		"node port":     {services, read[corev1.Service](t, "spec: {type: NodePort, ports: [{port: 1}, {port: 2}]}"), "count/services=1,services=1,services.nodeports=2"},
-		"load balancer": {services, read[corev1.Service](t, "spec: {type: LoadBalancer, ports: [{port: 1}]}"), "count/services=1,services=1,services.loadbalancers=1,services.nodeports=1"},
-		"without ports": {services, read[corev1.Service](t, "spec: {type: LoadBalancer, allocateLoadBalancerNodePorts: false, ports: [{port: 1}, {port: 2, nodePort: 30000}]}"),
+		"pod":       {pods, read[core.Pod](t, asking), strings.Replace(whole, "limits.cpu=1,", "limits.cpu=1010m,", 1)},
+		"ended pod": {pods, read[core.Pod](t, asking+"\nstatus: {phase: Failed}"), "count/pods=1"},
+		"pod that ends": {pods, read[core.Pod](t, "metadata: {deletionTimestamp: 2030-01-01T11:59:50Z, deletionGracePeriodSeconds: 30}\nspec: {}"),
+			"count/pods=1,pods=1"},
+		"lost pod": {pods, read[core.Pod](t, "metadata: {deletionTimestamp: 2030-01-01T11:59:00Z, deletionGracePeriodSeconds: 30}\nspec: {}"), "count/pods=1"},
+		"service":  {services, read[corev1.Service](t, "spec: {type: ClusterIP, ports: [{port: 1}]}"), "count/services=1,services=1"},
+		"node port": {services, read[corev1.Service](t, "spec: {type: NodePort, ports: [{port: 1}, {port: 2}]}"),
+			"count/services=1,services=1,services.nodeports=2"},
+		"load balancer": {services, read[corev1.Service](t, "spec: {type: LoadBalancer, ports: [{port: 1}]}"),
+			"count/services=1,services=1,services.loadbalancers=1,services.nodeports=1"},
+		"without ports": {services, read[corev1.Service](t,
+			"spec: {type: LoadBalancer, allocateLoadBalancerNodePorts: false, ports: [{port: 1}, {port: 2, nodePort: 30000}]}"),
 			"count/services=1,services=1,services.loadbalancers=1,services.nodeports=1"},
 		"claim": {claims, read[corev1.PersistentVolumeClaim](t, "spec: {storageClassName: gold, resources: {requests: {storage: 2Gi}}}"),
 			"count/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/persistentvolumeclaims=1,gold.storageclass.storage.k8s.io/requests.storage=2Gi,persistentvolumeclaims=1,requests.storage=2Gi"},
-		"claim that shrinks": {claims, read[corev1.PersistentVolumeClaim](t, "spec: {resources: {requests: {storage: 2Gi}}}\nstatus: {allocatedResources: {storage: 3Gi}}"),
+		"claim that shrinks": {claims, read[corev1.PersistentVolumeClaim](t,
+			"spec: {resources: {requests: {storage: 2Gi}}}\nstatus: {allocatedResources: {storage: 3Gi}}"),
 			"count/persistentvolumeclaims=1,persistentvolumeclaims=1,requests.storage=3Gi"},
-		"devices": {deviceClaims, read[resourcev1.ResourceClaim](t, `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gold, allocationMode: ExactCount, count: 2}}, `+
-			`{name: b, exactly: {deviceClassName: tin, allocationMode: All}}, {name: c, firstAvailable: [{name: x, deviceClassName: gold, count: 3}, {name: y, deviceClassName: gold, count: 1}, {name: z, deviceClassName: lead, count: 1}]}]}}`),
+		"devices": {deviceClaims, read[resourcev1.ResourceClaim](t,
+			`spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gold, allocationMode: ExactCount, count: 2}}, `+
+				`{name: b, exactly: {deviceClassName: tin, allocationMode: All}}, {name: c, firstAvailable: [{name: x, deviceClassName: gold, count: 3}, {name: y, deviceClassName: gold, count: 1}, {name: z, deviceClassName: lead, count: 1}]}]}}`),
 			"count/resourceclaims.resource.k8s.io=1,gold.deviceclass.resource.k8s.io/devices=5,lead.deviceclass.resource.k8s.io/devices=1,tin.deviceclass.resource.k8s.io/devices=32"},
 		"secret": {schema.GroupResource{Resource: "secrets"}, &core.Secret{}, "count/secrets=1,secrets=1"},
 		"custom": {schema.GroupResource{Group: "example.com", Resource: "widgets"}, &core.ConfigMap{}, "count/widgets.example.com=1"},
@@ -89,13 +95,14 @@ func TestCounted(t *testing.T) {
 
 func TestScopes(t *testing.T) {
 	pods := map[string]core.Object{
-		"plain":    read[core.Pod](t, "spec: {containers: [{name: c}]}"),
-		"asking":   read[core.Pod](t, asking),
-		"limited":  read[core.Pod](t, "spec: {activeDeadlineSeconds: 5, priorityClassName: high, containers: [{name: c}]}"),
-		"affinity": read[core.Pod](t, "spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{podAffinityTerm: {namespaces: [x]}}]}}, containers: [{name: c}]}"),
-		"claim":    read[corev1.PersistentVolumeClaim](t, "spec: {volumeAttributesClassName: gold}"),
-		"bare":     read[corev1.PersistentVolumeClaim](t, "spec: {}"),
-		"secret":   &core.Secret{},
+		"plain":   read[core.Pod](t, "spec: {containers: [{name: c}]}"),
+		"asking":  read[core.Pod](t, asking),
+		"limited": read[core.Pod](t, "spec: {activeDeadlineSeconds: 5, priorityClassName: high, containers: [{name: c}]}"),
+		"affinity": read[core.Pod](t,
+			"spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{podAffinityTerm: {namespaces: [x]}}]}}, containers: [{name: c}]}"),
+		"claim":  read[corev1.PersistentVolumeClaim](t, "spec: {volumeAttributesClassName: gold}"),
+		"bare":   read[corev1.PersistentVolumeClaim](t, "spec: {}"),
+		"secret": &core.Secret{},
 	}
 	for spec, want := range map[string]string{
 		"{}":                                     "affinity asking bare claim limited plain secret",

@@ -197,7 +197,8 @@ func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
 
 // updateStatus changes the status of a quota in the name of a field manager; if the
 // quota is gone, there is nothing to do.
-func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager string, dry bool, change func(q *corev1.ResourceQuota) error) error {
+func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager string, dry bool,
+	change func(q *corev1.ResourceQuota) error) error {
 	options := &metav1.UpdateOptions{}
 	if dry {
 		options.DryRun = []string{metav1.DryRunAll}
@@ -205,13 +206,14 @@ func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager stri
 	var q *corev1.ResourceQuota
 	var err error
 	for range attempts {
-		_, _, err = u.Store.Update(ctx, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-			q = current.(*corev1.ResourceQuota)
-			if q.Status.Used == nil {
-				q.Status.Used = corev1.ResourceList{}
-			}
-			return q, change(q)
-		}, registry.Admission{FieldManager: manager}, options)
+		_, _, err = u.Store.Update(ctx, registry.Target{Namespace: key.Namespace, Name: key.Name, Subresource: "status"},
+			func(current core.Object) (core.Object, error) {
+				q = current.(*corev1.ResourceQuota)
+				if q.Status.Used == nil {
+					q.Status.Used = corev1.ResourceList{}
+				}
+				return q, change(q)
+			}, registry.Admission{FieldManager: manager}, options)
 		if !apierrors.IsConflict(err) {
 			break
 		}
@@ -296,7 +298,8 @@ func (u *Usage) count(ctx context.Context, q *corev1.ResourceQuota) (corev1.Reso
 	return used, nil
 }
 
-func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema.GroupResource, q *corev1.ResourceQuota, used corev1.ResourceList) error {
+func (u *Usage) addUsage(ctx context.Context, store registry.Resource, of schema.GroupResource, q *corev1.ResourceQuota,
+	used corev1.ResourceList) error {
 	list, err := store.List(ctx, q.Namespace, registry.ListOptions{})
 	if err != nil {
 		return err

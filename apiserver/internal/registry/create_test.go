@@ -58,13 +58,14 @@ func TestCreateRefusals(t *testing.T) {
 		is     func(error) bool
 		cause  string
 	}{
-		"twice":            {func(*corev1.Service) {}, apierrors.IsAlreadyExists, ""},
-		"bad name":         {func(s *corev1.Service) { s.Name = "A_b" }, apierrors.IsInvalid, "metadata.name"},
-		"no namespace":     {func(s *corev1.Service) { s.Namespace = "" }, apierrors.IsInvalid, "metadata.namespace"},
-		"bad label":        {func(s *corev1.Service) { s.Labels = map[string]string{"a b": "x"} }, apierrors.IsInvalid, "metadata.labels"},
-		"bad annotation":   {func(s *corev1.Service) { s.Annotations = map[string]string{"": "x"} }, apierrors.IsInvalid, "metadata.annotations"},
-		"bad finalizer":    {func(s *corev1.Service) { s.Finalizers = []string{"a b"} }, apierrors.IsInvalid, "metadata.finalizers"},
-		"bad owner":        {func(s *corev1.Service) { s.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, apierrors.IsInvalid, "metadata.ownerReferences[0].apiVersion"},
+		"twice":          {func(*corev1.Service) {}, apierrors.IsAlreadyExists, ""},
+		"bad name":       {func(s *corev1.Service) { s.Name = "A_b" }, apierrors.IsInvalid, "metadata.name"},
+		"no namespace":   {func(s *corev1.Service) { s.Namespace = "" }, apierrors.IsInvalid, "metadata.namespace"},
+		"bad label":      {func(s *corev1.Service) { s.Labels = map[string]string{"a b": "x"} }, apierrors.IsInvalid, "metadata.labels"},
+		"bad annotation": {func(s *corev1.Service) { s.Annotations = map[string]string{"": "x"} }, apierrors.IsInvalid, "metadata.annotations"},
+		"bad finalizer":  {func(s *corev1.Service) { s.Finalizers = []string{"a b"} }, apierrors.IsInvalid, "metadata.finalizers"},
+		"bad owner": {func(s *corev1.Service) { s.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, apierrors.IsInvalid,
+			"metadata.ownerReferences[0].apiVersion"},
 		"its own rules":    {func(s *corev1.Service) { s.Spec.ExternalName = "bad" }, apierrors.IsInvalid, "spec.externalName"},
 		"resource version": {func(s *corev1.Service) { s.ResourceVersion = "1" }, apierrors.IsBadRequest, ""},
 	} {
@@ -131,7 +132,8 @@ func TestGeneratedNamesAreTriedAgain(t *testing.T) {
 	store.left = 100
 	obj = service("")
 	obj.GenerateName = "g-"
-	if _, err := s.CreateTyped(t.Context(), obj); !apierrors.IsAlreadyExists(err) || !strings.Contains(err.Error(), "generated") && !strings.Contains(err.Error(), "generate") {
+	if _, err := s.CreateTyped(t.Context(), obj); !apierrors.IsAlreadyExists(err) ||
+		!strings.Contains(err.Error(), "generated") && !strings.Contains(err.Error(), "generate") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -153,7 +155,8 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: new(int64(0))}); err != nil || !gone {
+	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: new(int64(0))}); err != nil ||
+		!gone {
 		t.Errorf("delete: %v, %v", gone, err)
 	}
 	if got, err := b.GetTyped(t.Context(), "ns", "a", ""); err != nil || got.ResourceVersion != made.ResourceVersion {
@@ -227,7 +230,8 @@ func TestTimesThatNobodyReads(t *testing.T) {
 		in(9999, 0): false, in(9998, -hour): false, in(999, 0): false, in(0, 0): false, in(-1, -hour): false,
 	} {
 		admit := registry.Admission{TrackFields: func(obj, _ core.Object, _ []byte) {
-			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}, Time: &metav1.Time{Time: at}}})
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1",
+				FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}, Time: &metav1.Time{Time: at}}})
 		}}
 		s := service("new")
 		s.Annotations = map[string]string{"at": "10000-01-01T00:00:00Z"} // which is no time

@@ -41,7 +41,8 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))
 		return Encoded{}, err == nil, s.statusOf(err, "delete", name)
 	}
-	d := &deletion[T]{basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, requestedGrace: o.GracePeriodSeconds, dry: dryRun(o.DryRun)}
+	d := &deletion[T]{basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, requestedGrace: o.GracePeriodSeconds,
+		dry: dryRun(o.DryRun)}
 	if err := d.read(ctx); err != nil {
 		return Encoded{}, false, s.statusOf(err, "delete", name)
 	}
@@ -120,10 +121,12 @@ func Preconditions(r core.Resource, obj core.Object, p *metav1.Preconditions) er
 		return apierrors.NewConflict(schema.GroupResource{Group: r.Group, Resource: r.Kind}, obj.GetName(), fmt.Errorf(format, args...))
 	}
 	if p.UID != nil && *p.UID != obj.GetUID() {
-		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID())
+		return conflict("the UID in the precondition (%s) does not match the UID in record (%s). The object might have "+
+			"been deleted and then recreated", *p.UID, obj.GetUID())
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
-		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
+		return conflict("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The "+
+			"object might have been modified", *p.ResourceVersion, obj.GetResourceVersion())
 	}
 	return nil
 }
@@ -210,12 +213,14 @@ func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 		return false
 	}
 	want := ""
-	switch policy, orphan := d.options.PropagationPolicy, d.options.OrphanDependents; { //nolint:staticcheck // older clients send orphanDependents
+	//nolint:staticcheck // older clients send orphanDependents
+	switch policy, orphan := d.options.PropagationPolicy, d.options.OrphanDependents; {
 	case policy != nil && *policy == metav1.DeletePropagationOrphan, policy == nil && orphan != nil && *orphan:
 		want = metav1.FinalizerOrphanDependents
 	case policy != nil && *policy == metav1.DeletePropagationForeground:
 		want = metav1.FinalizerDeleteDependents
-	case policy == nil && orphan == nil && d.store.strategy.OrphansByDefault && !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents):
+	case policy == nil && orphan == nil && d.store.strategy.OrphansByDefault &&
+		!slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents):
 		want = metav1.FinalizerOrphanDependents
 	case policy == nil && orphan == nil:
 		return false

@@ -31,7 +31,8 @@ func TestGracefulDeletion(t *testing.T) {
 	b := start(t)
 	b.create(service("a"))
 	marked, gone := b.delete("a", &metav1.DeleteOptions{})
-	if gone || marked.DeletionTimestamp == nil || !marked.DeletionTimestamp.Time.Equal(now.Add(30*time.Second)) || *marked.DeletionGracePeriodSeconds != 30 || marked.Generation != 2 {
+	if gone || marked.DeletionTimestamp == nil || !marked.DeletionTimestamp.Time.Equal(now.Add(30*time.Second)) || *marked.DeletionGracePeriodSeconds != 30 ||
+		marked.Generation != 2 {
 		t.Fatalf("marked: gone %v, %+v", gone, marked.ObjectMeta)
 	}
 	again, gone := b.delete("a", grace(60))
@@ -250,7 +251,8 @@ func TestPropagationPolicies(t *testing.T) {
 		want    []string
 	}{
 		{"orphan", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}, nil, []string{"orphan"}},
-		{"foreground", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, []string{"orphan", "a.b/c"}, []string{"a.b/c", "foregroundDeletion"}},
+		{"foreground", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, []string{"orphan", "a.b/c"},
+			[]string{"a.b/c", "foregroundDeletion"}},
 		{"background", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}, []string{"orphan"}, nil},
 		{"old-style", metav1.DeleteOptions{OrphanDependents: new(true)}, nil, []string{"orphan"}},
 		{"none", metav1.DeleteOptions{}, []string{"orphan"}, []string{"orphan"}},

@@ -9,14 +9,16 @@ import (
 )
 
 // DeleteCollection implements Resource.
-func (s *Store[T]) DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+func (s *Store[T]) DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions,
+	list ListOptions) (List, error) {
 	return DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
 // DeleteEach deletes the objects of a list of r one after the other, and returns
 // the list as it was. Objects that others delete meanwhile are skipped; the first
 // other error ends it.
-func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admission, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+func DeleteEach(ctx context.Context, r Objects, namespace string, admit Admission, o *metav1.DeleteOptions,
+	list ListOptions) (List, error) {
 	if list.ResourceVersionMatch == "" && list.ResourceVersion != "" && list.ResourceVersion != "0" && list.Continue == "" {
 		list.ResourceVersionMatch = metav1.ResourceVersionMatchExact // upstream reads it in pages
 	}

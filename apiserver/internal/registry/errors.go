@@ -51,7 +51,8 @@ func (s *Store[T]) statusOf(err error, verb, name string) error {
 	case errors.Is(err, storage.ErrUnreadable) && verb == "list":
 		return s.listHasUnreadable(err)
 	case errors.Is(err, cache.ErrEnded):
-		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are being read again, if they are still served", 1)
+		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+
+			" are being read again, if they are still served", 1)
 	case errors.Is(err, cache.ErrNotReady):
 		return apierrors.NewTooManyRequests("storage is (re)initializing: "+s.strategy.Resource.Name+" are not read from etcd yet", 1)
 	case errors.Is(err, context.Canceled):
@@ -69,7 +70,8 @@ func (s *Store[T]) tooLarge(err error, name string) error {
 	if at, ok := errors.AsType[*storage.KeyError](err); ok {
 		err = at.Err
 	}
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q: %v (a limit of etcd's, --max-request-bytes)", s.groupResource(), name, err))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q: %v (a limit of etcd's, --max-request-bytes)", s.groupResource(), name,
+		err))
 }
 
 // maxCauses is more than anyone reads. A body of a few megabytes can have a
@@ -143,7 +145,8 @@ func (s *Store[T]) conflict(name string) error {
 // same name, or one that is gone.
 func (s *Store[T]) wrongUID(key, name string, wanted, present types.UID) error {
 	return apierrors.NewConflict(s.groupResource(), name,
-		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v", key, wanted, present))
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "+
+			"precondition: %v, UID in object meta: %v", key, wanted, present))
 }
 
 // CheckVersion refuses an object that was made from another version than the present one, where
@@ -165,7 +168,8 @@ func checkIsVersion(version string) error {
 	if err == nil {
 		return nil
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: err.Error()}}
 }
 
 // resourceVersionTooLarge is upstream's answer to a resourceVersion from the future; clients

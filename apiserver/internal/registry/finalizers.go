@@ -53,7 +53,9 @@ func FinalizerWarnings(now, before []string) (warnings []string) {
 		if strings.Contains(name, ".") {
 			path = " including a path (/)"
 		}
-		warnings = append(warnings, fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other finalizer writers", name, path))
+		warnings = append(warnings,
+			fmt.Sprintf("metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts "+
+				"with other finalizer writers", name, path))
 	}
 	return warnings
 }

@@ -27,7 +27,8 @@ func parseFreshness(resourceVersion string) (freshness, error) {
 	}
 	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
-		return freshness{}, apierrors.NewBadRequest("invalid resource version: resourceVersion: Invalid value: " + strconv.Quote(resourceVersion) + ": " + err.Error())
+		return freshness{}, apierrors.NewBadRequest("invalid resource version: resourceVersion: Invalid value: " +
+			strconv.Quote(resourceVersion) + ": " + err.Error())
 	}
 	return freshness{revision: int64(min(revision, math.MaxInt64))}, nil
 }

@@ -40,7 +40,8 @@ func Apply(ctx context.Context, objects Objects, target Target, manager string, 
 
 // ApplyAnew is Apply for fields that have no other owners afterwards, also where the object
 // has the same values already: without takes them from it first.
-func ApplyAnew(ctx context.Context, objects Objects, target Target, manager string, fields map[string]any, without func(current core.Object)) error {
+func ApplyAnew(ctx context.Context, objects Objects, target Target, manager string, fields map[string]any,
+	without func(current core.Object)) error {
 	info := objects.Info()
 	applied := &unstructured.Unstructured{Object: fields}
 	applied.SetGroupVersionKind(info.GVK())

@@ -49,10 +49,11 @@ func TestChangesOfLoopsMayDropManagedFields(t *testing.T) {
 	if len(made.ManagedFields) == 0 {
 		t.Fatal("it belongs to nobody")
 	}
-	err = registry.Modify(t.Context(), store, registry.Target{Namespace: "ns", Name: "large"}, registry.ControllerManager, func(obj core.Object) (core.Object, error) {
-		metav1.SetMetaDataAnnotation(&obj.(*corev1.Service).ObjectMeta, "by", "a loop")
-		return obj, nil
-	})
+	err = registry.Modify(t.Context(), store, registry.Target{Namespace: "ns", Name: "large"}, registry.ControllerManager,
+		func(obj core.Object) (core.Object, error) {
+			metav1.SetMetaDataAnnotation(&obj.(*corev1.Service).ObjectMeta, "by", "a loop")
+			return obj, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

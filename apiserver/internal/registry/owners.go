@@ -23,7 +23,8 @@ func DropDuplicateOwners(ctx context.Context, obj core.Object, when string) {
 	unique := make([]metav1.OwnerReference, 0, len(owners))
 	doubled := map[string]bool{}
 	for _, owner := range owners {
-		key := ownerKey{owner.APIVersion, owner.Kind, owner.Name, string(owner.UID), optional(owner.Controller), optional(owner.BlockOwnerDeletion)}
+		key := ownerKey{owner.APIVersion, owner.Kind, owner.Name, string(owner.UID), optional(owner.Controller),
+			optional(owner.BlockOwnerDeletion)}
 		if seen[key] {
 			doubled[string(owner.UID)] = true
 			continue
@@ -36,7 +37,8 @@ func DropDuplicateOwners(ctx context.Context, obj core.Object, when string) {
 	}
 	obj.SetOwnerReferences(unique)
 	request.Warn(ctx, ".metadata.ownerReferences contains duplicate entries"+when+
-		"; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "+strings.Join(slices.Sorted(maps.Keys(doubled)), ", "))
+		"; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "+
+		"duplicate UID(s) observed: "+strings.Join(slices.Sorted(maps.Keys(doubled)), ", "))
 }
 
 // ownerKey is an owner reference in comparable form: there may be thousands.

@@ -19,11 +19,12 @@ func TestDropDuplicateOwners(t *testing.T) {
 		left    int
 		warning string
 	}{
-		"one":              {[]metav1.OwnerReference{owner("a", "1")}, 1, ""},
-		"two":              {[]metav1.OwnerReference{owner("a", "1"), owner("b", "2")}, 2, ""},
-		"same uid":         {[]metav1.OwnerReference{owner("a", "1"), owner("b", "1")}, 2, ""},
-		"twice":            {[]metav1.OwnerReference{owner("a", "1"), owner("a", "1")}, 1, "duplicate UID(s) observed: 1"},
-		"two, each thrice": {[]metav1.OwnerReference{owner("b", "2"), owner("a", "1"), owner("b", "2"), owner("a", "1"), owner("a", "1"), owner("b", "2")}, 2, "duplicate UID(s) observed: 1, 2"},
+		"one":      {[]metav1.OwnerReference{owner("a", "1")}, 1, ""},
+		"two":      {[]metav1.OwnerReference{owner("a", "1"), owner("b", "2")}, 2, ""},
+		"same uid": {[]metav1.OwnerReference{owner("a", "1"), owner("b", "1")}, 2, ""},
+		"twice":    {[]metav1.OwnerReference{owner("a", "1"), owner("a", "1")}, 1, "duplicate UID(s) observed: 1"},
+		"two, each thrice": {[]metav1.OwnerReference{owner("b", "2"), owner("a", "1"), owner("b", "2"), owner("a", "1"), owner("a", "1"), owner("b", "2")}, 2,
+			"duplicate UID(s) observed: 1, 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: c.owners}}
@@ -34,7 +35,8 @@ func TestDropDuplicateOwners(t *testing.T) {
 			}
 			want := ""
 			if c.warning != "" {
-				want = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; " + c.warning
+				want = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner references in 1.20+, and may " +
+					"reject such requests as early as 1.24; please fix your requests; " + c.warning
 			}
 			got := ""
 			if all := warnings.All(); len(all) > 0 {

@@ -58,12 +58,13 @@ func (s *Store[T]) CreateTyped(ctx context.Context, obj T) (T, error) {
 // fields from then on, in the object's managedFields.
 func (s *Store[T]) UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj T) error) (T, error) {
 	var none T
-	e, _, err := s.Update(ctx, Target{Namespace: namespace, Name: name, Subresource: subresource}, func(current core.Object) (core.Object, error) {
-		if current == nil {
-			return nil, apierrors.NewNotFound(s.groupResource(), name)
-		}
-		return current, change(current.(T))
-	}, Admission{FieldManager: ServerManager}, &metav1.UpdateOptions{})
+	e, _, err := s.Update(ctx, Target{Namespace: namespace, Name: name, Subresource: subresource},
+		func(current core.Object) (core.Object, error) {
+			if current == nil {
+				return nil, apierrors.NewNotFound(s.groupResource(), name)
+			}
+			return current, change(current.(T))
+		}, Admission{FieldManager: ServerManager}, &metav1.UpdateOptions{})
 	if err != nil {
 		return none, err
 	}

@@ -23,7 +23,8 @@ func (s *Store[T]) deleteUnreadable(ctx context.Context, key, name string, dry b
 		switch {
 		case err == nil:
 			return apierrors.NewConflict(s.groupResource(), name, fmt.Errorf(
-				"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage", key))
+				"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the "+
+					"object is decodable from storage", key))
 		case object.Revision == 0:
 			return err
 		case dry:

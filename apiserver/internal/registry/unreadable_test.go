@@ -20,7 +20,8 @@ import (
 // option for that.
 func TestUnreadable(t *testing.T) {
 	store, embedded := etcdtest.StartIn(t, t.TempDir())
-	good, err := store.Create(t.Context(), "/registry/services/specs/ns/good", []byte(`{"kind":"Service","apiVersion":"v1","metadata":{"name":"good","namespace":"ns"}}`), 0)
+	good, err := store.Create(t.Context(), "/registry/services/specs/ns/good",
+		[]byte(`{"kind":"Service","apiVersion":"v1","metadata":{"name":"good","namespace":"ns"}}`), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestUnreadable(t *testing.T) {
 	}
 	_, err = s.List(t.Context(), "ns", registry.ListOptions{})
 	refused("all", err, metav1.StatusReasonStoreReadError, "failed to read one or more services from the storage: ")
-	if causes := err.(*apierrors.StatusError).ErrStatus.Details.Causes; len(causes) != 1 || causes[0].Field != "/registry/services/specs/ns/bad" || causes[0].Type != metav1.CauseTypeUnexpectedServerResponse {
+	if causes := err.(*apierrors.StatusError).ErrStatus.Details.Causes; len(causes) != 1 || causes[0].Field != "/registry/services/specs/ns/bad" ||
+		causes[0].Type != metav1.CauseTypeUnexpectedServerResponse {
 		t.Errorf("causes %+v", causes)
 	}
 	if list, err := s.List(t.Context(), "other", registry.ListOptions{}); err != nil || len(list.Items) != 0 || list.ResourceVersion == "0" {
@@ -61,7 +63,8 @@ func TestUnreadable(t *testing.T) {
 	refused("watched", err, metav1.StatusReasonTooManyRequests, "storage is (re)initializing")
 
 	unsafe := func(name string, dry ...string) (bool, error) {
-		e, gone, err := s.Delete(t.Context(), "ns", name, registry.Admission{}, &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true), DryRun: dry})
+		e, gone, err := s.Delete(t.Context(), "ns", name, registry.Admission{},
+			&metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true), DryRun: dry})
 		if err == nil && e.JSON != nil {
 			t.Errorf("%s was %s", name, e.JSON)
 		}
@@ -105,7 +108,8 @@ func TestManyUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		causes := listed.ErrStatus.Details.Causes
-		if last := causes[len(causes)-1]; len(causes) != i+1 || (last.Type == metav1.CauseTypeTooMany) != (i == 100) || i < 100 && !strings.HasSuffix(last.Field, fmt.Sprintf("/bad-%03d", i)) {
+		if last := causes[len(causes)-1]; len(causes) != i+1 || (last.Type == metav1.CauseTypeTooMany) != (i == 100) ||
+			i < 100 && !strings.HasSuffix(last.Field, fmt.Sprintf("/bad-%03d", i)) {
 			t.Fatalf("%d causes of %d, the last is %+v", len(causes), i+1, last)
 		}
 		if more := fmt.Sprintf(" (and %d more)", min(i, 99)); strings.HasSuffix(listed.Error(), more) != (i > 0) {

@@ -39,7 +39,8 @@ type update[T core.Object] struct {
 }
 
 // Update implements Resource.
-func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, admit Admission, o *metav1.UpdateOptions) (Encoded, bool, error) {
+func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, admit Admission,
+	o *metav1.UpdateOptions) (Encoded, bool, error) {
 	way, ok := s.updateStrategy(target.Subresource)
 	if !ok {
 		return Encoded{}, false, apierrors.NewNotFound(s.groupResource(), target.Name+"/"+target.Subresource)

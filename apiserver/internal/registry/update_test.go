@@ -71,17 +71,24 @@ func TestUpdateRefusals(t *testing.T) {
 		is      func(error) bool
 		message string
 	}{
-		"old version":   {func(s *corev1.Service) { s.ResourceVersion = "1" }, apierrors.IsConflict, "the object has been modified; please apply your changes to the latest version and try again"},
-		"no version":    {func(s *corev1.Service) { s.ResourceVersion = "" }, apierrors.IsInvalid, `services "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
-		"version 0":     {func(s *corev1.Service) { s.ResourceVersion = "0" }, apierrors.IsInvalid, "metadata.resourceVersion: Invalid value: 0: must be specified for an update"},
-		"no number":     {func(s *corev1.Service) { s.ResourceVersion = "-1" }, func(err error) bool { return apierrors.ReasonForError(err) == "" }, `strconv.ParseUint: parsing "-1": invalid syntax`},
-		"other uid":     {func(s *corev1.Service) { s.UID = "other" }, apierrors.IsConflict, "/ns/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: "},
-		"base of names": {func(s *corev1.Service) { s.GenerateName = "a/b" }, apierrors.IsInvalid, "metadata.generateName: Invalid value: \"a/b\": may not contain '/'"},
-		"finalizer":     {func(s *corev1.Service) { s.Finalizers = []string{"ABC"} }, apierrors.IsInvalid, "metadata.finalizers[0]: Invalid value: \"ABC\": name is neither a standard finalizer name nor is it fully qualified"},
-		"finalizers":    {func(s *corev1.Service) { s.Finalizers = []string{"a.b/c d"} }, apierrors.IsInvalid, "metadata.finalizers: Invalid value"},
-		"immutable":     {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, apierrors.IsInvalid, "field is immutable"},
-		"deleted":       {func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.NewTime(now)) }, apierrors.IsInvalid, "metadata.deletionTimestamp"},
-		"not there":     {func(s *corev1.Service) { s.Name = "b" }, apierrors.IsNotFound, `services "b" not found`},
+		"old version": {func(s *corev1.Service) { s.ResourceVersion = "1" }, apierrors.IsConflict,
+			"the object has been modified; please apply your changes to the latest version and try again"},
+		"no version": {func(s *corev1.Service) { s.ResourceVersion = "" }, apierrors.IsInvalid,
+			`services "a" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
+		"version 0": {func(s *corev1.Service) { s.ResourceVersion = "0" }, apierrors.IsInvalid,
+			"metadata.resourceVersion: Invalid value: 0: must be specified for an update"},
+		"no number": {func(s *corev1.Service) { s.ResourceVersion = "-1" }, func(err error) bool { return apierrors.ReasonForError(err) == "" },
+			`strconv.ParseUint: parsing "-1": invalid syntax`},
+		"other uid": {func(s *corev1.Service) { s.UID = "other" }, apierrors.IsConflict,
+			"/ns/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: "},
+		"base of names": {func(s *corev1.Service) { s.GenerateName = "a/b" }, apierrors.IsInvalid,
+			"metadata.generateName: Invalid value: \"a/b\": may not contain '/'"},
+		"finalizer": {func(s *corev1.Service) { s.Finalizers = []string{"ABC"} }, apierrors.IsInvalid,
+			"metadata.finalizers[0]: Invalid value: \"ABC\": name is neither a standard finalizer name nor is it fully qualified"},
+		"finalizers": {func(s *corev1.Service) { s.Finalizers = []string{"a.b/c d"} }, apierrors.IsInvalid, "metadata.finalizers: Invalid value"},
+		"immutable":  {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, apierrors.IsInvalid, "field is immutable"},
+		"deleted":    {func(s *corev1.Service) { s.DeletionTimestamp = new(metav1.NewTime(now)) }, apierrors.IsInvalid, "metadata.deletionTimestamp"},
+		"not there":  {func(s *corev1.Service) { s.Name = "b" }, apierrors.IsNotFound, `services "b" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := made.DeepCopy()

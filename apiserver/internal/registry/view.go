@@ -197,7 +197,8 @@ func (v *View) Create(ctx context.Context, obj core.Object, admit Admission, o *
 }
 
 // Update implements Resource.
-func (v *View) Update(ctx context.Context, target Target, change Transform, admit Admission, o *metav1.UpdateOptions) (Encoded, bool, error) {
+func (v *View) Update(ctx context.Context, target Target, change Transform, admit Admission,
+	o *metav1.UpdateOptions) (Encoded, bool, error) {
 	if target.Subresource == v.Subresource {
 		target.Subresource = ""
 	}
@@ -243,7 +244,8 @@ func (v *View) Delete(ctx context.Context, namespace, name string, admit Admissi
 }
 
 // DeleteCollection implements Resource.
-func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions, list ListOptions) (List, error) {
+func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions,
+	list ListOptions) (List, error) {
 	deleted, err := v.Stored.DeleteCollection(ctx, namespace, v.admissionOfShown(admit), o, v.selected(list))
 	if err != nil {
 		return List{}, err
@@ -293,7 +295,9 @@ func (v *View) admissionOfShown(admit Admission) Admission {
 			return v.WriteBack(shown, obj)
 		}
 	}
-	return Admission{TrackFields: v.trackFields(admit.TrackFields), FieldManager: admit.FieldManager, MayDropManagedFields: admit.MayDropManagedFields, Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate), CreatesIfMissing: admit.CreatesIfMissing}
+	return Admission{TrackFields: v.trackFields(admit.TrackFields), FieldManager: admit.FieldManager,
+		MayDropManagedFields: admit.MayDropManagedFields, Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate),
+		CreatesIfMissing: admit.CreatesIfMissing}
 }
 
 func (v *View) show(stored core.Object) (core.Object, error) {

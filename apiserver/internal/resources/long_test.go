@@ -35,7 +35,8 @@ func TestLongLists(t *testing.T) {
 		"pods": func(list []string) core.Object {
 			p := &core.Pod{ObjectMeta: named, Spec: core.PodSpec{}}
 			for _, text := range list {
-				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: text, WhenUnsatisfiable: corev1.DoNotSchedule})
+				p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints,
+					corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: text, WhenUnsatisfiable: corev1.DoNotSchedule})
 			}
 			return p
 		},

@@ -21,15 +21,24 @@ var cacheMetrics = []struct {
 	kind prometheus.ValueType
 	of   func(cache.Stats) int64
 }{
-	{cacheDesc("apiserver_resource_objects", "Number of stored objects."), prometheus.GaugeValue, func(s cache.Stats) int64 { return int64(s.Objects) }},
-	{cacheDesc("apiserver_watch_cache_events_received_total", "Changes that watch caches have got from etcd."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Changes }},
-	{cacheDesc("apiserver_watch_cache_events_dispatched_total", "Changes that watch caches have given to watches."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Changes }},
-	{cacheDesc("apiserver_watch_cache_initializations_total", "How often watch caches have read everything."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Initializations }},
-	{cacheDesc("apiserver_watch_cache_resource_version", "Resource version of the last change in watch caches."), prometheus.GaugeValue, func(s cache.Stats) int64 { return s.Revision }},
-	{cacheDesc("watch_cache_capacity", "Room for changes in watch caches."), prometheus.GaugeValue, func(s cache.Stats) int64 { return int64(s.Capacity) }},
-	{cacheDesc("apiserver_cache_list_total", "Lists that watch caches have answered."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Memory.Lists }},
-	{cacheDesc("apiserver_cache_list_fetched_objects_total", "Objects that were read from watch caches for lists."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Memory.Fetched }},
-	{cacheDesc("apiserver_cache_list_returned_objects_total", "Objects in lists from watch caches."), prometheus.CounterValue, func(s cache.Stats) int64 { return s.Memory.Returned }},
+	{cacheDesc("apiserver_resource_objects", "Number of stored objects."), prometheus.GaugeValue,
+		func(s cache.Stats) int64 { return int64(s.Objects) }},
+	{cacheDesc("apiserver_watch_cache_events_received_total", "Changes that watch caches have got from etcd."), prometheus.CounterValue,
+		func(s cache.Stats) int64 { return s.Changes }},
+	{cacheDesc("apiserver_watch_cache_events_dispatched_total", "Changes that watch caches have given to watches."), prometheus.CounterValue,
+		func(s cache.Stats) int64 { return s.Changes }},
+	{cacheDesc("apiserver_watch_cache_initializations_total", "How often watch caches have read everything."), prometheus.CounterValue,
+		func(s cache.Stats) int64 { return s.Initializations }},
+	{cacheDesc("apiserver_watch_cache_resource_version", "Resource version of the last change in watch caches."), prometheus.GaugeValue,
+		func(s cache.Stats) int64 { return s.Revision }},
+	{cacheDesc("watch_cache_capacity", "Room for changes in watch caches."), prometheus.GaugeValue,
+		func(s cache.Stats) int64 { return int64(s.Capacity) }},
+	{cacheDesc("apiserver_cache_list_total", "Lists that watch caches have answered."), prometheus.CounterValue,
+		func(s cache.Stats) int64 { return s.Memory.Lists }},
+	{cacheDesc("apiserver_cache_list_fetched_objects_total", "Objects that were read from watch caches for lists."), prometheus.CounterValue,
+		func(s cache.Stats) int64 { return s.Memory.Fetched }},
+	{cacheDesc("apiserver_cache_list_returned_objects_total", "Objects in lists from watch caches."), prometheus.CounterValue,
+		func(s cache.Stats) int64 { return s.Memory.Returned }},
 }
 
 // listMetrics are upstream's metrics of lists, whatever answered them.
@@ -39,7 +48,8 @@ var listMetrics = []struct {
 }{
 	{listDesc("total", "Number of lists."), func(l cache.Listed) int64 { return l.Lists }},
 	{listDesc("fetched_objects_total", "Objects that were read for lists."), func(l cache.Listed) int64 { return l.Fetched }},
-	{listDesc("evaluated_objects_total", "Objects that were decoded and compared with selectors for lists."), func(l cache.Listed) int64 { return l.Evaluated }},
+	{listDesc("evaluated_objects_total", "Objects that were decoded and compared with selectors for lists."),
+		func(l cache.Listed) int64 { return l.Evaluated }},
 	{listDesc("returned_objects_total", "Objects in lists."), func(l cache.Listed) int64 { return l.Returned }},
 }
 

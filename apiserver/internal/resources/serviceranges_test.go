@@ -84,7 +84,8 @@ func TestAddressesOfManyRanges(t *testing.T) {
 	}
 	_, err = b.service(newService("late", at(free)))
 	refused(t, "a range on its way out", err, "the provided network does not match the current range")
-	if kept, err := b.change("more", func(s *corev1.Service) { s.Labels = map[string]string{"a": "b"} }); err != nil || kept.Spec.ClusterIP != more.Spec.ClusterIP {
+	if kept, err := b.change("more", func(s *corev1.Service) { s.Labels = map[string]string{"a": "b"} }); err != nil ||
+		kept.Spec.ClusterIP != more.Spec.ClusterIP {
 		t.Errorf("its allocated address stays: %+v %v", kept, err)
 	}
 }

@@ -134,7 +134,8 @@ func TestTwoFamilies(t *testing.T) {
 	}
 	expect := func(what string, s *corev1.Service, err error, families ...corev1.IPFamily) {
 		t.Helper()
-		if err != nil || !slices.Equal(s.Spec.IPFamilies, families) || len(s.Spec.ClusterIPs) != len(families) || s.Spec.ClusterIP != s.Spec.ClusterIPs[0] || b.held() != len(families) {
+		if err != nil || !slices.Equal(s.Spec.IPFamilies, families) || len(s.Spec.ClusterIPs) != len(families) || s.Spec.ClusterIP != s.Spec.ClusterIPs[0] ||
+			b.held() != len(families) {
 			t.Fatalf("%s: %+v %v, %d held", what, s, err, b.held())
 		}
 		for i, ip := range s.Spec.ClusterIPs {
@@ -257,7 +258,8 @@ func TestHealthCheckPorts(t *testing.T) {
 	if _, err := b.change("first", func(s *corev1.Service) { s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyCluster }); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.service(newService("second", typed(corev1.ServiceTypeLoadBalancer), local, on(port))); err != nil || again.Spec.HealthCheckNodePort != port {
+	if again, err := b.service(newService("second", typed(corev1.ServiceTypeLoadBalancer), local, on(port))); err != nil ||
+		again.Spec.HealthCheckNodePort != port {
 		t.Errorf("the port that was given back: %+v %v", again, err)
 	}
 }

@@ -58,7 +58,8 @@ func extraOf(user *request.User) map[string]authorizationv1.ExtraValue {
 	return extra
 }
 
-func (a access) decide(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec, status *authorizationv1.SubjectAccessReviewStatus) error {
+func (a access) decide(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec,
+	status *authorizationv1.SubjectAccessReviewStatus) error {
 	attributes, ignored := attributesOf(spec)
 	decision, reason, err := a.authorizer.Authorize(ctx, attributes)
 	*status = authorizationv1.SubjectAccessReviewStatus{

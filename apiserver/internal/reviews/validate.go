@@ -39,14 +39,18 @@ func validateAttributes(resource *authorizationv1.ResourceAttributes, path *auth
 	}
 	at := specPath.Child("resourceAttributes")
 	if s := resource.FieldSelector; s != nil {
-		errs = append(errs, validateSelector(s.RawSelector, s.Requirements, at.Child("fieldSelector"), func(r metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
-			return validation.ValidateFieldSelectorRequirement(r, validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at)
-		})...)
+		errs = append(errs, validateSelector(s.RawSelector, s.Requirements, at.Child("fieldSelector"),
+			func(r metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
+				return validation.ValidateFieldSelectorRequirement(r,
+					validation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at)
+			})...)
 	}
 	if s := resource.LabelSelector; s != nil {
-		errs = append(errs, validateSelector(s.RawSelector, s.Requirements, at.Child("labelSelector"), func(r metav1.LabelSelectorRequirement, at *field.Path) field.ErrorList {
-			return validation.ValidateLabelSelectorRequirement(r, validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at)
-		})...)
+		errs = append(errs, validateSelector(s.RawSelector, s.Requirements, at.Child("labelSelector"),
+			func(r metav1.LabelSelectorRequirement, at *field.Path) field.ErrorList {
+				return validation.ValidateLabelSelectorRequirement(r,
+					validation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at)
+			})...)
 	}
 	return errs
 }
@@ -58,7 +62,8 @@ func validateSelector[R any](raw string, requirements []R, at *field.Path, valid
 	case raw != "" && len(requirements) > 0:
 		errs = append(errs, field.Invalid(at.Child("rawSelector"), raw, "may not specified at the same time as requirements"))
 	case raw == "" && len(requirements) == 0:
-		errs = append(errs, field.Required(at.Child("requirements"), "when "+at.String()+" is specified, requirements or rawSelector is required"))
+		errs = append(errs, field.Required(at.Child("requirements"), "when "+at.String()+
+			" is specified, requirements or rawSelector is required"))
 	}
 	for i, r := range requirements {
 		errs = append(errs, validate(r, at.Child("requirements").Index(i))...)

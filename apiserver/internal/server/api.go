@@ -109,7 +109,8 @@ func (a *api) measure() func(info *request.Info, mostObjects, mostBytes int) (ob
 		store, ok := stores[[2]string{info.APIGroup, info.ResourceName}]
 		if !ok {
 			return a.definitions.Measure(
-				schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}, info.Namespace, mostObjects, mostBytes)
+				schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}, info.Namespace, mostObjects,
+				mostBytes)
 		}
 		return store.Measure(info.Namespace, mostObjects, mostBytes)
 	}

@@ -35,7 +35,8 @@ func openDatabase(ctx context.Context, p *process) (*database, error) {
 	}
 	var err error
 	d.backend, err = backend.Open(ctx, backend.Options{
-		Flags: p.options, Transformer: transformer, Forms: resources.Forms(), Metrics: measured.NewMetrics(p.metrics), Tracer: p.tracer, Clock: p.clock, Logger: p.logger,
+		Flags: p.options, Transformer: transformer, Forms: resources.Forms(), Metrics: measured.NewMetrics(p.metrics), Tracer: p.tracer,
+		Clock: p.clock, Logger: p.logger,
 	})
 	if err != nil {
 		return nil, err
@@ -55,8 +56,9 @@ func (d *database) encryptionLoops() []housekeeping.Loop {
 // registryOptions are the options of the resources' stores.
 func (d *database) registryOptions() registry.Options {
 	o := registry.Options{
-		Storage: d.backend.Storage, Prefix: d.options.EtcdPrefix, CacheMetrics: measured.NewCacheMetrics(d.metrics), Conversions: registry.NewConversions(),
-		Clock: d.clock, Logger: d.logger,
+		Storage: d.backend.Storage, Prefix: d.options.EtcdPrefix, CacheMetrics: measured.NewCacheMetrics(d.metrics),
+		Conversions: registry.NewConversions(),
+		Clock:       d.clock, Logger: d.logger,
 	}
 	if d.transformer != nil {
 		o.OnPrefix = d.transformer.RegisterPrefix

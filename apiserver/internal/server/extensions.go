@@ -47,7 +47,8 @@ func (s *surface) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 // serveCustom answers a request for a custom resource. It reports false if
 // there is none of that name.
 func (s *surface) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
-	served, warning, ok, err := s.definitions.Lookup(c.Request.Context(), schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
+	served, warning, ok, err := s.definitions.Lookup(c.Request.Context(),
+		schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
 	if !ok {
 		return false
 	}
@@ -120,7 +121,8 @@ func describeCustom(info customresources.Info) discovery.Resource {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
 	}
 	if info.HasScale {
-		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "scale", Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Verbs: discovery.StatusVerbs})
+		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "scale", Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+			Verbs: discovery.StatusVerbs})
 	}
 	return d
 }

@@ -70,7 +70,8 @@ func (s *surface) notFound(c *gin.Context) {
 		http.Error(c.Writer, "404 page not found", http.StatusNotFound)
 		return
 	}
-	status.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method), schema.GroupResource{}, "", "", 0, false))
+	status.Write(c.Writer, c.Request, apierrors.NewGenericServerResponse(http.StatusNotFound, strings.ToLower(c.Request.Method),
+		schema.GroupResource{}, "", "", 0, false))
 }
 
 // reading are the methods for what is not a resource; load balancers use HEAD.
@@ -79,7 +80,8 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // installOperations serves pages about the server itself.
 func (s *surface) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.Metrics})
-	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis"} {
+	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics",
+		"/metrics/slis"} {
 		router.Match(reading, path, func(c *gin.Context) {
 			if roundabout(c.Request.URL.Path) || strings.HasSuffix(c.Request.URL.Path, "/") {
 				s.notFound(c)
@@ -225,7 +227,8 @@ func roundabout(p string) bool { return path.Clean(p) != strings.TrimSuffix(p, "
 func index(router *gin.Engine, catalog *discovery.Catalog, health *daemon.Health) {
 	var fixed []string
 	for _, route := range router.Routes() {
-		if route.Method == http.MethodGet && !strings.ContainsAny(route.Path, ":*") && !strings.HasSuffix(route.Path, "/") && strings.Count(route.Path, "/") <= pathDepth(route.Path) {
+		if route.Method == http.MethodGet && !strings.ContainsAny(route.Path, ":*") && !strings.HasSuffix(route.Path, "/") &&
+			strings.Count(route.Path, "/") <= pathDepth(route.Path) {
 			fixed = append(fixed, route.Path)
 		}
 	}

@@ -17,10 +17,12 @@ var (
 		"start-kubernetes-service-cidr-controller", "start-service-ip-repair-controllers", "start-legacy-token-tracking-controller",
 	}
 	followedHooks = []string{
-		"poststarthook/start-apiserver-admission-initializer", "poststarthook/generic-apiserver-start-informers", "poststarthook/storage-readiness",
+		"poststarthook/start-apiserver-admission-initializer", "poststarthook/generic-apiserver-start-informers",
+		"poststarthook/storage-readiness",
 		"poststarthook/priority-and-fairness-config-consumer", "poststarthook/priority-and-fairness-filter",
 		"poststarthook/start-apiextensions-informers", "poststarthook/start-apiextensions-controllers", "poststarthook/crd-informer-synced",
-		"poststarthook/start-kube-aggregator-informers", "poststarthook/apiservice-registration-controller", "poststarthook/apiservice-discovery-controller",
+		"poststarthook/start-kube-aggregator-informers", "poststarthook/apiservice-registration-controller",
+		"poststarthook/apiservice-discovery-controller",
 		"poststarthook/apiservice-status-local-available-controller", "poststarthook/apiservice-status-remote-available-controller",
 		"poststarthook/kube-apiserver-autoregistration", "autoregister-completion",
 		"poststarthook/apiservice-openapi-controller", "poststarthook/apiservice-openapiv3-controller",

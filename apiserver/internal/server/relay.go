@@ -30,7 +30,8 @@ func newStamps(d *database, pods *informer.Informer[informer.Pod], endpoint *end
 	ring := trace.NewRing(trace.Capacity)
 	s := &stamps{
 		process: d.process, ring: ring, pods: pods, endpoint: endpoint,
-		exchange: trace.NewExchange(ring, measured.Of(messageResource, d.backend.Storage), d.options.EtcdPrefix+trace.Prefix, d.clock, d.logger.Named("relay")),
+		exchange: trace.NewExchange(ring, measured.Of(messageResource, d.backend.Storage), d.options.EtcdPrefix+trace.Prefix, d.clock,
+			d.logger.Named("relay")),
 	}
 	pods.OnChange(s.note)
 	return s

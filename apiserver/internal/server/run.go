@@ -27,7 +27,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.logger.Info("serving", zap.Stringer("address", listener.Addr()), zap.String("version", daemon.Version().GitVersion))
 	port := &serving.Server{
-		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.surface.drain, Metrics: s.metrics, Clock: s.clock, Logger: s.logger,
+		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.surface.drain, Metrics: s.metrics, Clock: s.clock,
+		Logger: s.logger,
 	}
 	handler = s.surface.withoutSlash(handler)
 	loops := append(s.allLoops(), func(ctx context.Context) error { return s.itself.Serve(ctx, handler) })

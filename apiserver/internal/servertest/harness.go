@@ -65,7 +65,8 @@ func StartIn(t *testing.T, dir string, adjust ...func(*config.Options)) *Cluster
 	certFile, keyFile := filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key")
 	serving, err := ca.Issue(pki.Subject{CommonName: "server", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, time.Now(), time.Hour)
 	if err == nil {
-		err = errors.Join(serving.Save(certFile, keyFile), os.WriteFile(c.CAFile, ca.Cert, 0o600), os.WriteFile(tokens, []byte(tokensFile), 0o600))
+		err = errors.Join(serving.Save(certFile, keyFile), os.WriteFile(c.CAFile, ca.Cert, 0o600),
+			os.WriteFile(tokens, []byte(tokensFile), 0o600))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,8 @@ func (c *Cluster) Namespace(name string) {
 
 // Pod returns a pod with just enough to be accepted.
 func Pod(name string) *core.Pod {
-	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: core.PodSpec{Containers: []core.Container{{Name: "c", Image: "registry.test/demo:1"}}}}
+	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: core.PodSpec{Containers: []core.Container{{Name: "c",
+		Image: "registry.test/demo:1"}}}}
 }
 
 // Created creates a pod and returns what the server made of it.
@@ -227,7 +229,8 @@ func (c *Cluster) TokenSecret(namespace, name, account string) *core.Secret {
 	c.T.Helper()
 	secrets, filled := c.Root().Resource(core.Secrets, namespace), &core.Secret{}
 	c.Must(secrets.Create(c.T.Context(), &core.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}}, Type: corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: account}},
+		Type:       corev1.SecretTypeServiceAccountToken,
 	}, nil))
 	c.Until("the secret holds a token", func(ctx context.Context) bool {
 		*filled = core.Secret{}

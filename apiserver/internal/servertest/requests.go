@@ -58,7 +58,8 @@ func (c *Cluster) Speak(text string) (codes []int) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(c.T.Context(), Patience)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}} // #nosec: the server's identity is not tested here
+	// #nosec: the server's identity is not tested here
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}}
 	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(c.Address, "https://"))
 	c.Must(err)
 	defer conn.Close()

@@ -54,7 +54,8 @@ func (a *Authority) Validate() error {
 }
 
 // Sign makes the requested certificate, as PEM.
-func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec, now time.Time) ([]byte, error) {
+func (a *Authority) Sign(parsed *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec,
+	now time.Time) ([]byte, error) {
 	authority, key, err := a.load()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ func TestShorten(t *testing.T) {
 		t.Error("a text that is short enough was changed")
 	}
 	// Cut letters take a byte or two more.
-	if got := Shorten(long); len(got) > maxText+4 || !utf8.ValidString(got) || !strings.HasPrefix(got, "xü") || !strings.HasSuffix(got, "üwhy") || !strings.Contains(got, " … ") {
+	if got := Shorten(long); len(got) > maxText+4 || !utf8.ValidString(got) || !strings.HasPrefix(got, "xü") || !strings.HasSuffix(got, "üwhy") ||
+		!strings.Contains(got, " … ") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 }

@@ -21,7 +21,8 @@ func TestOf(t *testing.T) {
 		{&apierrors.StatusError{}, 500, "", ""}, // an error without a code is not a success
 	} {
 		got := Of(c.err)
-		if got.Kind != "Status" || got.APIVersion != "v1" || got.Status != metav1.StatusFailure || got.Code != c.code || got.Reason != c.reason || got.Message != c.message {
+		if got.Kind != "Status" || got.APIVersion != "v1" || got.Status != metav1.StatusFailure || got.Code != c.code || got.Reason != c.reason ||
+			got.Message != c.message {
 			t.Errorf("%v: %+v", c.err, got)
 		}
 	}

@@ -135,7 +135,8 @@ func TestAnExpiredCertificateIsToldOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	var told []string
-	credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: '*', user: {client-certificate: %s/api.crt, client-key: %s/api.key}}]\n", dir, dir)),
+	credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: '*', user: {client-certificate: %s/api.crt, client-key: %s/api.key}}]\n", dir,
+		dir)),
 		func(err error) { told = append(told, err.Error()) })
 	if err != nil {
 		t.Fatal(err)

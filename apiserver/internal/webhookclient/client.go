@@ -175,13 +175,15 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 		if answered := failureStatus(body); answered != nil {
 			return nil, &apierrors.StatusError{ErrStatus: *answered}
 		}
-		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "", plainText(response.Header, body), 0, true)
+		return nil, apierrors.NewGenericServerResponse(response.StatusCode, http.MethodPost, schema.GroupResource{}, "",
+			plainText(response.Header, body), 0, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the response: %w", err)
 	case len(body) > c.options.MaxAnswer:
 		return nil, fmt.Errorf("the response is longer than %d bytes", c.options.MaxAnswer)
 	case len(body) == 0:
-		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode, response.Header.Get("Content-Type"))
+		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode,
+			response.Header.Get("Content-Type"))
 	}
 	return body, nil
 }
@@ -214,7 +216,8 @@ func plainText(header http.Header, body []byte) string {
 // it than its message.
 func failureStatus(body []byte) *metav1.Status {
 	var answered metav1.Status
-	if json.Unmarshal(body, &answered) != nil || answered.Kind != "Status" || answered.APIVersion != "v1" || answered.Status != metav1.StatusFailure {
+	if json.Unmarshal(body, &answered) != nil || answered.Kind != "Status" || answered.APIVersion != "v1" ||
+		answered.Status != metav1.StatusFailure {
 		return nil
 	}
 	answered.Message = status.Shorten(answered.Message)

@@ -26,7 +26,8 @@ type Services interface {
 // dialService connects to one of a service's endpoints, because cluster IPs
 // need not work on the server's machine. Only a service without maintained
 // endpoints is reached by its cluster IP.
-func dialService(ctx context.Context, services Services, ref *admissionregistrationv1.ServiceReference, dialer *net.Dialer, network string) (net.Conn, error) {
+func dialService(ctx context.Context, services Services, ref *admissionregistrationv1.ServiceReference, dialer *net.Dialer,
+	network string) (net.Conn, error) {
 	service, err := services.Service(ctx, ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("service %q not found", ref.Name)

@@ -41,9 +41,12 @@ func TestAddresses(t *testing.T) {
 		want    []string
 		err     string
 	}{
-		"endpoints":      {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1", "10.1.0.2"), slice(8443, "web", new(true), "10.1.0.3")}, 443, []string{"10.1.0.1:8443", "10.1.0.2:8443", "10.1.0.3:8443"}, ""},
-		"by port":        {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1"), slice(99, "metrics", nil, "10.1.0.1")}, 9, []string{"10.1.0.1:99"}, ""},
-		"not ready":      {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", new(false), "10.1.0.1")}, 443, nil, `no endpoints available for service "hook"`},
+		"endpoints": {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1", "10.1.0.2"), slice(8443, "web", new(true), "10.1.0.3")}, 443,
+			[]string{"10.1.0.1:8443", "10.1.0.2:8443", "10.1.0.3:8443"}, ""},
+		"by port": {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", nil, "10.1.0.1"), slice(99, "metrics", nil, "10.1.0.1")}, 9,
+			[]string{"10.1.0.1:99"}, ""},
+		"not ready": {service(), []*discoveryv1.EndpointSlice{slice(8443, "web", new(false), "10.1.0.1")}, 443, nil,
+			`no endpoints available for service "hook"`},
 		"another port":   {service(), nil, 80, nil, `no service port 80 found for service "hook"`},
 		"nobody follows": {service(), nil, 443, []string{"10.0.0.9:443"}, ""},
 		"headless":       {service(headless), nil, 443, nil, `no endpoints available for service "hook"`},
@@ -91,7 +94,8 @@ func TestDialService(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dialService(t.Context(), b, ref, new(net.Dialer), "tcp"); err == nil || !strings.Contains(err.Error(), "127.0.0.3") || errors.Is(err, context.Canceled) {
+	if _, err := dialService(t.Context(), b, ref, new(net.Dialer), "tcp"); err == nil || !strings.Contains(err.Error(), "127.0.0.3") ||
+		errors.Is(err, context.Canceled) {
 		t.Errorf("no endpoint answers: %v", err)
 	}
 }

@@ -64,7 +64,8 @@ func TestUnpackAFile(t *testing.T) {
 	}
 	for name, want := range map[string]string{"new": "new", "dir": "dir/f", "link": "dir/f", "not/yet": "not/yet", "not/": "not", "dir/out": "elsewhere"} {
 		to := t.TempDir()
-		if err := errors.Join(os.Mkdir(filepath.Join(to, "dir"), 0o755), os.Symlink("dir", filepath.Join(to, "link")), os.Symlink("../elsewhere", filepath.Join(to, "dir", "out"))); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Join(to, "dir"), 0o755), os.Symlink("dir", filepath.Join(to, "link")),
+			os.Symlink("../elsewhere", filepath.Join(to, "dir", "out"))); err != nil {
 			t.Fatal(err)
 		}
 		if files, err := Unpack(bytes.NewReader(stream.Bytes()), "f", to+"/"+name, func(warning string) { t.Error(warning) }); err != nil || files != 1 {
@@ -90,7 +91,8 @@ func TestUnpackWhatTarNames(t *testing.T) {
 	}
 	for asked, want := range map[string]string{
 		".": "to/.f to/f", "./": "to/.f to/f", "./f": "to", "f": "to", ".f": "to",
-		"../d": "to/f", "../working/../d": "to/f", "../d/f": "to", from + "/d": "to/f", from + "/working/.././d/": "to/f", "x/../../d": "to/f", "..": "to/d/f to/working/.f to/working/f",
+		"../d": "to/f", "../working/../d": "to/f", "../d/f": "to", from + "/d": "to/f", from + "/working/.././d/": "to/f", "x/../../d": "to/f",
+		"..": "to/d/f to/working/.f to/working/f",
 	} {
 		tar := exec.Command("tar", "cf", "-", asked)
 		tar.Dir = working
@@ -114,7 +116,8 @@ func TestUnpackWhatTarNames(t *testing.T) {
 func TestHardLinks(t *testing.T) {
 	from := t.TempDir()
 	if err := errors.Join(os.MkdirAll(filepath.Join(from, "d", "e"), 0o755), os.WriteFile(filepath.Join(from, "d", "a"), []byte("one"), 0o640),
-		os.Link(filepath.Join(from, "d", "a"), filepath.Join(from, "d", "b")), os.Link(filepath.Join(from, "d", "a"), filepath.Join(from, "d", "e", "c"))); err != nil {
+		os.Link(filepath.Join(from, "d", "a"), filepath.Join(from, "d", "b")),
+		os.Link(filepath.Join(from, "d", "a"), filepath.Join(from, "d", "e", "c"))); err != nil {
 		t.Fatal(err)
 	}
 	stream, err := exec.Command("tar", "-C", from, "-cf", "-", "d").Output()

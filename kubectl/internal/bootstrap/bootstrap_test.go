@@ -92,14 +92,16 @@ func TestServersAreKnownBeforeTheyAreToldAnything(t *testing.T) {
 		"by its chain":        {meet(t, true, time.Hour, told), known, ""},
 		"by its cluster-info": {kubeadms, known, ""},
 		"unsafe":              {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Unsafe: true} }, ""},
-		"another's":           {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
-		"another's info":      {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
-		"no authority":        {meet(t, false, time.Hour, told), known, "presents no CA"},
-		"a web page":          {meet(t, false, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), known, "check that it is an API server"},
-		"expired":             {meet(t, true, -time.Hour, told), known, "set the clock, or renew"},
-		"no hash":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address()} }, "--discovery-token-ca-cert-hash is required"},
-		"no sound hash":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{"sha256:x"}} }, "64 hexadecimal digits"},
-		"no port":             {kubeadms, func(s *stranger) Discovery { return Discovery{Server: "127.0.0.1", Unsafe: true} }, "want HOST:PORT"},
+		"another's": {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} },
+			"The token was not sent"},
+		"another's info": {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
+		"no authority":   {meet(t, false, time.Hour, told), known, "presents no CA"},
+		"a web page": {meet(t, false, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), known,
+			"check that it is an API server"},
+		"expired":       {meet(t, true, -time.Hour, told), known, "set the clock, or renew"},
+		"no hash":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address()} }, "--discovery-token-ca-cert-hash is required"},
+		"no sound hash": {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{"sha256:x"}} }, "64 hexadecimal digits"},
+		"no port":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: "127.0.0.1", Unsafe: true} }, "want HOST:PORT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := test.find(test.server).Find(t.Context())
@@ -141,7 +143,8 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	listener.Close()
-	if _, err := (Discovery{Server: listener.Addr().String(), Unsafe: true}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := (Discovery{Server: listener.Addr().String(), Unsafe: true}).Find(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -228,7 +231,8 @@ func TestClocksApart(t *testing.T) {
 }
 
 func TestRefusalNamesWhatFailed(t *testing.T) {
-	checks := []doctor.Check{{Name: "a", Result: doctor.Fail, Detail: "bad", Advice: "mend it"}, {Name: "b", Result: doctor.Warn}, {Name: "c", Result: doctor.Fail, Detail: "worse"}}
+	checks := []doctor.Check{{Name: "a", Result: doctor.Fail, Detail: "bad", Advice: "mend it"}, {Name: "b", Result: doctor.Warn},
+		{Name: "c", Result: doctor.Fail, Detail: "worse"}}
 	if err := checkError(checks, []string{"c"}); err == nil || !strings.Contains(err.Error(), "a: bad; mend it") || strings.Contains(err.Error(), "worse") {
 		t.Errorf("got %v", err)
 	}

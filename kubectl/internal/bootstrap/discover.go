@@ -56,7 +56,9 @@ func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
 		return d.fromFile(ctx)
 	}
 	if len(d.Hashes) == 0 && !d.Unsafe {
-		return nil, errors.New("--discovery-token-ca-cert-hash is required, to verify the server (`kctl token create --print-join-command` prints it); --discovery-token-unsafe-skip-ca-verification does without, and gives the token to whoever answers")
+		return nil,
+			errors.New("--discovery-token-ca-cert-hash is required, to verify the server (`kctl token create --print-join-command` prints it); " +
+				"--discovery-token-unsafe-skip-ca-verification does without, and gives the token to whoever answers")
 	}
 	for _, hash := range d.Hashes {
 		if digest, ok := strings.CutPrefix(hash, "sha256:"); !ok || len(digest) != 64 || strings.Trim(digest, "0123456789abcdef") != "" {
@@ -106,7 +108,8 @@ func fetchInfo(ctx context.Context, server string, config *tls.Config) (*serverI
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("API server %s: no answer within %s: check the address, and that no firewall blocks the connection", server, requestTimeout)
+			return nil, fmt.Errorf("API server %s: no answer within %s: check the address, and that no firewall blocks the connection", server,
+				requestTimeout)
 		}
 		return nil, fmt.Errorf("API server %s: %w", server, err)
 	}
@@ -148,9 +151,13 @@ func (d Discovery) pinnedAuthority(a *serverInfo) ([]byte, error) {
 		}
 	}
 	if len(seen) == 0 {
-		return nil, errors.New("the server presents no CA (neither in its certificate chain nor in cluster-info): check that it is an API server; if it is, put the cluster's ca.crt into a kubeconfig on this machine and use --discovery-file")
+		return nil,
+			errors.New("the server presents no CA (neither in its certificate chain nor in cluster-info): check that it is an API server; if it " +
+				"is, put the cluster's ca.crt into a kubeconfig on this machine and use --discovery-file")
 	}
-	return nil, fmt.Errorf("the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection is intercepted. The token was not sent", strings.Join(seen, ", "))
+	return nil,
+		fmt.Errorf("the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection "+
+			"is intercepted. The token was not sent", strings.Join(seen, ", "))
 }
 
 // authorityOf is the authority in a cluster-info; nil if there is none.
@@ -189,7 +196,8 @@ func verify(a *serverInfo, host string, authority []byte) error {
 	_, err := a.chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		return fmt.Errorf("the server's certificate is valid from %s to %s, but this machine's clock shows %s (the server's %s): set the clock, or renew the certificate with `kctl pki renew apiserver`",
+		return fmt.Errorf("the server's certificate is valid from %s to %s, but this machine's clock shows %s (the server's %s): set the "+
+			"clock, or renew the certificate with `kctl pki renew apiserver`",
 			formatTime(a.chain[0].NotBefore), formatTime(a.chain[0].NotAfter), formatTime(time.Now()), formatTime(a.time))
 	}
 	if err != nil {

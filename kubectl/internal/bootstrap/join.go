@@ -112,7 +112,8 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return nil, err
 	}
 	if o.Token == "" {
-		return nil, errors.New("--token is required: `kctl token create --print-join-command`, on the control plane, prints the complete command line")
+		return nil,
+			errors.New("--token is required: `kctl token create --print-join-command`, on the control plane, prints the complete command line")
 	}
 	token, err := ParseToken(o.Token)
 	if err != nil {
@@ -187,7 +188,8 @@ func (o *Options) sameCluster(ca []byte) error {
 		return err
 	}
 	if has[0] != wants[0] {
-		return fmt.Errorf("%s is the CA of another cluster (%s, but the server's is %s): `kctl reset` removes this machine from that cluster first", o.caFile(), has[0], wants[0])
+		return fmt.Errorf("%s is the CA of another cluster (%s, but the server's is %s): `kctl reset` removes this "+
+			"machine from that cluster first", o.caFile(), has[0], wants[0])
 	}
 	return nil
 }
@@ -320,7 +322,8 @@ func (o *Options) kubeletArgs() []string {
 // start it.
 func (n Node) Command(args []string) []string {
 	return append([]string{
-		"/usr/lib/kctl/kubelet", "--config=" + n.configFile(), "--kubeconfig=" + n.Kubeconfig(), "--bootstrap-kubeconfig=" + n.bootstrapKubeconfig(),
+		"/usr/lib/kctl/kubelet", "--config=" + n.configFile(), "--kubeconfig=" + n.Kubeconfig(),
+		"--bootstrap-kubeconfig=" + n.bootstrapKubeconfig(),
 		"--root-dir=" + n.RootDir, "--cert-dir=" + filepath.Join(n.RootDir, "pki"),
 	}, args...)
 }

@@ -54,8 +54,10 @@ func (o *Options) notContradicted() error {
 		if o.Given == nil || !o.Given(s.flag) || reflect.DeepEqual(has, wanted[s.field]) {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s exists from an earlier join with %s, which differs from --%s=%s: change it in the file, or remove the earlier join with `kctl reset`",
-			o.configFile(), described(s.field, kept), s.flag, shown(wanted[s.field])))
+		errs = append(errs,
+			fmt.Errorf("%s exists from an earlier join with %s, which differs from --%s=%s: change it in the file, or remove the "+
+				"earlier join with `kctl reset`",
+				o.configFile(), described(s.field, kept), s.flag, shown(wanted[s.field])))
 	}
 	return errors.Join(errs...)
 }

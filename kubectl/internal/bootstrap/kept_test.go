@@ -32,9 +32,12 @@ func TestKeptConfigurationIsNotContradicted(t *testing.T) {
 		{nil, func(*Options) {}, nil},
 		{[]string{"cri-socket", "kubelet-port"}, func(*Options) {}, nil},
 		{nil, other, nil}, // the defaults of another release
-		{[]string{"cri-socket"}, other, []string{`kubelet.yaml exists from an earlier join with containerRuntimeEndpoint: "unix:///first", which differs from --cri-socket="unix:///second"`, "kctl reset"}},
+		{[]string{"cri-socket"}, other,
+			[]string{`kubelet.yaml exists from an earlier join with containerRuntimeEndpoint: "unix:///first", which differs from --cri-socket="unix:///second"`,
+				"kctl reset"}},
 		{[]string{"kubelet-port"}, other, []string{"with port: 10250, which differs from --kubelet-port=10251"}},
-		{[]string{"cluster-dns", "cluster-domain"}, other, []string{`with no clusterDNS, which differs from --cluster-dns=["10.0.0.10"]`, `which differs from --cluster-domain="local"`}},
+		{[]string{"cluster-dns", "cluster-domain"}, other, []string{`with no clusterDNS, which differs from --cluster-dns=["10.0.0.10"]`,
+			`which differs from --cluster-domain="local"`}},
 		{[]string{"server-tls-bootstrap"}, other, []string{"with serverTLSBootstrap: false, which differs from --server-tls-bootstrap=true"}},
 	} {
 		again := first

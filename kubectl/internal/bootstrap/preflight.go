@@ -59,10 +59,12 @@ func (c *Cluster) checkAdmission(ctx context.Context, token *Token, node string)
 		return []doctor.Check{good, {Name: "node-name", Result: doctor.Warn, Detail: "the token may not ask whether " + node + " is taken",
 			Advice: "make tokens by `kctl token create`, which gives them the rights that joining takes"}}
 	case apierrors.IsUnauthorized(err):
-		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: "the server does not know the token " + token.ID + ": it has expired, was deleted, or the API server runs without --enable-bootstrap-token-auth",
+		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: "the server does not know the token " + token.ID +
+			": it has expired, was deleted, or the API server runs without --enable-bootstrap-token-auth",
 			Advice: "make a new one on the control plane: `kctl token create --print-join-command`"}}
 	}
-	return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: withoutQuery(err), Advice: "see that the API server is well: `kctl doctor` on the control plane"}}
+	return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: withoutQuery(err),
+		Advice: "see that the API server is well: `kctl doctor` on the control plane"}}
 }
 
 func withoutQuery(err error) string {
@@ -85,7 +87,8 @@ func nameOf(node *core.Node) doctor.Check {
 				Advice: "give this one another name by --node-name"}
 		}
 	}
-	return doctor.Check{Name: name, Result: doctor.Warn, Detail: "a node " + node.Name + " was there and is not alive: this machine takes its place"}
+	return doctor.Check{Name: name, Result: doctor.Warn, Detail: "a node " + node.Name +
+		" was there and is not alive: this machine takes its place"}
 }
 
 // bootID distinguishes this machine from others. The machine id would not do:
@@ -115,7 +118,8 @@ func checkError(checks []doctor.Check, ignore []string) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return fmt.Errorf("this machine can't join, and nothing was changed:\n%s\n(--ignore-preflight-errors=NAME,… ignores them)", strings.Join(failed, "\n"))
+	return fmt.Errorf("this machine can't join, and nothing was changed:\n%s\n(--ignore-preflight-errors=NAME,… ignores them)",
+		strings.Join(failed, "\n"))
 }
 
 func isIgnored(name string, ignore []string) bool {

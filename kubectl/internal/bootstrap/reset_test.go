@@ -73,7 +73,8 @@ func TestResetOfANodeThatWasNotLetIn(t *testing.T) {
 	}
 	dir := t.TempDir()
 	n := Node{Dir: filepath.Join(dir, "kctl"), RootDir: filepath.Join(dir, "kubelet")}
-	if err := errors.Join(os.Mkdir(n.Dir, 0o700), os.MkdirAll(filepath.Join(n.RootDir, "pods"), 0o700), os.WriteFile(n.bootstrapKubeconfig(), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(n.Dir, 0o700), os.MkdirAll(filepath.Join(n.RootDir, "pods"), 0o700),
+		os.WriteFile(n.bootstrapKubeconfig(), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Reset(t.Context(), n); err != nil {

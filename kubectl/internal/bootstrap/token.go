@@ -103,7 +103,8 @@ func (t *Token) Object() *core.Secret {
 	for _, usage := range t.Usages {
 		s.Data[core.BootstrapTokenUsagePrefix+usage] = []byte("true")
 	}
-	for key, value := range map[string]string{core.BootstrapTokenDescription: t.Description, core.BootstrapTokenGroups: strings.Join(t.Groups, ",")} {
+	for key, value := range map[string]string{core.BootstrapTokenDescription: t.Description,
+		core.BootstrapTokenGroups: strings.Join(t.Groups, ",")} {
 		if value != "" {
 			s.Data[key] = []byte(value)
 		}

@@ -17,7 +17,8 @@ func TestTokensAndTheirSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := TokenOf(token.Object())
-	if err != nil || again.String() != token.String() || !again.Expires.Equal(now) || again.Description != "rack 7" || len(again.Usages) != 2 || again.Groups[0] != DefaultGroup {
+	if err != nil || again.String() != token.String() || !again.Expires.Equal(now) || again.Description != "rack 7" || len(again.Usages) != 2 ||
+		again.Groups[0] != DefaultGroup {
 		t.Errorf("got %+v, %v", again, err)
 	}
 	if data, err := json.Marshal(token); err != nil || strings.Contains(string(data), token.Secret) {

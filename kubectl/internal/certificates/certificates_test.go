@@ -193,12 +193,16 @@ func TestMakeRefusesWhatMakesNoSense(t *testing.T) {
 		damage func(d *Directory) error
 		says   string
 	}{
-		"swapped keys":        {func(d *Directory) error { return os.Rename(d.Path("etcd/server.key"), d.Path("apiserver.key")) }, "apiserver.key is not the key of"},
-		"swapped pairs":       {swap("front-proxy-client", "apiserver-kubelet-client"), "is not signed by"},
-		"swapped users":       {func(d *Directory) error { return os.Rename(d.Kubeconfig("scheduler"), d.Kubeconfig("admin")) }, `is the certificate of "system:kube-scheduler", not of "kubernetes-admin"`},
-		"rubbish":             {func(d *Directory) error { return os.WriteFile(d.Path("apiserver.crt"), []byte("x"), 0o600) }, "no PEM certificate in it; put the right one back, or move it away and run `kctl pki init --dir "},
-		"rubbish authority":   {func(d *Directory) error { return os.WriteFile(d.Path("ca.crt"), []byte("x"), 0o600) }, "; put the right one back, or move it and all that the authority signed away and run `kctl pki init --dir "},
-		"no kubeconfig":       {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("x"), 0o600) }, "; put the right one back, or move it away and run `kctl pki init --dir "},
+		"swapped keys":  {func(d *Directory) error { return os.Rename(d.Path("etcd/server.key"), d.Path("apiserver.key")) }, "apiserver.key is not the key of"},
+		"swapped pairs": {swap("front-proxy-client", "apiserver-kubelet-client"), "is not signed by"},
+		"swapped users": {func(d *Directory) error { return os.Rename(d.Kubeconfig("scheduler"), d.Kubeconfig("admin")) },
+			`is the certificate of "system:kube-scheduler", not of "kubernetes-admin"`},
+		"rubbish": {func(d *Directory) error { return os.WriteFile(d.Path("apiserver.crt"), []byte("x"), 0o600) },
+			"no PEM certificate in it; put the right one back, or move it away and run `kctl pki init --dir "},
+		"rubbish authority": {func(d *Directory) error { return os.WriteFile(d.Path("ca.crt"), []byte("x"), 0o600) },
+			"; put the right one back, or move it and all that the authority signed away and run `kctl pki init --dir "},
+		"no kubeconfig": {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("x"), 0o600) },
+			"; put the right one back, or move it away and run `kctl pki init --dir "},
 		"rubbish kubeconfig":  {func(d *Directory) error { return os.WriteFile(d.Kubeconfig("admin"), []byte("{"), 0o600) }, "admin.kubeconfig"},
 		"lost authority":      {func(d *Directory) error { return os.Remove(d.Path("ca.key")) }, ""},
 		"lost whole":          {lose("ca.key", "ca.crt"), "exists without"},

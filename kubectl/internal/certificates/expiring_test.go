@@ -39,7 +39,8 @@ func TestRenewExpiringRenewsWhatEndsSoon(t *testing.T) {
 		t.Errorf("91 days before, changed: %v", differ)
 	}
 	changes, err = d.RenewExpiring(nil, 90*day, start.Add(276*day))
-	if files := renewed(changes); err != nil || len(files) != 8 || slices.Contains(files, d.Kubeconfig("admin")) || slices.Contains(files, d.Path("etcd/peer.crt")) {
+	if files := renewed(changes); err != nil || len(files) != 8 || slices.Contains(files, d.Kubeconfig("admin")) ||
+		slices.Contains(files, d.Path("etcd/peer.crt")) {
 		t.Errorf("89 days before: %v, %v", changes, err)
 	}
 	if differ := same(before, content(t, d.Dir)); !slices.Equal(slices.Sorted(slices.Values(differ)), slices.Sorted(slices.Values(renewed(changes)))) {

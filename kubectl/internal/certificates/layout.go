@@ -136,9 +136,11 @@ func ControlPlane(apiServer, etcd Hosts) []Entry {
 		{Name: Authority, Subject: pki.Subject{CommonName: "kubernetes"}},
 		FrontProxyAuthority(),
 		{Name: etcdCA, Subject: pki.Subject{CommonName: "etcd-ca"}},
-		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local, apiServer...).unique().addTo(pki.Subject{CommonName: "kube-apiserver", Server: true})},
+		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local,
+			apiServer...).unique().addTo(pki.Subject{CommonName: "kube-apiserver", Server: true})},
 		// kubeadm has none: upstream's scheduler signs its own.
-		{Name: "scheduler-server", Authority: Authority, Subject: append(local, apiServer...).unique().addTo(pki.Subject{CommonName: core.UserScheduler, Server: true})},
+		{Name: "scheduler-server", Authority: Authority, Subject: append(local,
+			apiServer...).unique().addTo(pki.Subject{CommonName: core.UserScheduler, Server: true})},
 		KubeletClient(),
 		FrontProxyClient(),
 		{Name: "apiserver-etcd-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-apiserver-etcd-client", Client: true}},
@@ -174,5 +176,6 @@ func Admin() Entry { return User("admin", "kubernetes-admin", core.GroupMasters)
 
 // User is the kubeconfig of a user.
 func User(file, name string, groups ...string) Entry {
-	return Entry{Name: file, Authority: Authority, Kubeconfig: true, Subject: pki.Subject{CommonName: name, Organization: groups, Client: true}}
+	return Entry{Name: file, Authority: Authority, Kubeconfig: true,
+		Subject: pki.Subject{CommonName: name, Organization: groups, Client: true}}
 }

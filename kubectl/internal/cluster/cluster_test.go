@@ -146,7 +146,8 @@ func TestFlagsAreKept(t *testing.T) {
 	if _, got := ask(UpOptions{Flags: want}); !maps.Equal(got, want) {
 		t.Errorf("other flags: %q", got)
 	}
-	if etcd, got := ask(UpOptions{EtcdServersSet: true, Flags: map[string]string{Kubelet: ""}}); etcd != "" || !maps.Equal(got, map[string]string{Scheduler: "--v=4"}) {
+	if etcd, got := ask(UpOptions{EtcdServersSet: true, Flags: map[string]string{Kubelet: ""}}); etcd != "" ||
+		!maps.Equal(got, map[string]string{Scheduler: "--v=4"}) {
 		t.Errorf("taken away: etcd %q, flags %q", etcd, got)
 	}
 }

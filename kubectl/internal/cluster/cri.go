@@ -52,7 +52,8 @@ const frameHeaderSize = 5
 // call makes a call with an encoded message, and returns that of the answer.
 func (r *runtimeService) call(ctx context.Context, method string, message []byte) ([]byte, error) {
 	frame := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message)))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://containerd/runtime.v1.RuntimeService/"+method, bytes.NewReader(append(frame, message...)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://containerd/runtime.v1.RuntimeService/"+method,
+		bytes.NewReader(append(frame, message...)))
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,8 @@ func (s *runtimeServer) Version(context.Context, *runtimeapi.VersionRequest) (*r
 func (s *runtimeServer) Status(_ context.Context, r *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions}, Info: map[string]string{"verbose": fmt.Sprint(r.Verbose), "config": s.config}}, nil
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions},
+		Info: map[string]string{"verbose": fmt.Sprint(r.Verbose), "config": s.config}}, nil
 }
 
 func (s *runtimeServer) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
@@ -72,7 +73,8 @@ func TestRuntimeCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fake := &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Status: true}, {Type: "ContainerdHasNoDeprecationWarnings"}}}
+	fake := &runtimeServer{conditions: []*runtimeapi.RuntimeCondition{{Type: "RuntimeReady", Status: true}, {Type: "NetworkReady", Status: true},
+		{Type: "ContainerdHasNoDeprecationWarnings"}}}
 	for _, name := range []string{"one", "two"} {
 		fake.sandboxes = append(fake.sandboxes, &runtimeapi.PodSandbox{
 			Id: "id-" + name, CreatedAt: 1, Labels: map[string]string{"x": "y"}, State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY,

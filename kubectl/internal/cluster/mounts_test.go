@@ -38,7 +38,8 @@ func TestMountsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(over, unix.MNT_DETACH) })
-	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target, in: filepath.Base(over) + "/target"}, {path: over, in: filepath.Base(over), overSelf: true}}) {
+	if points, err := l.mounts(); err != nil || !slices.Equal(points, []mountPoint{{path: target, in: filepath.Base(over) + "/target"},
+		{path: over, in: filepath.Base(over), overSelf: true}}) {
 		t.Errorf("mounted: %v, %v", points, err)
 	}
 	if err := l.unmount(anyMount); err != nil {

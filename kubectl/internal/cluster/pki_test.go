@@ -48,7 +48,8 @@ func TestPKIAndKubeconfigs(t *testing.T) {
 	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(now.Add(time.Hour)); err != nil || fingerprint(t, l, "apiserver") != before {
 		t.Errorf("a valid certificate was replaced: %v", err)
 	}
-	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(now.Add(certificates.Lasts - renewBefore + time.Hour)); err != nil || fingerprint(t, l, "apiserver") == before {
+	if _, err := certificatesOf(l, s, netip.MustParseAddr("10.0.0.1")).Make(now.Add(certificates.Lasts - renewBefore + time.Hour)); err != nil ||
+		fingerprint(t, l, "apiserver") == before {
 		t.Errorf("a certificate that ends soon was kept: %v", err)
 	}
 }

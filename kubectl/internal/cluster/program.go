@@ -241,7 +241,8 @@ func (l Layout) waitReady(ctx context.Context, p program, ended func() bool) err
 func (p program) kept() string {
 	text := ""
 	if p.etcd != "" {
-		text += fmt.Sprintf("\n(its etcd, %q, is the one of --etcd-servers, now or an earlier time; --etcd-servers names another, \"--etcd-servers=\" the one inside the API server, where nothing is of what that one holds)", p.etcd)
+		text += fmt.Sprintf("\n(its etcd, %q, is the one of --etcd-servers, now or an earlier time; --etcd-servers names another, "+
+			"\"--etcd-servers=\" the one inside the API server, where nothing is of what that one holds)", p.etcd)
 	}
 	if p.flags != "" {
 		text += fmt.Sprintf("\n(its flags %q are kept for the next time; --%s-flags gives it others, or none)", p.flags, p.name)

@@ -29,7 +29,8 @@ func programs(l Layout, s *settings, o UpOptions) (map[string]program, error) {
 		return nil, err
 	}
 	all := []program{
-		{name: Registry, path: self, args: []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir, "--data-dir=" + l.path("registry")}},
+		{name: Registry, path: self, args: []string{"registry", "--listen=" + s.registry(), "--bin-dir=" + binDir,
+			"--data-dir=" + l.path("registry")}},
 		{name: Containerd, path: "containerd", args: []string{"--config", l.path("containerd.toml")}},
 		{name: Apiserver, path: filepath.Join(binDir, Apiserver), etcd: o.EtcdServers, args: append(apiserverArgs(l, o),
 			"--bind-address="+s.listenOn(), "--advertise-address="+s.Address, "--secure-port="+strconv.Itoa(s.Port))},
@@ -101,7 +102,8 @@ func apiserverArgs(l Layout, o UpOptions) []string {
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
 		// For API servers behind this one, which are reached without kube-proxy.
 		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + l.PKI("front-proxy-client.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy-client.key"),
 		"--enable-aggregator-routing",
 		// Names of nodes on this machine need not be known to any DNS.

@@ -41,7 +41,8 @@ func TestFlagsForAProgramThatRuns(t *testing.T) {
 	if got := l.wasRunning(program{name: Apiserver, args: args}); got != "was running" {
 		t.Errorf("as it was started: %s", got)
 	}
-	if got := l.wasRunning(program{name: Apiserver, args: append(args, "--etcd-servers=http://127.0.0.1:9")}); got != "was running; `kill "+pid+"`, and this command again, would start it with --etcd-servers=http://127.0.0.1:9" {
+	if got := l.wasRunning(program{name: Apiserver, args: append(args, "--etcd-servers=http://127.0.0.1:9")}); got != "was running; `kill "+pid+
+		"`, and this command again, would start it with --etcd-servers=http://127.0.0.1:9" {
 		t.Errorf("with another etcd: %s", got)
 	}
 	if got := l.wasRunning(program{name: Apiserver, path: path, args: args[:2]}); !strings.HasSuffix(got, "would start it without "+args[2]) {
@@ -57,10 +58,12 @@ func TestFlagsForAProgramThatRuns(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.wasRunning(program{name: Apiserver, path: path, args: args}); got != "was running; `kill "+pid+"`, and this command again, would start what is in "+path+" now" {
+	if got := l.wasRunning(program{name: Apiserver, path: path, args: args}); got != "was running; `kill "+pid+
+		"`, and this command again, would start what is in "+path+" now" {
 		t.Errorf("with a newer build: %s", got)
 	}
-	if got := l.wasRunning(program{name: Apiserver, path: path, args: args[:2]}); !strings.HasSuffix(got, "would start what is in "+path+" now, without "+args[2]) {
+	if got := l.wasRunning(program{name: Apiserver, path: path, args: args[:2]}); !strings.HasSuffix(got,
+		"would start what is in "+path+" now, without "+args[2]) {
 		t.Errorf("with a newer build, and without a flag: %s", got)
 	}
 }

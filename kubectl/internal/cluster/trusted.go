@@ -31,7 +31,8 @@ func checkTrusted(path string, info os.FileInfo) error {
 		if info.Mode()&os.ModeSymlink != 0 {
 			what, takeOver = "the link "+path, "chown -h root" // without -h, it is what the link leads to
 		}
-		return fmt.Errorf("%s belongs to the user with ID %d, who could replace programs that root runs from there: change its owner (%s), or %s", what, owner, takeOver, remedy)
+		return fmt.Errorf("%s belongs to the user with ID %d, who could replace programs that root runs from there: change its owner (%s), or %s",
+			what, owner, takeOver, remedy)
 	}
 	if info.IsDir() && info.Mode()&0o002 != 0 {
 		return fmt.Errorf("every user of this machine can write to %s and replace programs that root runs from there:  "+

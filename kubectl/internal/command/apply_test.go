@@ -22,7 +22,8 @@ func TestApplyOfWhatWasNotApplied(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, applied) })
 	for _, name := range []string{"kctl", frame.Kubectl} {
 		called(t, name, host, applied, "apply", "--validate=false", "-f", "-").want(t, 0,
-			"is required by "+name+" apply. "+name+" apply should only be used on resources created declaratively by either "+name+" create --save-config or "+name+" apply.")
+			"is required by "+name+" apply. "+name+" apply should only be used on resources created declaratively by either "+name+" create --save-config or "+name+
+				" apply.")
 	}
 }
 
@@ -32,7 +33,8 @@ func TestApplyOfWhatOthersManage(t *testing.T) {
 		metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Field: ".spec.x"}))
 	kctl(t, host, applied, "apply", "--server-side", "-f", "-").want(t, 1, "Apply failed with 1 conflict", "run the command again with --force-conflicts")
 	host = serve(t, status(409, metav1.StatusReasonConflict, "the object has been modified"))
-	if c := kctl(t, host, applied, "apply", "--server-side", "-f", "-"); c.code != 1 || c.err.String() != "Error from server (Conflict): error when applying patch to \"STDIN\": the object has been modified\n" {
+	if c := kctl(t, host, applied, "apply", "--server-side", "-f", "-"); c.code != 1 ||
+		c.err.String() != "Error from server (Conflict): error when applying patch to \"STDIN\": the object has been modified\n" {
 		t.Errorf("code %d, %s", c.code, c.err.String())
 	}
 }
@@ -40,7 +42,8 @@ func TestApplyOfWhatOthersManage(t *testing.T) {
 // Each pod of a file carries the stamps of its way, whichever verb creates it; other objects have
 // none.
 func TestEveryPodCarriesItsStamps(t *testing.T) {
-	const file = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n---\n{apiVersion: v1, kind: Node, metadata: {name: c}}\n"
+	const file = "{apiVersion: v1, kind: Pod, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: b}}\n---\n{apiVersion: v1, kind: " +
+		"Node, metadata: {name: c}}\n"
 	sent := map[string]string{}
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

@@ -118,14 +118,16 @@ func TestNoServer(t *testing.T) {
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"get", "pods"}, {"run", "x", "--image=x"}, {"delete", "pod", "x"}, {"logs", "x"}, {"describe", "pod", "x"}, {"trace", "pod/x"}, {"wait", "--for=delete", "pod/x"}} {
+	for _, args := range [][]string{{"get", "pods"}, {"run", "x", "--image=x"}, {"delete", "pod", "x"}, {"logs", "x"}, {"describe", "pod", "x"},
+		{"trace", "pod/x"}, {"wait", "--for=delete", "pod/x"}} {
 		kctl(t, "http://"+address, "", args...).want(t, 1,
 			"The connection to the server "+address+" was refused - did you specify the right host or port?\n", `"kctl status" shows`)
 	}
 	places := kubeconfig.Places
 	t.Cleanup(func() { kubeconfig.Places = places })
 	kubeconfig.Places = nil
-	kctl(t, "", "", "get", "pods").want(t, 1, "error: no cluster is configured", "kctl up", "$KUBECONFIG is "+os.Getenv("KUBECONFIG")+", and there is no such file")
+	kctl(t, "", "", "get", "pods").want(t, 1, "error: no cluster is configured", "kctl up",
+		"$KUBECONFIG is "+os.Getenv("KUBECONFIG")+", and there is no such file")
 	kubeconfig.Places = []string{filepath.Join(t.TempDir(), "admin.kubeconfig")}
 	if err := os.WriteFile(kubeconfig.Places[0], nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -146,15 +148,18 @@ func TestServersThatSayNo(t *testing.T) {
 	}{
 		{"not found", status(404, metav1.StatusReasonNotFound, `pods "x" not found`), []string{"get", "pod", "x"},
 			"Error from server (NotFound): pods \"x\" not found\n"},
-		{"forbidden", status(403, metav1.StatusReasonForbidden, `pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`), []string{"get", "pods"},
+		{"forbidden", status(403, metav1.StatusReasonForbidden,
+			`pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`), []string{"get", "pods"},
 			`Error from server (Forbidden): pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`},
 		{"unauthorized", status(401, metav1.StatusReasonUnauthorized, "Unauthorized"), []string{"get", "pods"},
 			"error: You must be logged in to the server (Unauthorized)\n"},
 		{"conflict", status(409, metav1.StatusReasonAlreadyExists, `pods "x" already exists`), []string{"run", "x", "--image=x"},
 			"Error from server (AlreadyExists): pods \"x\" already exists\n"},
-		{"one cause", status(422, metav1.StatusReasonInvalid, "no", metav1.StatusCause{Field: "spec.x", Message: "Required value"}), []string{"run", "x", "--image=x"},
+		{"one cause", status(422, metav1.StatusReasonInvalid, "no", metav1.StatusCause{Field: "spec.x", Message: "Required value"}),
+			[]string{"run", "x", "--image=x"},
 			"The Pod \"x\" is invalid: spec.x: Required value\n"},
-		{"two causes", status(422, metav1.StatusReasonInvalid, "no", metav1.StatusCause{Field: "a", Message: "b"}, metav1.StatusCause{Field: "c", Message: "d"}), []string{"run", "x", "--image=x"},
+		{"two causes", status(422, metav1.StatusReasonInvalid, "no", metav1.StatusCause{Field: "a", Message: "b"}, metav1.StatusCause{Field: "c", Message: "d"}),
+			[]string{"run", "x", "--image=x"},
 			"The Pod \"x\" is invalid: \n* a: b\n* c: d\n"},
 		{"without a reason", status(500, "", "it broke"), []string{"get", "pods"}, "Error from server: it broke\n"},
 		{"HTML", func(w http.ResponseWriter, _ *http.Request) {
@@ -289,7 +294,8 @@ func TestWarningsAreShownOnce(t *testing.T) {
 
 func TestVerbosityShowsRequests(t *testing.T) {
 	host := serve(t, status(404, metav1.StatusReasonNotFound, "no"))
-	kctl(t, host, "", "get", "pod", "x", "-v", "6").want(t, 1, `"Response" verb="GET" url="`+host+`/api/v1/namespaces/default/pods/x" status="404 Not Found" milliseconds=`)
+	kctl(t, host, "", "get", "pod", "x", "-v", "6").want(t, 1, `"Response" verb="GET" url="`+host+
+		`/api/v1/namespaces/default/pods/x" status="404 Not Found" milliseconds=`)
 	kctl(t, host, "", "get", "pod", "x", "-v", "8").want(t, 1, "    Accept: ", `Response Body: {"kind":"Status"`, "Error from server (NotFound): no")
 	c := kctl(t, host, "", "create", "namespace", "o'x", "-v", "9", "--token", "very-secret")
 	c.want(t, 1, "curl -v -XPOST -H 'Accept: ", `--data-binary '{"kind":"Namespace"`, `o'\''x`, "'"+host+"/api/v1/namespaces?")

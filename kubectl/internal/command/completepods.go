@@ -139,12 +139,14 @@ func completeCopy(c *frame.CLI) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		namespace, _, slash := strings.Cut(typed, "/")
 		switch {
-		case len(args) > 0 || strings.Contains(typed, ":") || strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, ".") || strings.HasPrefix(typed, "~"):
+		case len(args) > 0 || strings.Contains(typed, ":") || strings.HasPrefix(typed, "/") || strings.HasPrefix(typed, ".") ||
+			strings.HasPrefix(typed, "~"):
 			return nil, cobra.ShellCompDirectiveNoSpace
 		case slash:
 			return startingWith(podsIn(cmd.Context(), c, namespace), typed), cobra.ShellCompDirectiveNoSpace
 		}
-		found := append(prefixed("", names(cmd.Context(), c, core.Namespaces.Name, typed), "/"), prefixed("", names(cmd.Context(), c, core.Pods.Name, typed), ":")...)
+		found := append(prefixed("", names(cmd.Context(), c, core.Namespaces.Name, typed), "/"),
+			prefixed("", names(cmd.Context(), c, core.Pods.Name, typed), ":")...)
 		if typed == "" {
 			found = append(found, "./", "/") // all files would be too many
 		} else if len(found) > 0 {

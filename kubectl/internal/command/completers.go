@@ -35,11 +35,13 @@ func completers(c *frame.CLI) map[string]cobra.CompletionFunc {
 		"top node": completeNames(c, core.Nodes.Name), "top pod": completeNames(c, core.Pods.Name),
 		"create token": completeNames(c, core.ServiceAccounts.Name),
 		"logs":         completePods(c, containersOf), "port-forward": completePods(c, portsOf), "cp": completeCopy(c),
-		"config use-context": firstOnly(contexts(c)), "config delete-context": firstOnly(contexts(c)), "config rename-context": firstOnly(contexts(c)), "config set-context": firstOnly(contexts(c)),
+		"config use-context": firstOnly(contexts(c)), "config delete-context": firstOnly(contexts(c)),
+		"config rename-context": firstOnly(contexts(c)), "config set-context": firstOnly(contexts(c)),
 		"config delete-cluster": firstOnly(clusters(c)), "config delete-user": firstOnly(users(c)),
 		"rollout pause": completeTypes(c, "deployment"), "rollout resume": completeTypes(c, "deployment"),
 		"taint": completeTypes(c, "node"), "expose": completeTypes(c, "pod", "service", "replicationcontroller", "deployment", "replicaset"),
-		"set image": once(completeTypes(c, "daemonsets", "deployments", "pods", "cronjobs", "replicasets", "replicationcontrollers", "statefulsets")),
+		"set image": once(completeTypes(c, "daemonsets", "deployments", "pods", "cronjobs", "replicasets", "replicationcontrollers",
+			"statefulsets")),
 	}
 	for _, verb := range []string{"get", "describe", "delete", "edit", "label", "annotate", "patch", "wait", "explain", "debug",
 		"apply edit-last-applied", "apply view-last-applied", "set env", "set resources", "set serviceaccount"} {

@@ -23,7 +23,8 @@ func pouring(t *testing.T, stream, most int) string {
 func pouringUntil(t *testing.T, stream, most int, end string) string {
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/exec") {
-			fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
+			fmt.Fprint(w,
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
 			return
 		}
 		kinds := []wsstream.ChannelType{wsstream.IgnoreChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.WriteChannel, wsstream.ReadChannel}
@@ -65,6 +66,7 @@ func TestCopyWithEndlessErrors(t *testing.T) {
 
 // Images that only hold their program, as our demo does, have no tar.
 func TestCopyFromAnImageWithoutTar(t *testing.T) {
-	server := pouringUntil(t, 1, 0, `{"status":"Failure","reason":"InternalError","code":500,"message":"OCI runtime exec failed: exec: \"tar\": executable file not found in $PATH: unknown"}`)
+	server := pouringUntil(t, 1, 0,
+		`{"status":"Failure","reason":"InternalError","code":500,"message":"OCI runtime exec failed: exec: \"tar\": executable file not found in $PATH: unknown"}`)
 	kctl(t, server, "", "cp", "x:a", filepath.Join(t.TempDir(), "a")).want(t, 1, "the container's image has no tar, which cp needs")
 }

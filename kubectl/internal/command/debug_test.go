@@ -38,7 +38,8 @@ func TestDebugOfWhatEndsAtOnce(t *testing.T) {
 		}
 	})
 	c := kctl(t, host, "", "debug", "node/n", "-i", "--image=i", "--profile=general", "--", "echo", "quick")
-	if c.code != 0 || !strings.HasSuffix(c.out.String(), "\nquick\n") || !strings.Contains(c.err.String(), "couldn't attach to pod/d, falling back to streaming logs") {
+	if c.code != 0 || !strings.HasSuffix(c.out.String(), "\nquick\n") || !strings.Contains(c.err.String(),
+		"couldn't attach to pod/d, falling back to streaming logs") {
 		t.Errorf("code %d, %q, %s", c.code, c.out.String(), c.err.String())
 	}
 }
@@ -49,7 +50,8 @@ func TestDebugByANameThatIsTaken(t *testing.T) {
 		if r.Method != http.MethodGet {
 			t.Errorf("%s %s", r.Method, r.URL)
 		}
-		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}],"ephemeralContainers":[{"name":"d","image":"i"}]}}`)
+		fmt.Fprint(w,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}],"ephemeralContainers":[{"name":"d","image":"i"}]}}`)
 	})
 	kctl(t, host, "", "debug", "p", "--image=i", "-c", "d", "--attach=false").want(t, 1, `pod p already has an ephemeral container "d", which can't be changed`)
 }
@@ -71,7 +73,8 @@ func TestDebugACopy(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"app":"x"}},"spec":{"initContainers":[{"name":"first","image":"old"}],"containers":[{"name":"c","image":"old","command":["run"],"args":["it"],"env":[{"name":"A","value":"b"}],"readinessProbe":{"httpGet":{"port":1}}}]}}`)
+		fmt.Fprint(w,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"app":"x"}},"spec":{"initContainers":[{"name":"first","image":"old"}],"containers":[{"name":"c","image":"old","command":["run"],"args":["it"],"env":[{"name":"A","value":"b"}],"readinessProbe":{"httpGet":{"port":1}}}]}}`)
 	})
 	for args, changed := range map[string]bool{
 		"--set-image=*=new": false, "--set-image=c=new --profile=sysadmin": false, "--set-image=c=new -c debugger": false,
@@ -87,8 +90,9 @@ func TestDebugACopy(t *testing.T) {
 	for args, want := range map[string]string{
 		"-c c -- sleep 1": `"old" "" ["sleep" "1"] [] [{A b nil}]`, "-c c --arguments-only -- sleep 1": `"old" "" ["run"] ["sleep" "1"] [{A b nil}]`,
 		"-c c --env=C=d,B=c --image-pull-policy=Never --image=new": `"new" "Never" ["run"] ["it"] [{B c nil} {C d nil}]`,
-		"--set-image=*=any,c=new":                                  `"new" "" ["run"] ["it"] [{A b nil}]`, "--set-image=c=new,*=any": `"new" "" ["run"] ["it"] [{A b nil}]`,
-		"-c first -- sleep 1": `"old" "" ["run"] ["it"] [{A b nil}]`,
+		"--set-image=*=any,c=new":                                  `"new" "" ["run"] ["it"] [{A b nil}]`,
+		"--set-image=c=new,*=any":                                  `"new" "" ["run"] ["it"] [{A b nil}]`,
+		"-c first -- sleep 1":                                      `"old" "" ["run"] ["it"] [{A b nil}]`,
 	} {
 		kctl(t, host, "", append([]string{"debug", "p", "--copy-to=q", "--attach=false"}, strings.Fields(args)...)...).want(t, 0)
 		c := made.Spec.Containers[0]
@@ -154,9 +158,11 @@ func TestAttachSaysWhatIsRecorded(t *testing.T) {
 			status(400, metav1.StatusReasonBadRequest, "pod p does not have a host assigned")(w, r)
 			return
 		}
-		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
+		fmt.Fprint(w,
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`)
 	})
-	const recorded = "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.\n"
+	const recorded = "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed " +
+		"through the command prompt.\n"
 	for args, says := range map[string]string{"attach p": recorded, "attach p -i": recorded, "attach p -q": ""} {
 		c := kctl(t, host, "", strings.Fields(args)...)
 		c.want(t, 1, "pod p does not have a host assigned")

@@ -50,7 +50,8 @@ func keepingServer(t *testing.T, refuses bool, keeps string) (host string, creat
 		case r.URL.Path == "/api":
 			fmt.Fprint(w, discoveryAPI)
 		case r.URL.Path == "/apis":
-			groups := fmt.Sprintf(group, "apiextensions.k8s.io", fmt.Sprintf(resource, "customresourcedefinitions", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "Cluster"))
+			groups := fmt.Sprintf(group, "apiextensions.k8s.io", fmt.Sprintf(resource, "customresourcedefinitions", "apiextensions.k8s.io", "v1",
+				"CustomResourceDefinition", "Cluster"))
 			if keeps != "" {
 				groups += "," + fmt.Sprintf(group, "ex.com", fmt.Sprintf(resource, keeps, "ex.com", "v1", "Gadget", "Cluster"))
 			} else if len(stored) > 0 {
@@ -62,7 +63,8 @@ func keepingServer(t *testing.T, refuses bool, keeps string) (host string, creat
 		case r.Method == http.MethodPost && refuses && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
 			status(422, metav1.StatusReasonInvalid, "it is invalid")(w, r)
 		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+keeps+".ex.com"):
-			fmt.Fprintf(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.ex.com"},"spec":{"scope":"Cluster"}}`, keeps)
+			fmt.Fprintf(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.ex.com"},"spec":{"scope":"Cluster"}}`,
+				keeps)
 		case r.Method == http.MethodPatch:
 			status(422, metav1.StatusReasonInvalid, "it is immutable")(w, r)
 		case r.Method == http.MethodPost:
@@ -85,7 +87,8 @@ func keepingServer(t *testing.T, refuses bool, keeps string) (host string, creat
 
 // An object of a kind that the same files define is sent when the server serves the kind.
 func TestDefinitionAndObject(t *testing.T) {
-	const definition, gadget, pod = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/ex.com/v1/namespaces/default/gadgets", "/api/v1/namespaces/default/pods"
+	const definition, gadget, pod = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/ex.com/v1/namespaces/default/gadgets",
+		"/api/v1/namespaces/default/pods"
 	const missing = `resource mapping not found for name: "g" namespace: "" from "STDIN"` // as kubectl says
 	backwards := strings.Split(definedAndUsed, "---\n")
 	for _, verb := range []string{"create", "apply"} {

@@ -48,7 +48,8 @@ func TestCordonOfANodeThatIsNotThere(t *testing.T) {
 // evicted. What answers an eviction does so by the pod's name.
 func drained(t *testing.T, evict func(w http.ResponseWriter, r *http.Request, pod string)) string {
 	pod := func(name string) string {
-		return `{"metadata":{"name":"` + name + `","namespace":"default","uid":"` + name + `","ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]},"spec":{"nodeName":"n"}}`
+		return `{"metadata":{"name":"` + name + `","namespace":"default","uid":"` + name +
+			`","ownerReferences":[{"kind":"ReplicaSet","name":"r","controller":true}]},"spec":{"nodeName":"n"}}`
 	}
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch selector := r.URL.Query().Get("fieldSelector"); {
@@ -116,10 +117,12 @@ func TestDrainLooksAtPods(t *testing.T) {
 		code       int
 		want       string // on standard output, or else on standard error
 	}{
-		{fmt.Sprintf(pod, "a", `,"deletionTimestamp":"2020-01-01T00:00:00Z"`, emptyDir), "--skip-wait-for-delete-timeout=1", 0, "node/n already cordoned\nnode/n drained\n"},
+		{fmt.Sprintf(pod, "a", `,"deletionTimestamp":"2020-01-01T00:00:00Z"`, emptyDir), "--skip-wait-for-delete-timeout=1", 0,
+			"node/n already cordoned\nnode/n drained\n"},
 		{fmt.Sprintf(pod, "a", "", emptyDir), "", 1, "cannot delete Pods with local storage (use --delete-emptydir-data to override): default/a"},
 		{fmt.Sprintf(pod, "a", "", "") + "," + fmt.Sprintf(pod, "b", owned("set"), emptyDir), "", 1,
-			"due to error: [cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): default/b, cannot delete Pods that declare no controller (use --force to override): default/a], continuing"},
+			"due to error: [cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): default/b, cannot delete Pods that declare no controller (use " +
+				"--force to override): default/a], continuing"},
 		{fmt.Sprintf(pod, "b", owned("set"), emptyDir), "--ignore-daemonsets", 0, "node/n already cordoned\nnode/n drained\n"},
 		{fmt.Sprintf(pod, "b", owned("gone"), ""), "--ignore-daemonsets", 1, `cannot delete daemonsets.apps "gone" not found: default/b`},
 		{fmt.Sprintf(pod, "b", owned("gone"), ""), "--force", 0, "node/n already cordoned\nevicting pod default/b\npod/b evicted\nnode/n drained\n"},
@@ -187,7 +190,8 @@ func TestDrainOfSeveralNodes(t *testing.T) {
 		t.Errorf("code %d, said %q", c.code, c.out.String())
 	}
 	const why = "cannot delete Pods that declare no controller (use --force to override): default/a"
-	if want := `error: unable to drain node "one" due to error: ` + why + ", continuing command...\nThere are pending nodes to be drained:\n one\n" + why + "\n"; c.err.String() != want {
+	if want := `error: unable to drain node "one" due to error: ` + why + ", continuing command...\nThere are pending nodes to be drained:\n one\n" + why +
+		"\n"; c.err.String() != want {
 		t.Errorf("complained %q", c.err.String())
 	}
 	const want = "GET one, GET two, PATCH one, PATCH two, pods spec.nodeName=one, pods spec.nodeName=two"

@@ -21,11 +21,13 @@ func TestExplainSchedule(t *testing.T) {
 			fmt.Fprint(w, `{"pod":"default/web","queue":"unschedulable","rejectedBy":["NodeResourcesFit"],"message":"0/1 nodes are available: 1 Insufficient cpu.",
 				"nodes":[{"name":"n1","total":0,"refusals":[{"plugin":"TaintToleration","reasons":["tainted"]},{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu","Insufficient memory"]}],"lacks":[{"resource":"cpu","asked":"100","free":"1900m","of":"2"}],"taints":["k=v:NoSchedule"]}]}`)
 		case "/debug/explain default/bound":
-			fmt.Fprint(w, `{"pod":"default/bound","node":"n2","nodes":[{"name":"n2","total":275,"scores":[{"plugin":"A","score":75,"weight":1},{"plugin":"B","score":0,"weight":2},{"plugin":"C","score":100,"weight":2}]}]}`)
+			fmt.Fprint(w,
+				`{"pod":"default/bound","node":"n2","nodes":[{"name":"n2","total":275,"scores":[{"plugin":"A","score":75,"weight":1},{"plugin":"B","score":0,"weight":2},{"plugin":"C","score":100,"weight":2}]}]}`)
 		case "/debug/explain default/gone":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"pods \"gone\" not found","details":{"name":"gone","kind":"pods"},"code":404}`)
+			fmt.Fprint(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","message":"pods \"gone\" not found","details":{"name":"gone","kind":"pods"},"code":404}`)
 		case "/debug/explain default/upstream":
 			http.NotFound(w, r)
 		default:
@@ -53,10 +55,12 @@ n2     275     A 75×1; C 100×2
 			t.Errorf("%s:\n%s\nwant\n%s", pod, c.out.String(), want)
 		}
 	}
-	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "other", "--scheduler", scheduler.URL).want(t, 1, "asking the scheduler at "+scheduler.URL, "may not get /debug/explain")
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "other", "--scheduler", scheduler.URL).want(t, 1, "asking the scheduler at "+scheduler.URL,
+		"may not get /debug/explain")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "gone", "--scheduler", scheduler.URL).want(t, 1, `pods "gone" not found`)
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "upstream", "--scheduler", scheduler.URL).want(t, 1, "is not kctl's scheduler")
-	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1, "error: no scheduler listens at http://127.0.0.1:1: use --scheduler if it listens elsewhere")
+	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "web", "--scheduler", "http://127.0.0.1:1").want(t, 1,
+		"error: no scheduler listens at http://127.0.0.1:1: use --scheduler if it listens elsewhere")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "pod", "gone", "--scheduler", scheduler.URL).want(t, 1, `pods "gone" not found`)
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node", "gone", "--scheduler", scheduler.URL).want(t, 1, "exactly one NAME is required, got 2")
 	kctl(t, "http://127.0.0.1:1", "", "explain-schedule", "node/x").want(t, 1, `"node/x" is not a pod`)

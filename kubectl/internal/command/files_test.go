@@ -18,7 +18,8 @@ func TestRecursiveByDefault(t *testing.T) {
 	if err := os.Mkdir(below, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"service.yaml": "{apiVersion: v1, kind: Service, metadata: {name: one}}", "kustomization.yaml": "resources: [service.yaml]"} {
+	for name, content := range map[string]string{"service.yaml": "{apiVersion: v1, kind: Service, metadata: {name: one}}",
+		"kustomization.yaml": "resources: [service.yaml]"} {
 		if err := os.WriteFile(filepath.Join(below, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +54,8 @@ func TestRecursiveByDefault(t *testing.T) {
 // Labels narrow what files name, too: by what the server has of an object, and by the file in
 // verbs that don't read it first. Those that are none are refused.
 func TestLabelsOfWhatFilesName(t *testing.T) {
-	const file, stored = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"by":"file"}}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","namespace":"default","labels":{"by":"server"}}}`
+	const file, stored = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","labels":{"by":"file"}}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"one","namespace":"default","labels":{"by":"server"}}}`
 	var written atomic.Int32
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

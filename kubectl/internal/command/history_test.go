@@ -77,10 +77,14 @@ func TestUndoAsADryRun(t *testing.T) {
 		fmt.Fprint(w, deployment)
 	})
 	c := kctl(t, host, "", "rollout", "undo", "deployment/web", "--dry-run=client")
-	c.prints(t, "deployment.apps/web Pod Template:\n  Labels:\ta=b\n\tpod-template-hash=h\n  Containers:\n   c:\n    Image:\told\n    Port:\t<none>\n    Host Port:\t<none>\n    Environment:\t<none>\n    Mounts:\t<none>\n  Volumes:\t<none>\n  Node-Selectors:\t<none>\n  Tolerations:\t<none>\n (dry run)\n")
+	c.prints(t,
+		"deployment.apps/web Pod Template:\n  Labels:\ta=b\n\tpod-template-hash=h\n  Containers:\n   c:\n    Image:\told\n    Port:\t<none>\n    Host "+
+			"Port:\t<none>\n    Environment:\t<none>\n    Mounts:\t<none>\n  Volumes:\t<none>\n  Node-Selectors:\t<none>\n  Tolerations:\t<none>\n (dry run)\n")
 	kctl(t, host, "", "rollout", "undo", "deployment/web").want(t, 1, "you cannot rollback a paused deployment")
 	c = kctl(t, host, "", "rollout", "history", "deployment/web", "--revision=1")
-	c.prints(t, "deployment.apps/web with revision #1\nPod Template:\n  Labels:\ta=b\n\tpod-template-hash=h\n  Containers:\n   c:\n    Image:\told\n    Port:\t<none>\n    Host Port:\t<none>\n    Environment:\t<none>\n    Mounts:\t<none>\n  Volumes:\t<none>\n  Node-Selectors:\t<none>\n  Tolerations:\t<none>\n\n")
+	c.prints(t,
+		"deployment.apps/web with revision #1\nPod Template:\n  Labels:\ta=b\n\tpod-template-hash=h\n  Containers:\n   c:\n    Image:\told\n    Port:\t<none>\n    "+
+			"Host Port:\t<none>\n    Environment:\t<none>\n    Mounts:\t<none>\n  Volumes:\t<none>\n  Node-Selectors:\t<none>\n  Tolerations:\t<none>\n\n")
 }
 
 // serveWorkloads is serve for a server with deployments and replica sets.

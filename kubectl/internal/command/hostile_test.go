@@ -48,7 +48,8 @@ func TestNamesThatArePaths(t *testing.T) {
 		args        []string
 	}{
 		{"../../../escaped", "", []string{"cluster-info", "dump", "--output-directory=DIR/inner/dump"}},
-		{"x/..../..../escaped", "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\n", []string{"diff", "-f", "-", "--prune", "-l", "!none", "--prune-allowlist=core/v1/Pod"}},
+		{"x/..../..../escaped", "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\n",
+			[]string{"diff", "-f", "-", "--prune", "-l", "!none", "--prune-allowlist=core/v1/Pod"}},
 	} {
 		dir := t.TempDir()
 		inner := filepath.Join(dir, "inner")

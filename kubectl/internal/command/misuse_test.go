@@ -30,7 +30,8 @@ func TestMisuse(t *testing.T) {
 		{"set resources deployment/x", []string{"you must specify an update to requests or limits"}},
 		{"set resources deployment/x --limits=cpu=much", []string{`limits of cpu: "much"`}},
 		{"taint node x", []string{"error: at least one taint update is required"}},
-		{"taint node x a=b", []string{"error: invalid taint spec: a=b, name part must consist of alphanumeric characters, ", "\nSee 'kctl taint -h' for help and examples\n"}},
+		{"taint node x a=b", []string{"error: invalid taint spec: a=b, name part must consist of alphanumeric characters, ",
+			"\nSee 'kctl taint -h' for help and examples\n"}},
 		{"taint node x a=b-", []string{"error: invalid taint spec: a=b, name part must consist of"}},
 		{"taint node x a-b=c=d:NoSchedule", []string{"error: invalid taint spec: a-b=c=d:NoSchedule\nSee"}},
 		{"taint node x a=b:Never", []string{"error: invalid taint effect: Never, unsupported taint effect\nSee 'kctl taint -h'"}},
@@ -168,7 +169,8 @@ func TestArgumentsThatNameNothing(t *testing.T) {
 // kubectl says this without "error: ", where it asks its mapper and nobody else.
 func TestNoSuchResource(t *testing.T) {
 	host := serve(t, http.NotFound)
-	for _, args := range [][]string{{"explain", "nonsense"}, {"explain", "nonsense.spec", "--api-version=x/v1"}, {"create", "role", "x", "--verb=get", "--resource=nonsense"}} {
+	for _, args := range [][]string{{"explain", "nonsense"}, {"explain", "nonsense.spec", "--api-version=x/v1"},
+		{"create", "role", "x", "--verb=get", "--resource=nonsense"}} {
 		call := kctl(t, host, "", args...)
 		call.want(t, 1)
 		if said := call.err.String(); said != "the server doesn't have a resource type \"nonsense\"\n" {

@@ -25,7 +25,8 @@ func TestNamespaceThatIsNotThere(t *testing.T) {
 		}
 	})
 	for _, args := range []string{"get pod web", "get pod web -o yaml", "describe pod web", "label pod web a=b", "logs web", "exec web -- ls", "trace pod/web"} {
-		for namespace, want := range map[string]string{"typo": `namespaces "typo" not found`, "there": `pods "web" not found`, "hidden": `pods "web" not found`, "default": `pods "web" not found`} {
+		for namespace, want := range map[string]string{"typo": `namespaces "typo" not found`, "there": `pods "web" not found`, "hidden": `pods "web" not found`,
+			"default": `pods "web" not found`} {
 			kctl(t, host, "", append([]string{"-n", namespace}, strings.Fields(args)...)...).want(t, 1, "(NotFound): "+want)
 		}
 	}

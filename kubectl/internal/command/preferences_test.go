@@ -26,18 +26,26 @@ func TestPreferences(t *testing.T) {
 	}{
 		{"a default", versionClient, []string{"version"}, 0, "Client Version", ""},
 		{"a flag comes before its default", versionClient, []string{"version", "--client=false"}, 1, "", "no cluster is configured"},
-		{"of two defaults the last", strings.Replace(versionClient, "}]\n", "},{command: version, options: [{name: client, default: 'false'}]}]\n", 1), []string{"version"}, 1, "", "no cluster is configured"},
-		{"of two options the last", strings.Replace(versionClient, "{name", "{name: client, default: 'false'}, {name", 1), []string{"version"}, 0, "Client Version", ""},
+		{"of two defaults the last", strings.Replace(versionClient, "}]\n", "},{command: version, options: [{name: client, default: 'false'}]}]\n", 1),
+			[]string{"version"}, 1, "", "no cluster is configured"},
+		{"of two options the last", strings.Replace(versionClient, "{name", "{name: client, default: 'false'}, {name", 1), []string{"version"}, 0, "Client Version",
+			""},
 		{"a command between blanks", strings.Replace(versionClient, "command: version", "command: ' version '", 1), []string{"version"}, 0, "Client Version", ""},
-		{"two aliases of one name", preferenceHead + "aliases: [{name: a, command: version},{name: a, command: version}]", []string{"version", "--client"}, 1, "", "duplicate alias name a"},
-		{"completion of an alias", alias(", appendArgs: [second], options: [{name: server, default: 'http://a'}]"), []string{"__complete", "sc", "--tls"}, 0, "--tls-server-name", ""},
-		{"completion of an alias's flag", preferenceHead + "aliases: [{name: g, command: get}]", []string{"__complete", "g", "-o", "jsonpath-"}, 0, "jsonpath-as-json", ""},
+		{"two aliases of one name", preferenceHead + "aliases: [{name: a, command: version},{name: a, command: version}]", []string{"version", "--client"}, 1, "",
+			"duplicate alias name a"},
+		{"completion of an alias", alias(", appendArgs: [second], options: [{name: server, default: 'http://a'}]"), []string{"__complete", "sc", "--tls"}, 0,
+			"--tls-server-name", ""},
+		{"completion of an alias's flag", preferenceHead + "aliases: [{name: g, command: get}]", []string{"__complete", "g", "-o", "jsonpath-"}, 0,
+			"jsonpath-as-json", ""},
 		{"completion of a verb that has defaults", versionClient, []string{"__complete", "version", "--cl"}, 0, "--client", ""},
-		{"of v1alpha1", strings.NewReplacer("v1beta1", "v1alpha1", "defaults", "overrides", "options", "flags").Replace(versionClient), []string{"version"}, 0, "Client Version", ""},
-		{"with dashes", strings.Replace(versionClient, "name: client", "name: --client", 1), []string{"version"}, 1, "", "preferences flag name --client should be in long form"},
+		{"of v1alpha1", strings.NewReplacer("v1beta1", "v1alpha1", "defaults", "overrides", "options", "flags").Replace(versionClient), []string{"version"}, 0,
+			"Client Version", ""},
+		{"with dashes", strings.Replace(versionClient, "name: client", "name: --client", 1), []string{"version"}, 1, "",
+			"preferences flag name --client should be in long form"},
 		{"short", strings.Replace(versionClient, "name: client", "name: o", 1), []string{"version"}, 1, "", "invalid flag o for command version"},
 		{"no value of the flag", strings.Replace(versionClient, "true", "maybe", 1), []string{"version"}, 1, "", "could not apply value maybe to flag client"},
-		{"unknown command", strings.Replace(versionClient, "command: version", "command: kubectl version", 1), []string{"version", "--client"}, 0, "Client Version", `Warning: command "kubectl version" not found`},
+		{"unknown command", strings.Replace(versionClient, "command: version", "command: kubectl version", 1), []string{"version", "--client"}, 0, "Client Version",
+			`Warning: command "kubectl version" not found`},
 		{"unknown field", versionClient + "foo: bar", []string{"version"}, 0, "Client Version", `ignoring strict decoding error`},
 		{"unknown version", strings.Replace(versionClient, "v1beta1", "v9", 1), []string{"version"}, 1, "", "no valid preferences found"},
 		{"garbage", "a: [", []string{"version", "--client"}, 1, "", "no valid preferences found"},
@@ -48,11 +56,14 @@ func TestPreferences(t *testing.T) {
 		{"unknown flag of an alias", alias(", options: [{name: nosuch, default: a}]"), []string{"sc"}, 1, "", "invalid flag nosuch"},
 		{"alias without its command's defaults", versionClient + "aliases: [{name: vv, command: version}]", []string{"vv"}, 1, "", "no cluster is configured"},
 		{"alias called as a command", preferenceHead + "aliases: [{name: options, command: version}]", []string{"options"}, 0, "--kubeconfig", ""},
-		{"alias of an alias", preferenceHead + "aliases: [{name: a, command: version},{name: b, command: a}]", []string{"b"}, 1, "", `command "a" not found to set alias "b"`},
-		{"alias that is no word", preferenceHead + "aliases: [{name: a b, command: version}]", []string{"version", "--client"}, 1, "", "can only include alphabetical characters"},
+		{"alias of an alias", preferenceHead + "aliases: [{name: a, command: version},{name: b, command: a}]", []string{"b"}, 1, "",
+			`command "a" not found to set alias "b"`},
+		{"alias that is no word", preferenceHead + "aliases: [{name: a b, command: version}]", []string{"version", "--client"}, 1, "",
+			"can only include alphabetical characters"},
 		{"unknown policy", preferenceHead + "credentialPluginPolicy: Nope", []string{"version", "--client"}, 1, "", `unknown plugin policy: "Nope"`},
 		{"empty allowlist", preferenceHead + "credentialPluginPolicy: Allowlist", []string{"version", "--client"}, 1, "", "allowlist is unspecified"},
-		{"allowlist of another policy", preferenceHead + "credentialPluginPolicy: DenyAll\ncredentialPluginAllowlist: [{command: a}]", []string{"version", "--client"}, 1, "", "allowlist is non-nil"},
+		{"allowlist of another policy", preferenceHead + "credentialPluginPolicy: DenyAll\ncredentialPluginAllowlist: [{command: a}]",
+			[]string{"version", "--client"}, 1, "", "allowlist is non-nil"},
 	} {
 		t.Run(each.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "kuberc")
@@ -103,7 +114,8 @@ func TestPreferencesFile(t *testing.T) {
 	set("--section=aliases", "--name=vv", "--command=version").want(t, 1, "already exists, use --overwrite")
 	set("--section=aliases", "--name=vv", "--command=version", "--overwrite", "--appendarg=--client").want(t, 0)
 	set("--section=credentialplugin", "--policy=DenyAll", "--allowlist-entry=command=a").want(t, 1, "may only be used")
-	for entry, wrong := range map[string]string{"command=": "empty value in allowlist entry", "name=a": `"name" is deprecated`, "x=a": "unrecognized", "a": "improperly formatted"} {
+	for entry, wrong := range map[string]string{"command=": "empty value in allowlist entry", "name=a": `"name" is deprecated`, "x=a": "unrecognized",
+		"a": "improperly formatted"} {
 		set("--section=credentialplugin", "--policy=Allowlist", "--allowlist-entry="+entry).want(t, 1, wrong)
 	}
 	set("--section=credentialplugin", "--policy=Allowlist", "--allowlist-entry=command=a").want(t, 0)
@@ -144,8 +156,10 @@ func TestPluginPolicy(t *testing.T) {
 	program := filepath.Join(dir, "plugin")
 	config := filepath.Join(dir, "config")
 	for file, content := range map[string]string{
-		program: "#!/bin/sh\ntouch " + ran + "\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\"}}'\n",
-		config: "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: {insecure-skip-tls-verify: true, server: \"" + server.URL + "\"}}]\n" +
+		program: "#!/bin/sh\ntouch " + ran +
+			"\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t\"}}'\n",
+		config: "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\nclusters: [{name: a, cluster: " +
+			"{insecure-skip-tls-verify: true, server: \"" + server.URL + "\"}}]\n" +
 			"users: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: " + program + "}}}]\n",
 	} {
 		if err := os.WriteFile(file, []byte(content), 0o700); err != nil { //nolint:gosec // one is a program

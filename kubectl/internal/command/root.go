@@ -67,7 +67,8 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:   c.Name,
 		Short: "kctl runs pods and shows every step of their way",
-		Long:  "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nOptions of kubectl that kctl does not support are rejected with an error.",
+		Long: "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nOptions of kubectl that kctl does not support " +
+			"are rejected with an error.",
 		Example: "  kctl up                                # a cluster on this machine, as root\n" +
 			"  kctl run web --image=kctl.local/demo   # a pod in it\n" +
 			"  kctl trace pod/web                     # how it came to run, leg by leg",
@@ -87,9 +88,12 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	c.Flags.Add(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&c.KubercFile, preferences.Flag, "", "Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
-	root.PersistentFlags().IntVarP(&c.Verbosity, "v", "v", 0, "Show more: 5 what was not worth saying, 6 the requests with method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
-	root.PersistentFlags().BoolVar(&c.Strict, "warnings-as-errors", false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
+	root.PersistentFlags().StringVar(&c.KubercFile, preferences.Flag, "",
+		"Path to the kuberc file to use for preferences. This can be disabled by exporting KUBERC=off.")
+	root.PersistentFlags().IntVarP(&c.Verbosity, "v", "v", 0,
+		"Show more: 5 what was not worth saying, 6 the requests with method, address and answer, 7 headers too, 8 bodies too, 9 as curl")
+	root.PersistentFlags().BoolVar(&c.Strict, "warnings-as-errors", false,
+		"Treat warnings received from the server as errors and exit with a non-zero exit code")
 	root.PersistentFlags().BoolVar(&c.MatchVersion, "match-server-version", false, "Require server version to match client version")
 	root.PersistentFlags().Duration("log-flush-frequency", 0, "It has no effect: nothing that kctl says is held back.")
 	root.SetFlagErrorFunc(frame.FlagError)

@@ -104,7 +104,8 @@ func TestRunRefusesUnknownKeys(t *testing.T) {
 
 // The service of run --expose is where its pod is, which --overrides may say.
 func TestRunExposesInTheNamespace(t *testing.T) {
-	done := kctl(t, "", "", "run", "x", "--image=a", "--expose", "--port=80", "--dry-run=client", `--overrides={"metadata":{"namespace":"other"}}`, "-o", "jsonpath={.kind} {.metadata.namespace};")
+	done := kctl(t, "", "", "run", "x", "--image=a", "--expose", "--port=80", "--dry-run=client", `--overrides={"metadata":{"namespace":"other"}}`, "-o",
+		"jsonpath={.kind} {.metadata.namespace};")
 	if want := "Pod other;Service other;"; done.code != 0 || done.out.String() != want {
 		t.Errorf("code %d, %s, want %s", done.code, done.out.String(), want)
 	}
@@ -128,7 +129,8 @@ func TestRunRemovesItsOwn(t *testing.T) {
 // What kctl tells users to type is the name by which they called it.
 func TestNameInMessages(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
-	for _, line := range []string{"get", "describe", "explain", "auth can-i", "get pods pods/x", "get pods/x pods", "cluster-info", "help create cm", "help nosuch", "apply -f -"} {
+	for _, line := range []string{"get", "describe", "explain", "auth can-i", "get pods pods/x", "get pods/x pods", "cluster-info", "help create cm",
+		"help nosuch", "apply -f -"} {
 		for _, name := range []string{frame.Kubectl, "kctl"} {
 			c := &call{}
 			cli := frame.New(frame.Streams{In: strings.NewReader("{apiVersion: v1, kind: Pod, metadata: {name: x}}"), Out: &c.out, Err: &c.err}, clock.RealClock{})
@@ -209,10 +211,12 @@ func TestEventsAsObjects(t *testing.T) {
 	}
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
-			fmt.Fprintf(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s,%s,%s]}`, event("c", "Warning", "03"), event("b", "Normal", "02"), event("a", "Warning", "01"))
+			fmt.Fprintf(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s,%s,%s]}`, event("c", "Warning", "03"),
+				event("b", "Normal", "02"), event("a", "Warning", "01"))
 			return
 		}
-		fmt.Fprintf(w, `{"type":"ADDED","object":%s}{"type":"MODIFIED","object":%s}{"type":"DELETED","object":%s}`, event("d", "Normal", "04"), event("e", "Warning", "05"), event("f", "Warning", "06"))
+		fmt.Fprintf(w, `{"type":"ADDED","object":%s}{"type":"MODIFIED","object":%s}{"type":"DELETED","object":%s}`, event("d", "Normal", "04"),
+			event("e", "Warning", "05"), event("f", "Warning", "06"))
 		fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"enough"}}`)
 	})
 	for line, want := range map[string]string{

@@ -57,7 +57,8 @@ func TestHalfDeadServers(t *testing.T) {
 		"has no room": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusInternalServerError)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: mvcc: database space exceeded"}`)
+			fmt.Fprint(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"etcdserver: mvcc: database space exceeded"}`)
 		}, "docs/troubleshooting.md says how to make room"},
 		"says nothing": {func(http.ResponseWriter, *http.Request) {}, "(is it a Kubernetes API server?)"},
 	}
@@ -196,7 +197,8 @@ func TestInterruptedRun(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","namespace":"default","uid":"u","resourceVersion":"1"},"spec":{%s"containers":[{"name":"x","image":"i"}]},"status":{%s}}`
 	const onNode = `"nodeName":"n",`
 	event := func(reason string) string {
-		return `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","resourceVersion":"2"},"involvedObject":{"uid":"u"},"reason":"` + reason + `","message":"m"}}` + "\n"
+		return `{"type":"ADDED","object":{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","resourceVersion":"2"},"involvedObject":{"uid":"u"},"reason":"` +
+			reason + `","message":"m"}}` + "\n"
 	}
 	state := func(s string) string {
 		return `"phase":"Pending","containerStatuses":[{"name":"x","state":{` + s + `}}]`
@@ -208,7 +210,8 @@ func TestInterruptedRun(t *testing.T) {
 		{"no image", onNode, state(`"waiting":{"reason":"ImagePullBackOff","message":"no such image"}`), "", "no such image\n", "no such image)"},
 		{"pulled", onNode, state(`"waiting":{"reason":"ContainerCreating"}`), event("Pulled"), "image there: i\n", "(creating)"},
 		{"created", onNode, state(`"waiting":{"reason":"ContainerCreating"}`), event("Created"), "created\n", "(starting)"},
-		{"started", onNode, `"phase":"Running","containerStatuses":[{"name":"x","state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]`, "", "started\n", "(getting ready)"},
+		{"started", onNode, `"phase":"Running","containerStatuses":[{"name":"x","state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]`, "", "started\n",
+			"(getting ready)"},
 	} {
 		t.Run(stage.name, func(t *testing.T) {
 			host := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -267,17 +270,35 @@ func TestBrokenKubeconfigs(t *testing.T) {
 		{"binary", "\x00\x01\x02", "error loading config file"},
 		{"a list", "- a\n- b\n", "(is it a kubeconfig?)"},
 		{"other kind", "apiVersion: v1\nkind: Pod\n", "no kind"},
-		{"no such context", strings.Replace(whole, "current-context: a", "current-context: b", 1), `error: context was not found for specified context: b ("kctl config get-contexts" lists those that there are)`},
-		{"no context chosen", strings.Replace(whole, "current-context: a\n", "", 1), `error: the kubeconfig has no current context ("kctl config use-context a" chooses one`},
+		{"no such context", strings.Replace(whole, "current-context: a", "current-context: b", 1),
+			`error: context was not found for specified context: b ("kctl config get-contexts" lists those that there are)`},
+		{"no context chosen", strings.Replace(whole, "current-context: a\n", "", 1),
+			`error: the kubeconfig has no current context ("kctl config use-context a" chooses one`},
 		{"no such cluster", whole, `context "a" is of cluster "a", which the kubeconfig does not have`},
-		{"no authority", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority: /not/there.crt}}]\nusers: [{name: a, user: {}}]\n", "/not/there.crt"},
-		{"broken authority", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: aGFsbG8=}}]\nusers: [{name: a, user: {}}]\n", "certificate"},
-		{"no base64", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: '%%%'}}]\nusers: [{name: a, user: {}}]\n", "base64"},
-		{"certificate without key", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {client-certificate-data: aGFsbG8=}}]\n", "key"},
-		{"no token file", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {tokenFile: /not/there}}]\n", "/not/there"},
-		{"no such plugin", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: not-there-at-all, interactiveMode: Never}}}]\n", "not-there-at-all"},
-		{"failing plugin", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: 'false', interactiveMode: Never}}}]\n", "false"},
-		{"babbling plugin", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: echo, args: [hello], interactiveMode: Never}}}]\n", "getting credentials"},
+		{"no authority",
+			whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority: /not/there.crt}}]\nusers: [{name: a, user: {}}]\n",
+			"/not/there.crt"},
+		{"broken authority",
+			whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: aGFsbG8=}}]\nusers: [{name: a, user: {}}]\n",
+			"certificate"},
+		{"no base64", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: '%%%'}}]\nusers: [{name: a, user: {}}]\n",
+			"base64"},
+		{"certificate without key",
+			whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {client-certificate-data: aGFsbG8=}}]\n", "key"},
+		{"no token file", whole + "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {tokenFile: /not/there}}]\n",
+			"/not/there"},
+		{"no such plugin",
+			whole +
+				"clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: " +
+				"not-there-at-all, interactiveMode: Never}}}]\n", "not-there-at-all"},
+		{"failing plugin",
+			whole +
+				"clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: " +
+				"'false', interactiveMode: Never}}}]\n", "false"},
+		{"babbling plugin",
+			whole +
+				"clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: a, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: " +
+				"echo, args: [hello], interactiveMode: Never}}}]\n", "getting credentials"},
 		{"no address", whole + "clusters: [{name: a, cluster: {server: ':::'}}]\nusers: [{name: a, user: {}}]\n", ":::"},
 		{"odd scheme", whole + "clusters: [{name: a, cluster: {server: 'ftp://127.0.0.1'}}]\nusers: [{name: a, user: {}}]\n", "ftp"},
 	} {

@@ -41,11 +41,13 @@ func TestSetCredentials(t *testing.T) {
 		{"--exec-interactive-mode=Never", "{.users[0].user}", "{}"}, // no plugin to change
 		{"--exec-command=login --exec-arg=a --exec-env=k=v --exec-env=l=w", "{.users[0].user.exec}",
 			`{"apiVersion":"client.authentication.k8s.io/v1","args":["a"],"command":"login","env":[{"name":"k","value":"v"},{"name":"l","value":"w"}],"interactiveMode":"IfAvailable","provideClusterInfo":false}`},
-		{"--exec-interactive-mode=Never --exec-provide-cluster-info", "{.users[0].user.exec.interactiveMode} {.users[0].user.exec.provideClusterInfo} {.users[0].user.exec.args}", `Never true ["a"]`},
+		{"--exec-interactive-mode=Never --exec-provide-cluster-info",
+			"{.users[0].user.exec.interactiveMode} {.users[0].user.exec.provideClusterInfo} {.users[0].user.exec.args}", `Never true ["a"]`},
 		{"--exec-env=k- --exec-env=l=x", "{.users[0].user.exec.env}", `[{"name":"l","value":"x"}]`},
 		{"--exec-command=other", "{.users[0].user.exec.command}{.users[0].user.exec.args} {.users[0].user.exec.interactiveMode}", "othernull Never"},
 		{"--exec-provide-cluster-info=false", "{.users[0].user.exec.provideClusterInfo}", "false"},
-		{"--auth-provider=oidc --auth-provider-arg=client-id=me,client-secret=it", "{.users[0].user.auth-provider.config}", `{"client-id":"me","client-secret":"it"}`},
+		{"--auth-provider=oidc --auth-provider-arg=client-id=me,client-secret=it", "{.users[0].user.auth-provider.config}",
+			`{"client-id":"me","client-secret":"it"}`},
 		{"--auth-provider-arg=client-secret-", "{.users[0].user.auth-provider}", `{"config":{"client-id":"me"},"name":"oidc"}`},
 		{"--auth-provider=else", "{.users[0].user.auth-provider.config}", "{}"},
 		{"--username=u --password=p", "{.users[0].user.username}", "u"},
@@ -74,7 +76,8 @@ func TestConfigView(t *testing.T) {
 	file, config := kubeconfigCalls(t, `{clusters: [{name: a, cluster: {server: 'https://a', certificate-authority: ca.crt}}],
 		contexts: [{name: one, context: {cluster: a}}, {name: two, context: {cluster: a}}], current-context: one}`)
 	path := "jsonpath={.clusters[0].cluster.certificate-authority} {.current-context}"
-	for flags, want := range map[string]string{"": "ca.crt one", "--merge=false": "ca.crt one", "--merge": "ca.crt one", "--context=two": "ca.crt one", "--context=two --minify": "ca.crt two"} {
+	for flags, want := range map[string]string{"": "ca.crt one", "--merge=false": "ca.crt one", "--merge": "ca.crt one", "--context=two": "ca.crt one",
+		"--context=two --minify": "ca.crt two"} {
 		config(append([]string{"view", "-o", path}, strings.Fields(flags)...)...).prints(t, want)
 	}
 	config("current-context", "--context=two").prints(t, "one\n")
@@ -91,7 +94,8 @@ func TestSetCluster(t *testing.T) {
 	}
 	_, config := kubeconfigCalls(t, "")
 	for _, step := range []struct{ args, want string }{
-		{"a --server=https://a --tls-server-name=b --certificate-authority=" + ca + " --embed-certs", `{"certificate-authority-data":"eA==","server":"https://a","tls-server-name":"b"}`},
+		{"a --server=https://a --tls-server-name=b --certificate-authority=" + ca + " --embed-certs",
+			`{"certificate-authority-data":"eA==","server":"https://a","tls-server-name":"b"}`},
 		{"a --insecure-skip-tls-verify", `{"insecure-skip-tls-verify":true,"server":"https://a","tls-server-name":"b"}`},
 		{"a --certificate-authority=" + ca, `{"certificate-authority":"` + ca + `","server":"https://a","tls-server-name":"b"}`},
 		{"a --server=https://c/d/", `{"certificate-authority":"` + ca + `","server":"https://c/d/"}`},
@@ -99,7 +103,8 @@ func TestSetCluster(t *testing.T) {
 		config(append([]string{"set-cluster"}, strings.Fields(step.args)...)...).want(t, 0)
 		config("view", "--raw", "-o", "jsonpath={.clusters[0].cluster}").prints(t, step.want)
 	}
-	config("set-cluster", "a", "--insecure-skip-tls-verify", "--certificate-authority="+ca).want(t, 1, "a certificate authority and insecure mode at the same time")
+	config("set-cluster", "a", "--insecure-skip-tls-verify", "--certificate-authority="+ca).want(t, 1,
+		"a certificate authority and insecure mode at the same time")
 	config("set-cluster", "a", "--embed-certs").want(t, 1, "you must specify a --certificate-authority to embed")
 	config("set-cluster", "").want(t, 1, "a non-empty cluster name")
 	config("set-credentials", "").want(t, 1, "a non-empty user name")

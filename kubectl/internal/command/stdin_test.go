@@ -26,7 +26,8 @@ func TestStdinIsNotForPlugins(t *testing.T) {
 	for line, taken := range map[string]bool{
 		"apply -f -": true, "replace -f - --force": true, "set env deployment/a -": true, "patch cm a --patch-file=-": true, "get -f -": true, "get cm": false,
 	} {
-		c := frame.New(frame.Streams{In: strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), Out: io.Discard, Err: io.Discard}, clock.RealClock{})
+		c := frame.New(frame.Streams{In: strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`), Out: io.Discard, Err: io.Discard},
+			clock.RealClock{})
 		run(t.Context(), c, append([]string{"--kubeconfig", file, "--cache-dir", t.TempDir()}, strings.Fields(line)...))
 		target, err := c.Kubeconfig()
 		if err != nil || target.Client.ExecProvider.StdinUnavailable != taken {

@@ -14,7 +14,8 @@ import (
 func TestTraceOfAUserWithFewRights(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/api/v1/namespaces/default/pods/web") {
-			fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"default","uid":"u"},"spec":{"nodeName":"n"},"status":{"phase":"Succeeded"}}`)
+			fmt.Fprint(w,
+				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"default","uid":"u"},"spec":{"nodeName":"n"},"status":{"phase":"Succeeded"}}`)
 			return
 		}
 		status(http.StatusForbidden, "Forbidden", `User "bob" cannot get that`)(w, r)
@@ -36,7 +37,8 @@ func TestTraceSaysWhatIsLost(t *testing.T) {
 		host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case strings.HasSuffix(r.URL.Path, "/api/v1/namespaces/default/pods/web"):
-				fmt.Fprint(w, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"default","uid":"u","creationTimestamp":"2026-01-02T00:00:00Z"},"spec":{"nodeName":"n"},"status":{"phase":"Succeeded"}}`)
+				fmt.Fprint(w,
+					`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","namespace":"default","uid":"u","creationTimestamp":"2026-01-02T00:00:00Z"},"spec":{"nodeName":"n"},"status":{"phase":"Succeeded"}}`)
 			case strings.HasPrefix(r.URL.Path, "/debug/relay/"):
 				fmt.Fprintf(w, `{"namespace":"default","name":"web","uid":"u","stamps":[%s],"servers":%s}`, stamps, servers)
 			default:
@@ -46,7 +48,8 @@ func TestTraceSaysWhatIsLost(t *testing.T) {
 		for _, format := range []string{"", "-ojson", "-ohtml"} {
 			c := kctl(t, host, "", strings.Fields("trace web "+format)...)
 			c.want(t, 0)
-			if out := c.out.String(); strings.Contains(out, restarted) != lost || !strings.Contains(out, "The API server c:1 did not answer: its stamps are not among these.") || strings.Contains(out, "server a:1") {
+			if out := c.out.String(); strings.Contains(out, restarted) != lost ||
+				!strings.Contains(out, "The API server c:1 did not answer: its stamps are not among these.") || strings.Contains(out, "server a:1") {
 				t.Errorf("%s with stamps %q: %s", format, stamps, out)
 			}
 		}
@@ -88,9 +91,11 @@ func TestTraceOfAPodThatIsGone(t *testing.T) {
 // trace and explain-schedule take a pod as get does, and complete it so.
 func TestPodsAreCompletedBehindTheirType(t *testing.T) {
 	host := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"web","namespace":"default"}},{"metadata":{"name":"other","namespace":"default"}}]}`)
+		fmt.Fprint(w,
+			`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"web","namespace":"default"}},{"metadata":{"name":"other","namespace":"default"}}]}`)
 	})
-	for args, want := range map[string]string{"trace pod w": "web\n:4\n", "explain-schedule po ": "other\nweb\n:4\n", "trace other w": ":4\n", "trace pod/other w": ":4\n"} {
+	for args, want := range map[string]string{"trace pod w": "web\n:4\n", "explain-schedule po ": "other\nweb\n:4\n", "trace other w": ":4\n",
+		"trace pod/other w": ":4\n"} {
 		c := kctl(t, host, "", append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if c.out.String() != want {
 			t.Errorf("%s: %q, want %q; %s", args, c.out.String(), want, c.err.String())

@@ -79,7 +79,8 @@ func metric(m, now *metricSpec) (name, current, target string) {
 		return fmt.Sprintf("%q on pods", m.Pods.Metric.Name), current, target
 	case m.Object != nil:
 		current, target, how := valueOrAverage(m.Object, now.Object)
-		return fmt.Sprintf("%q on %s/%s (%s)", m.Object.Metric.Name, m.Object.DescribedObject.Kind, m.Object.DescribedObject.Name, how), current, target
+		return fmt.Sprintf("%q on %s/%s (%s)", m.Object.Metric.Name, m.Object.DescribedObject.Kind, m.Object.DescribedObject.Name, how), current,
+			target
 	case m.External != nil:
 		current, target, how := valueOrAverage(m.External, now.External)
 		return fmt.Sprintf("%q (%s)", m.External.Metric.Name, how), current, target

@@ -23,7 +23,8 @@ func Namespace(w io.Writer, namespace *core.Namespace, around Around, now time.T
 	p.names(&namespace.ObjectMeta)
 	p.marks(&namespace.ObjectMeta)
 	p.line("Status", "%s", namespace.Status.Phase)
-	conditions(p, namespace.Status.Conditions, []string{"Type\tStatus\tLastTransitionTime\tReason\tMessage", "----\t------\t------------------\t------\t-------"}, func(c corev1.NamespaceCondition) string {
+	conditions(p, namespace.Status.Conditions, []string{"Type\tStatus\tLastTransitionTime\tReason\tMessage",
+		"----\t------\t------------------\t------\t-------"}, func(c corev1.NamespaceCondition) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", c.Type, c.Status, c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
 	})
 	p.bounds()

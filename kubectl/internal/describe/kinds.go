@@ -275,7 +275,8 @@ type ruleRow struct {
 
 // key is what kubectl sorts rows by: the rule as Go prints it.
 func (r *ruleRow) key() string {
-	lists := []any{r.verbs, singleOrNone(r.group, r.address == ""), singleOrNone(r.resource, r.address == ""), singleOrNone(r.name, r.name != ""), singleOrNone(r.address, r.address != "")}
+	lists := []any{r.verbs, singleOrNone(r.group, r.address == ""), singleOrNone(r.resource, r.address == ""),
+		singleOrNone(r.name, r.name != ""), singleOrNone(r.address, r.address != "")}
 	return fmt.Sprintf("Verbs:%v,APIGroups:%v,Resources:%v,ResourceNames:%v,NonResourceURLs:%v,", lists...)
 }
 
@@ -290,7 +291,8 @@ func (r *ruleRow) text() string {
 	if r.address != "" {
 		return fmt.Sprintf("\t[%s]\t[]\t%s", r.address, inBrackets(r.verbs))
 	}
-	return fmt.Sprintf("%s\t[]\t%s\t%s", printer.ResourceName(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")), inBrackets(r.verbs))
+	return fmt.Sprintf("%s\t[]\t%s\t%s", printer.ResourceName(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")),
+		inBrackets(r.verbs))
 }
 
 // ruleRows splits rules, and merges what they say about the same resource.

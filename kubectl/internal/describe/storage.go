@@ -19,7 +19,8 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 		corev1.ReadWriteOnce: "RWO", corev1.ReadOnlyMany: "ROX", corev1.ReadWriteMany: "RWX", corev1.ReadWriteOncePod: "RWOP",
 	}
 	var words []string
-	for _, mode := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod} {
+	for _, mode := range []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany,
+		corev1.ReadWriteOncePod} {
 		if slices.Contains(all, mode) {
 			words = append(words, short[mode])
 		}
@@ -65,7 +66,8 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 	}
 	p.line("Used By", "%s", cmp.Or(strings.Join(users, "\n\t"), "<none>"))
 	// The line under LastProbeTime is too long in kubectl, too.
-	conditions(p, c.Status.Conditions, []string{"Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage", "----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.PersistentVolumeClaimCondition) string {
+	conditions(p, c.Status.Conditions, []string{"Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage",
+		"----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.PersistentVolumeClaimCondition) string {
 		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastProbeTime.Format(timeFormat),
 			c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
 	})
@@ -162,7 +164,8 @@ func (p *page) persistentSource(s *corev1.PersistentVolumeSource) {
 func (p *page) storageClassOf(c *storageClass, events []core.Event) {
 	p.line("Name", "%s", c.Name)
 	isDefault := "No"
-	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" || c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
+	if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
+		c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
 		isDefault = "Yes"
 	}
 	p.line("IsDefaultClass", "%s", isDefault)

@@ -133,8 +133,11 @@ func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
 	if len(nodes) == 0 || len(elections) == 0 || age <= leaseAge {
 		return nil
 	}
-	return []Check{fail("writes", "look in the API server's log for etcd's answers to writes: if it says `database space exceeded`, free space in etcd (docs/troubleshooting.md). The kubelets themselves may be fine",
-		"nobody has renewed a lease for %s, neither nodes nor the control plane: the API server is probably unable to write", age.Round(time.Second))}
+	return []Check{fail("writes",
+		"look in the API server's log for etcd's answers to writes: if it says `database space exceeded`, free space in etcd "+
+			"(docs/troubleshooting.md). The kubelets themselves may be fine",
+		"nobody has renewed a lease for %s, neither nodes nor the control plane: the API server is probably unable to write",
+		age.Round(time.Second))}
 }
 
 func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server string) []Check {
@@ -147,7 +150,8 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 			ready = condition
 		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 			if condition.Status == corev1.ConditionTrue {
-				checks = append(checks, warn(name, "free some on the node, or move pods elsewhere: it takes no new pods and may evict existing ones", "%s: %s", condition.Type, condition.Message))
+				checks = append(checks, warn(name, "free some on the node, or move pods elsewhere: it takes no new pods and may evict existing ones",
+					"%s: %s", condition.Type, condition.Message))
 			}
 		}
 	}
@@ -196,7 +200,8 @@ func judgeRequests(requests []certificatesv1.CertificateSigningRequest, now time
 	if len(pending) == 0 {
 		return ok(name, "none pending")
 	}
-	return warn(name, "run `kctl certificate approve NAME` for those that you recognize; logs and exec need kubelets' serving certificates", "pending: %s", abbreviate(pending))
+	return warn(name, "run `kctl certificate approve NAME` for those that you recognize; logs and exec need kubelets' serving certificates",
+		"pending: %s", abbreviate(pending))
 }
 
 // judgeWorkloads looks for those that no controller handles: the API server only stores
@@ -212,7 +217,8 @@ func judgeWorkloads(kind string, objects []unstructured.Unstructured, now time.T
 	if len(waiting) == 0 {
 		return nil
 	}
-	return []Check{warn(kind, "run a kube-controller-manager, which creates the pods of "+kind+" (see docs/networking.md), or create pods directly",
+	return []Check{warn(kind, "run a kube-controller-manager, which creates the pods of "+kind+
+		" (see docs/networking.md), or create pods directly",
 		"no controller takes up: %s", abbreviate(waiting))}
 }
 
@@ -242,7 +248,8 @@ func judgeTokens(secrets []core.Secret, now time.Time) Check {
 	}
 	switch {
 	case len(expired) > 0:
-		return warn(name, "run `kctl token delete ID`, and check that the loop tokencleaner is enabled (--controllers): it deletes them", "expired but not deleted: %s", abbreviate(expired))
+		return warn(name, "run `kctl token delete ID`, and check that the loop tokencleaner is enabled (--controllers): it deletes them",
+			"expired but not deleted: %s", abbreviate(expired))
 	case len(endless) > 0:
 		return warn(name, "run `kctl token delete ID`, and create tokens with a --ttl", "never expire: %s", abbreviate(endless))
 	}

@@ -198,12 +198,14 @@ func TestServersThatAreNone(t *testing.T) {
 	}
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	if got := find(t, at(t, strings.Replace(plain.URL, "http:", "https:", 1), nil).Checks(t.Context()), "connection"); got.Result != Fail || !strings.Contains(got.Advice, "API server's port") {
+	if got := find(t, at(t, strings.Replace(plain.URL, "http:", "https:", 1), nil).Checks(t.Context()), "connection"); got.Result != Fail ||
+		!strings.Contains(got.Advice, "API server's port") {
 		t.Errorf("without TLS: %+v", got)
 	}
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
-	if got := find(t, at(t, strings.Replace(secure.URL, "https:", "http:", 1), nil).Checks(t.Context()), "api-server"); got.Result != Fail || !strings.Contains(got.Advice, "https://") {
+	if got := find(t, at(t, strings.Replace(secure.URL, "https:", "http:", 1), nil).Checks(t.Context()), "api-server"); got.Result != Fail ||
+		!strings.Contains(got.Advice, "https://") {
 		t.Errorf("TLS, asked without: %+v", got)
 	}
 }
@@ -239,7 +241,8 @@ func TestClientCertificates(t *testing.T) {
 func TestNodes(t *testing.T) {
 	now := time.Now()
 	node := func(name, version string, conditions ...corev1.NodeCondition) core.Node {
-		return core.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version}}}
+		return core.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions,
+			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version}}}
 	}
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Message: "because"}
@@ -293,13 +296,16 @@ func TestWorkloadsThatNobodyTakesUp(t *testing.T) {
 		"a new daemon set":  object("apps", "DaemonSet", time.Minute, 0, map[string]any{}),
 		"a job":             object("batch", "Job", time.Minute, 0, map[string]any{}),
 	} {
-		if got := judgeWorkloads("things", waits, now); len(got) != 1 || got[0].Result != Warn || !strings.Contains(got[0].Detail, "a/d") || !strings.Contains(got[0].Advice, "pods of things") {
+		if got := judgeWorkloads("things", waits, now); len(got) != 1 || got[0].Result != Warn || !strings.Contains(got[0].Detail, "a/d") ||
+			!strings.Contains(got[0].Advice, "pods of things") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	for name, well := range map[string][]unstructured.Unstructured{
-		"taken up": object("apps", "Deployment", time.Minute, 2, map[string]any{}), "of now": object("apps", "Deployment", time.Second, 0, map[string]any{}), "none": nil,
-		"a job that runs": object("batch", "Job", time.Minute, 0, map[string]any{"startTime": "2026-01-01T00:00:00Z"}), "a job of now": object("batch", "Job", time.Second, 0, map[string]any{}),
+		"taken up": object("apps", "Deployment", time.Minute, 2, map[string]any{}), "of now": object("apps", "Deployment", time.Second, 0, map[string]any{}),
+		"none":            nil,
+		"a job that runs": object("batch", "Job", time.Minute, 0, map[string]any{"startTime": "2026-01-01T00:00:00Z"}),
+		"a job of now":    object("batch", "Job", time.Second, 0, map[string]any{}),
 	} {
 		if got := judgeWorkloads("things", well, now); len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
@@ -312,7 +318,8 @@ func TestAdviceForKctlUp(t *testing.T) {
 	s := newPatient(t).server(t)
 	s.Config.Host, s.Up = "https://127.0.0.1:1", "/srv/two"
 	s.Client = at(t, s.Config.Host, nil).Client
-	if got := find(t, s.Checks(t.Context()), "connection"); !strings.Contains(got.Advice, "`kctl up --dir /srv/two`") || strings.Contains(got.Advice, "systemctl") {
+	if got := find(t, s.Checks(t.Context()), "connection"); !strings.Contains(got.Advice, "`kctl up --dir /srv/two`") ||
+		strings.Contains(got.Advice, "systemctl") {
 		t.Errorf("%+v", got)
 	}
 	gone := newPatient(t)
@@ -335,7 +342,8 @@ func TestRequestsAndTokens(t *testing.T) {
 	now := time.Now()
 	var requests []certificatesv1.CertificateSigningRequest
 	for i := range 7 {
-		requests = append(requests, certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}})
+		requests = append(requests, certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i),
+			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}})
 	}
 	if got := judgeRequests(requests, now); got.Result != Warn || !strings.Contains(got.Detail, "csr-0") || !strings.Contains(got.Detail, "and 2 more") {
 		t.Errorf("got %+v", got)
@@ -344,9 +352,11 @@ func TestRequestsAndTokens(t *testing.T) {
 		t.Errorf("new ones: %+v", got)
 	}
 	token := func(expires string) core.Secret {
-		return core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"}, Data: map[string][]byte{"token-secret": []byte("the-secret"), "expiration": []byte(expires)}}
+		return core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"},
+			Data: map[string][]byte{"token-secret": []byte("the-secret"), "expiration": []byte(expires)}}
 	}
-	for expires, want := range map[string]Result{"": Warn, "rubbish": Warn, now.Add(-time.Hour).Format(time.RFC3339): Warn, now.Add(time.Hour).Format(time.RFC3339): OK} {
+	for expires, want := range map[string]Result{"": Warn, "rubbish": Warn, now.Add(-time.Hour).Format(time.RFC3339): Warn,
+		now.Add(time.Hour).Format(time.RFC3339): OK} {
 		got := judgeTokens([]core.Secret{token(expires)}, now)
 		if got.Result != want || strings.Contains(got.Detail, "the-secret") || want == Warn && !strings.Contains(got.Detail, "abcdef") {
 			t.Errorf("%q: %+v", expires, got)

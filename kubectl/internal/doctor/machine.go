@@ -40,7 +40,8 @@ type Machine struct {
 
 // NewMachine is this machine.
 func NewMachine(runtime, rootDir string, port int) *Machine {
-	return &Machine{Runtime: runtime, Start: "`systemctl start containerd`", Restart: "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`",
+	return &Machine{Runtime: runtime, Start: "`systemctl start containerd`",
+		Restart: "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`",
 		RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
 }
 
@@ -53,8 +54,11 @@ func (m *Machine) Checks(ctx context.Context) []Check {
 	answers, network := m.checkRuntime(ctx)
 	checks = append(checks, answers...)
 	checks = append(checks, m.checkPlugins(network.Plugins), m.checkPort(), m.checkSwap(),
-		m.checkSetting("ip-forward", "sys/net/ipv4/ip_forward", Fail, "`sysctl -w net.ipv4.ip_forward=1`, and the same in /etc/sysctl.d, or pods reach nothing beyond this machine"),
-		m.checkSetting("bridge-nf", "sys/net/bridge/bridge-nf-call-iptables", Warn, "`modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1`, and the same in /etc/modules-load.d and /etc/sysctl.d, or services and network policies don't hold between pods of one node"),
+		m.checkSetting("ip-forward", "sys/net/ipv4/ip_forward", Fail,
+			"`sysctl -w net.ipv4.ip_forward=1`, and the same in /etc/sysctl.d, or pods reach nothing beyond this machine"),
+		m.checkSetting("bridge-nf", "sys/net/bridge/bridge-nf-call-iptables", Warn,
+			"`modprobe br_netfilter && sysctl -w net.bridge.bridge-nf-call-iptables=1`, and the same in /etc/modules-load.d and /etc/sysctl.d, or "+
+				"services and network policies don't hold between pods of one node"),
 		m.checkOverlay(), m.checkDisk())
 	return checks
 }
@@ -85,7 +89,9 @@ func (m *Machine) checkRuntime(ctx context.Context) ([]Check, cluster.RuntimeNet
 func (m *Machine) runtimeFault(name string, err error) Check {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		return fail(name, "install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or set its socket with --cri-socket", "%s does not exist", cluster.SocketPath(m.Runtime))
+		return fail(name,
+			"install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or set its socket with --cri-socket",
+			"%s does not exist", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fail(name, "start it: "+m.Start, "nothing listens on %s", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, context.DeadlineExceeded):
@@ -93,7 +99,8 @@ func (m *Machine) runtimeFault(name string, err error) Check {
 	case errors.Is(err, syscall.EACCES):
 		return fail(name, asRoot, "this user has no access to %s", cluster.SocketPath(m.Runtime))
 	}
-	return fail(name, "check that the runtime's CRI plugin is enabled (disabled_plugins in /etc/containerd/config.toml) and supports CRI v1", "%v", err)
+	return fail(name, "check that the runtime's CRI plugin is enabled (disabled_plugins in /etc/containerd/config.toml) and supports CRI v1",
+		"%v", err)
 }
 
 // checkNetwork says whether pods have a network. If the kubelet makes it, it comes
@@ -103,7 +110,8 @@ func (m *Machine) checkNetwork(state cluster.Runtime) Check {
 	read := cmp.Or(state.Network.Config, cluster.NetworkDir)
 	switch {
 	case m.NodeNetwork && filepath.Clean(read) != cluster.NetworkDir:
-		return fail(name, "set `conf_dir` to "+cluster.NetworkDir+cniSection, "the runtime reads network configurations from %s, but the kubelet writes its own to %s", read, cluster.NetworkDir)
+		return fail(name, "set `conf_dir` to "+cluster.NetworkDir+cniSection,
+			"the runtime reads network configurations from %s, but the kubelet writes its own to %s", read, cluster.NetworkDir)
 	case m.NodeNetwork:
 		return ok(name, "the kubelet will create it")
 	case state.NotReady != nil:
@@ -127,7 +135,8 @@ func (m *Machine) checkPlugins(told []string) Check {
 	}
 	where := strings.Join(sought, " or ")
 	if there := withPlugins(m.CNI); there != "" {
-		return fail(name, "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s", there, where)
+		return fail(name, "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s",
+			there, where)
 	}
 	return fail(name, "install them (on Debian `apt install containernetworking-plugins`)", "no loopback plugin in %s", where)
 }
@@ -155,7 +164,8 @@ func (m *Machine) checkPort() Check {
 		listener.Close()
 		return fail(name, m.KubeletHint, "nothing listens on port %d: this node's kubelet is not running", m.Port)
 	case err != nil:
-		return fail(name, "find out which program uses it (`ss -ltnp 'sport = :"+strconv.Itoa(m.Port)+"'`): if it is a kubelet of another cluster, remove that first", "port %d is taken", m.Port)
+		return fail(name, "find out which program uses it (`ss -ltnp 'sport = :"+strconv.Itoa(m.Port)+
+			"'`): if it is a kubelet of another cluster, remove that first", "port %d is taken", m.Port)
 	}
 	listener.Close()
 	return ok(name, "%d is free", m.Port)
@@ -184,7 +194,8 @@ func (m *Machine) checkSetting(name, file string, otherwise Result, advice strin
 func (m *Machine) checkOverlay() Check {
 	data, err := os.ReadFile(filepath.Join(m.Proc, "filesystems"))
 	if err == nil && !bytes.Contains(data, []byte("\toverlay\n")) {
-		return warn("overlay", "run `modprobe overlay`, and add overlay to /etc/modules-load.d", "the kernel module overlay, which is needed to unpack images, is not loaded")
+		return warn("overlay", "run `modprobe overlay`, and add overlay to /etc/modules-load.d",
+			"the kernel module overlay, which is needed to unpack images, is not loaded")
 	}
 	return ok("overlay", "supported by the kernel")
 }
@@ -213,9 +224,11 @@ func (m *Machine) checkDisk() Check {
 	case free < leastFree:
 		return fail("disk", advice, "%d MiB are free for %s", free>>20, m.RootDir)
 	case part < lowFree:
-		return warn("disk", advice+": kubelets evict pods when less than 10% is free, unless their --eviction-hard says otherwise", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
+		return warn("disk", advice+": kubelets evict pods when less than 10% is free, unless their --eviction-hard says otherwise",
+			"%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
 	case fs.Files > 0 && float64(fs.Ffree)/float64(fs.Files) < 0.05:
-		return warn("disk", "remove files: kubelets evict pods when less than 5% of the inodes are free", "%d inodes are free for %s", fs.Ffree, m.RootDir)
+		return warn("disk", "remove files: kubelets evict pods when less than 5% of the inodes are free", "%d inodes are free for %s", fs.Ffree,
+			m.RootDir)
 	}
 	return ok("disk", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
 }

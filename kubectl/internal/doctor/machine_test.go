@@ -31,12 +31,14 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	m := &Machine{Runtime: "unix://" + filepath.Join(dir, "containerd.sock"), RootDir: filepath.Join(dir, "a", "b"), Port: taken.Addr().(*net.TCPAddr).Port, Proc: dir, CNI: []string{filepath.Join(dir, "cni")}}
+	m := &Machine{Runtime: "unix://" + filepath.Join(dir, "containerd.sock"), RootDir: filepath.Join(dir, "a", "b"), Port: taken.Addr().(*net.TCPAddr).Port,
+		Proc: dir, CNI: []string{filepath.Join(dir, "cni")}}
 	write("swaps", "Filename Type\n/dev/sda partition\n")
 	write("sys/net/ipv4/ip_forward", "0\n")
 	write("filesystems", "nodev\tproc\n")
 	checks := m.Checks(t.Context())
-	for name, want := range map[string]Result{"container-runtime": Fail, "cni-plugins": Fail, "kubelet-port": Fail, "swap": Warn, "ip-forward": Fail, "bridge-nf": Warn, "overlay": Warn} {
+	for name, want := range map[string]Result{"container-runtime": Fail, "cni-plugins": Fail, "kubelet-port": Fail, "swap": Warn, "ip-forward": Fail,
+		"bridge-nf": Warn, "overlay": Warn} {
 		if got := find(t, checks, name); got.Result != want || got.Advice == "" {
 			t.Errorf("%+v, want %s", got, want)
 		}
@@ -87,16 +89,18 @@ func TestNetworksOfRuntimes(t *testing.T) {
 	}
 	m := &Machine{CNI: []string{filepath.Join(dir, "none"), there}}
 	for told, want := range map[string]Check{
-		"":        ok("cni-plugins", "in %s", there),
-		there:     ok("cni-plugins", "in %s", there),
-		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s", there, elsewhere),
+		"":    ok("cni-plugins", "in %s", there),
+		there: ok("cni-plugins", "in %s", there),
+		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s", there,
+			elsewhere),
 	} {
 		if got := m.checkPlugins(strings.Fields(told)); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 	m.CNI = m.CNI[:1]
-	if got := m.checkPlugins([]string{elsewhere}); got.Result != Fail || !strings.Contains(got.Advice, "containernetworking-plugins") || !strings.Contains(got.Detail, elsewhere) {
+	if got := m.checkPlugins([]string{elsewhere}); got.Result != Fail || !strings.Contains(got.Advice, "containernetworking-plugins") ||
+		!strings.Contains(got.Detail, elsewhere) {
 		t.Errorf("without plugins: %+v", got)
 	}
 

@@ -39,7 +39,8 @@ func TestPodsThatNoSchedulerTakesUp(t *testing.T) {
 	got := s.judgeUnscheduled(pods, func() map[string]time.Time {
 		return map[string]time.Time{corev1.DefaultSchedulerName: now.Add(-2 * Patience)}
 	})
-	if len(got) != 2 || got[0].Result != Fail || got[0].Detail != "default-scheduler does not take up: a/lost" || !strings.Contains(got[0].Advice, "kctl-scheduler") {
+	if len(got) != 2 || got[0].Result != Fail || got[0].Detail != "default-scheduler does not take up: a/lost" ||
+		!strings.Contains(got[0].Advice, "kctl-scheduler") {
 		t.Errorf("got %+v", got)
 	}
 	if len(got) == 2 && (got[1].Result != Warn || got[1].Detail != "mine does not take up: a/other" || strings.Contains(got[1].Advice, "kctl-scheduler")) {
@@ -74,14 +75,17 @@ func TestABacklogIsNoMissingScheduler(t *testing.T) {
 	if got := judge(pod("default-scheduler", "Unschedulable", 3*time.Second)); got.Result != Warn {
 		t.Errorf("it refused a pod: %+v", got)
 	}
-	labelled := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`, `{"metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": {"f:nodeName": {}}}}}]}, "spec": {`, 1)
+	labelled := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`,
+		`{"metadata": {"managedFields": [{"fieldsV1": {"f:metadata": {"f:labels": {"f:nodeName": {}}}}}]}, "spec": {`, 1)
 	if got := judge(labelled); got.Result != Warn {
 		t.Errorf("it placed a pod with a label: %+v", got)
 	}
-	withNode := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`, `{"metadata": {"managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]}, "spec": {`, 1)
+	withNode := strings.Replace(pod("default-scheduler", "", 0), `{"spec": {`,
+		`{"metadata": {"managedFields": [{"fieldsV1": {"f:spec": {"f:nodeName": {}}}}]}, "spec": {`, 1)
 	for what, pods := range map[string]string{
 		"made with a node": withNode,
-		"long ago":         pod("default-scheduler", "", time.Minute), "another scheduler": pod("mine", "", 0), "a gate, which the API server tells": pod("default-scheduler", "SchedulingGated", 0), "nothing": `{}`,
+		"long ago":         pod("default-scheduler", "", time.Minute), "another scheduler": pod("mine", "", 0),
+		"a gate, which the API server tells": pod("default-scheduler", "SchedulingGated", 0), "nothing": `{}`,
 	} {
 		if got := judge(pods); got.Result != Fail {
 			t.Errorf("%s: %+v", what, got)

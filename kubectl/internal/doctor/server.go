@@ -47,7 +47,8 @@ func (s *Server) serviceHint(name string) string { return ServiceHint(s.Up, name
 // in the directory up, or, if that is empty, of a systemd unit.
 func ServiceHint(up, name string) string {
 	if up != "" {
-		return fmt.Sprintf("`kctl status --dir %[1]s` shows its state, `kctl up --dir %[1]s` starts programs that are not running, %[2]s is its log", up, cluster.Layout{Dir: up}.Log(name))
+		return fmt.Sprintf("`kctl status --dir %[1]s` shows its state, `kctl up --dir %[1]s` starts programs that are "+
+			"not running, %[2]s is its log", up, cluster.Layout{Dir: up}.Log(name))
 	}
 	return fmt.Sprintf("`systemctl status kctl-%[1]s`, `journalctl -u kctl-%[1]s`", name)
 }
@@ -55,9 +56,11 @@ func ServiceHint(up, name string) string {
 // etcdHint says what keeps an API server from its etcd.
 func (s *Server) etcdHint() string {
 	if s.Up != "" {
-		return "see that the disk is not full, and that the etcd of --etcd-servers, if there is one, runs and answers; what the API server embeds runs with it: " + s.serviceHint("apiserver")
+		return "see that the disk is not full, and that the etcd of --etcd-servers, if there is one, runs and answers; what the API " +
+			"server embeds runs with it: " + s.serviceHint("apiserver")
 	}
-	return "see that most of etcd's members run and reach each other (`systemctl status kctl-etcd`), that their disks are not full, and that the API server's certificate for etcd is good (`kctl pki check`)"
+	return "see that most of etcd's members run and reach each other (`systemctl status kctl-etcd`), that their disks are not full, and " +
+		"that the API server's certificate for etcd is good (`kctl pki check`)"
 }
 
 // renewHint says how a certificate of the control plane is renewed.
@@ -108,9 +111,11 @@ func (s *Server) clientCertificate() []Check {
 	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
-		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane", "certificate and key in the kubeconfig don't match: %v", err)}
+		return []Check{fail(name, "get a new kubeconfig: `kctl pki kubeconfig` on the control plane",
+			"certificate and key in the kubeconfig don't match: %v", err)}
 	}
-	return []Check{s.checkExpiry(name, pair.Leaf, s.renewHint("admin")+" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
+	return []Check{s.checkExpiry(name, pair.Leaf, s.renewHint("admin")+
+		" renews that of admin.kubeconfig, `kctl pki kubeconfig` makes another kubeconfig")}
 }
 
 // checkExpiry says how long a certificate is still valid.
@@ -118,7 +123,8 @@ func (s *Server) checkExpiry(name string, cert *x509.Certificate, advice string)
 	now, until := s.Now(), cert.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case now.Before(cert.NotBefore):
-		return fail(name, "set this machine's clock", "%q is not valid before %s", cert.Subject.CommonName, cert.NotBefore.UTC().Format(time.RFC3339))
+		return fail(name, "set this machine's clock", "%q is not valid before %s", cert.Subject.CommonName,
+			cert.NotBefore.UTC().Format(time.RFC3339))
 	case !now.Before(cert.NotAfter):
 		return fail(name, advice, "%q expired at %s", cert.Subject.CommonName, until)
 	case now.Add(s.Warn).After(cert.NotAfter):
@@ -148,7 +154,8 @@ func (s *Server) checkConnection(ctx context.Context) ([]Check, bool) {
 	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, ServerName: u.Hostname()}) // verified below, for a clear word
 	if err := conn.HandshakeContext(ctx); err != nil {
 		if ctx.Err() != nil {
-			return []Check{fail(name, "restart the program that listens there, and check its log: it accepts connections but does not answer", "%s: no TLS handshake within %s", address, answerWithin)}, false
+			return []Check{fail(name, "restart the program that listens there, and check its log: it accepts connections but does not answer",
+				"%s: no TLS handshake within %s", address, answerWithin)}, false
 		}
 		return []Check{fail(name, "is it the API server's port?", "%s: %v", address, err)}, false
 	}
@@ -164,9 +171,11 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 	case errors.As(err, &lookup):
 		return fail(name, "check the name in the kubeconfig and this machine's DNS", "%s: %v", address, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fail(name, "start the API server ("+s.serviceHint("apiserver")+"), or correct the address in the kubeconfig", "%s: nothing listens there", address)
+		return fail(name, "start the API server ("+s.serviceHint("apiserver")+"), or correct the address in the kubeconfig",
+			"%s: nothing listens there", address)
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
-		return fail(name, "check that the machine is up, and that no firewall blocks the connection", "%s: no connection within %s", address, answerWithin)
+		return fail(name, "check that the machine is up, and that no firewall blocks the connection", "%s: no connection within %s", address,
+			answerWithin)
 	}
 	return fail(name, "check the address in the kubeconfig", "%s: %v", address, err)
 }
@@ -176,7 +185,8 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	const name = "server-authority"
 	if s.Config.Insecure {
-		return warn(name, "add the CA to the kubeconfig (certificate-authority-data)", "the kubeconfig turns off verification of the server's certificate (insecure-skip-tls-verify)")
+		return warn(name, "add the CA to the kubeconfig (certificate-authority-data)",
+			"the kubeconfig turns off verification of the server's certificate (insecure-skip-tls-verify)")
 	}
 	if s.Config.ServerName != "" {
 		host = s.Config.ServerName
@@ -201,9 +211,11 @@ func (s *Server) checkTrusted(chain []*x509.Certificate, host string) Check {
 	var otherName x509.HostnameError
 	switch {
 	case errors.As(err, &otherName):
-		return fail(name, "`kctl pki init --hosts "+host+"` on the control plane adds the name", "the server's certificate is not for %s: %v", host, err)
+		return fail(name, "`kctl pki init --hosts "+host+"` on the control plane adds the name", "the server's certificate is not for %s: %v",
+			host, err)
 	case err != nil:
-		return fail(name, "get the cluster's own kubeconfig; if this is it, someone may be intercepting the connection", "the server's certificate is not signed by the kubeconfig's CA: %v", err)
+		return fail(name, "get the cluster's own kubeconfig; if this is it, someone may be intercepting the connection",
+			"the server's certificate is not signed by the kubeconfig's CA: %v", err)
 	}
 	return ok(name, "the server's certificate is signed by the kubeconfig's CA")
 }
@@ -256,13 +268,17 @@ func (s *Server) checkVersion(ctx context.Context) ([]Check, string) {
 	isVersion := json.Unmarshal(body, &version) == nil && version.GitVersion != ""
 	switch {
 	case status == http.StatusUnauthorized:
-		return []Check{fail(name, "get a new kubeconfig: the server does not accept this one's certificate or token", "authentication failed (401)")}, ""
+		return []Check{fail(name, "get a new kubeconfig: the server does not accept this one's certificate or token",
+			"authentication failed (401)")}, ""
 	case status == http.StatusForbidden:
-		return []Check{fail(name, "ask an administrator to bind the role system:public-info-viewer to you", "you are not allowed to read the server's version (403)")}, ""
+		return []Check{fail(name, "ask an administrator to bind the role system:public-info-viewer to you",
+			"you are not allowed to read the server's version (403)")}, ""
 	case status == http.StatusBadRequest && strings.Contains(string(body), "HTTP request to an HTTPS server"):
-		return []Check{fail(name, "change http:// to https:// in the server's address in the kubeconfig", "the server expects HTTPS, but was contacted without TLS")}, ""
+		return []Check{fail(name, "change http:// to https:// in the server's address in the kubeconfig",
+			"the server expects HTTPS, but was contacted without TLS")}, ""
 	case status != http.StatusOK || !isVersion:
-		return []Check{fail(name, "there may be a web server or a proxy at this address: correct the server in the kubeconfig", "the answer is not an API server's: status %d, %s", status, kindOf(header, body))}, ""
+		return []Check{fail(name, "there may be a web server or a proxy at this address: correct the server in the kubeconfig",
+			"the answer is not an API server's: status %d, %s", status, kindOf(header, body))}, ""
 	}
 	checks := []Check{ok(name, "version %s", version.GitVersion)}
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {

@@ -26,7 +26,8 @@ func NoScheduler(pod *core.Pod, now time.Time) bool {
 // NoKubelet tells whether a pod has waited longer than that on a node whose kubelet has
 // not even said that it has seen it.
 func NoKubelet(pod *core.Pod, now time.Time) bool {
-	return pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.StartTime == nil && len(pod.Status.ContainerStatuses) == 0 && !core.Ended(pod.Status.Phase) &&
+	return pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.StartTime == nil && len(pod.Status.ContainerStatuses) == 0 &&
+		!core.Ended(pod.Status.Phase) &&
 		now.Sub(placed(pod)) > Patience
 }
 
@@ -80,7 +81,8 @@ func lasts(object metav1.Object, seen int64, now time.Time) bool {
 // UnheardText says what an unheard workload waits for, and what to do.
 func UnheardText(object *unstructured.Unstructured) string {
 	kind := strings.ToLower(object.GetKind())
-	return fmt.Sprintf("no controller has taken up %[1]s %[2]q as it is now: is there a kube-controller-manager, which makes the pods of a %[1]s? (\"kctl doctor\" says more)",
+	return fmt.Sprintf("no controller has taken up %[1]s %[2]q as it is now: is there a kube-controller-manager, which makes the pods of a "+
+		"%[1]s? (\"kctl doctor\" says more)",
 		kind, object.GetName())
 }
 
@@ -109,6 +111,7 @@ func NeedsController(object *unstructured.Unstructured) bool {
 
 // UncontrolledText says why such an object has no pods, and what to do.
 func UncontrolledText(object *unstructured.Unstructured) string {
-	return fmt.Sprintf("%s %q has no pods yet, and this cluster shows no sign of a kube-controller-manager, which makes them: run one (docs/networking.md), or pods by themselves (kctl run)",
+	return fmt.Sprintf("%s %q has no pods yet, and this cluster shows no sign of a kube-controller-manager, which makes them: run one "+
+		"(docs/networking.md), or pods by themselves (kctl run)",
 		strings.ToLower(object.GetKind()), object.GetName())
 }

@@ -31,7 +31,8 @@ func TestNoScheduler(t *testing.T) {
 }
 
 func TestUnheard(t *testing.T) {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"generation": int64(2)}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{"generation": int64(2)}}}
 	if !Unheard(object) {
 		t.Error("no controller has seen it")
 	}
@@ -39,7 +40,8 @@ func TestUnheard(t *testing.T) {
 	if Unheard(object) {
 		t.Error("its controller has seen it")
 	}
-	if job := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"generation": int64(1)}}}); Unheard(job) {
+	if job := (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{"generation": int64(1)}}}); Unheard(job) {
 		t.Error("jobs don't record what has been seen of them")
 	}
 }

@@ -30,7 +30,8 @@ type Upkeep struct {
 
 // NewUpkeep is that of this machine, with our units.
 func NewUpkeep(now func() time.Time) *Upkeep {
-	return &Upkeep{Systemctl: "systemctl", EtcdData: "/var/lib/kctl-etcd", Backups: "/var/backups/kctl", BackupSettings: "/etc/default/kctl-backup", Now: now}
+	return &Upkeep{Systemctl: "systemctl", EtcdData: "/var/lib/kctl-etcd", Backups: "/var/backups/kctl",
+		BackupSettings: "/etc/default/kctl-backup", Now: now}
 }
 
 // oldBackup is how old the newest backup of a daily timer never is: two of them failed, or
@@ -92,11 +93,14 @@ func checkRenewal(t timer) Check {
 	case t.masked():
 		return ok(name, "kctl-renew.timer is masked: certificates are renewed in another way")
 	case t.load == "not-found":
-		return warn(name, "install kctl-control-plane anew, or run `kctl pki renew all` before they end", "there is no kctl-renew.timer, so nobody renews the certificates, which end a year after they were made")
+		return warn(name, "install kctl-control-plane anew, or run `kctl pki renew all` before they end",
+			"there is no kctl-renew.timer, so nobody renews the certificates, which end a year after they were made")
 	case t.failed():
-		return warn(name, "`journalctl -u kctl-renew` says why; `systemctl start kctl-renew` tries again", "the last renewal of certificates has failed")
+		return warn(name, "`journalctl -u kctl-renew` says why; `systemctl start kctl-renew` tries again",
+			"the last renewal of certificates has failed")
 	case t.active != "active":
-		return warn(name, "`systemctl start kctl-renew.timer`, which kctl-apiserver and kctl-etcd start from then on", "kctl-renew.timer does not run, so nobody renews the certificates, which end a year after they were made")
+		return warn(name, "`systemctl start kctl-renew.timer`, which kctl-apiserver and kctl-etcd start from then on",
+			"kctl-renew.timer does not run, so nobody renews the certificates, which end a year after they were made")
 	}
 	return ok(name, "kctl-renew.timer renews what ends soon")
 }
@@ -122,7 +126,8 @@ func (u *Upkeep) checkBackup(t timer) Check {
 	case t.failed():
 		return warn(name, "`journalctl -u kctl-backup` says why; "+start+"if it can", "the last backup has failed; %s", told(newest, age, dir))
 	case t.active != "active":
-		return warn(name, "`systemctl enable --now kctl-backup.timer` takes one every day, or mask it if backups are taken in another way", "kctl-backup.timer does not run; %s", told(newest, age, dir))
+		return warn(name, "`systemctl enable --now kctl-backup.timer` takes one every day, or mask it if backups are taken in another way",
+			"kctl-backup.timer does not run; %s", told(newest, age, dir))
 	case newest.IsZero() || age > oldBackup:
 		return warn(name, start+"and `systemctl list-timers kctl-backup` says when the next one is due", "%s", told(newest, age, dir))
 	}

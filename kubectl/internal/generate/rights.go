@@ -44,7 +44,8 @@ func RoleBinding(name, role, clusterRole string, subjects []rbacv1.Subject) (*rb
 	if clusterRole != "" {
 		ref.Kind, ref.Name = "ClusterRole", clusterRole
 	}
-	return &rbacv1.RoleBinding{TypeMeta: rbacMeta("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: ref}, nil
+	return &rbacv1.RoleBinding{TypeMeta: rbacMeta("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: ref},
+		nil
 }
 
 // ClusterRoleBinding makes a binding in every namespace at once.

@@ -38,7 +38,8 @@ func TCPPorts(settings []string) ([]ServicePort, error) {
 		if err != nil || port < 1 || port > 65535 {
 			return nil, fmt.Errorf("invalid port %q: must be a number from 1 to 65535", text)
 		}
-		all = append(all, ServicePort{Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port), Target: cmp.Or(target, text)})
+		all = append(all, ServicePort{Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port),
+			Target: cmp.Or(target, text)})
 	}
 	return all, nil
 }
@@ -65,7 +66,8 @@ func Service(name string, o ServiceOptions) (*unstructured.Unstructured, error) 
 		return nil, fmt.Errorf("unknown session affinity: %s", o.Affinity)
 	}
 	spec := fields{}
-	for field, value := range map[string]string{"type": o.Type, "clusterIP": o.ClusterIP, "externalName": o.ExternalName, "sessionAffinity": o.Affinity} {
+	for field, value := range map[string]string{"type": o.Type, "clusterIP": o.ClusterIP, "externalName": o.ExternalName,
+		"sessionAffinity": o.Affinity} {
 		if value != "" {
 			spec[field] = value
 		}
@@ -100,7 +102,9 @@ func Service(name string, o ServiceOptions) (*unstructured.Unstructured, error) 
 // Ingress makes an ingress of rules HOST/PATH=SERVICE:PORT[,tls[=SECRET]].
 func Ingress(name, class, defaultBackend string, rules, annotations []string) (*unstructured.Unstructured, error) {
 	if len(rules) == 0 && defaultBackend == "" {
-		return nil, errors.New("not enough information provided: every ingress has to either specify a default-backend (which catches all traffic) or a list of rules (which catch specific paths)")
+		return nil,
+			errors.New("not enough information provided: every ingress has to either specify a default-backend (which catches all traffic) or a " +
+				"list of rules (which catch specific paths)")
 	}
 	spec := fields{}
 	if class != "" {

@@ -50,10 +50,14 @@ const healthcheck = "healthcheck"
 // ControlPlane are the images that deploy/compose runs. Volumes take the owner of
 // the folders that they are mounted on.
 var ControlPlane = []Spec{
-	{Name: "etcd", Binary: "etcd", Also: []string{healthcheck, "etcdctl", "etcdutl"}, Entrypoint: []string{"/etcd"}, User: nonroot, Dirs: []string{"var/lib/etcd", "backup"}},
-	{Name: "apiserver", Binary: "apiserver", Also: []string{healthcheck}, Entrypoint: []string{"/apiserver"}, User: nonroot, Ports: []string{"6443/tcp"}},
-	{Name: "scheduler", Binary: "scheduler", Also: []string{healthcheck}, Entrypoint: []string{"/scheduler"}, User: nonroot, Ports: []string{"10259/tcp"}},
-	{Name: "balancer", Binary: "balancer", Also: []string{healthcheck}, Entrypoint: []string{"/balancer"}, User: nonroot, Ports: []string{"6443/tcp"}},
+	{Name: "etcd", Binary: "etcd", Also: []string{healthcheck, "etcdctl", "etcdutl"}, Entrypoint: []string{"/etcd"}, User: nonroot,
+		Dirs: []string{"var/lib/etcd", "backup"}},
+	{Name: "apiserver", Binary: "apiserver", Also: []string{healthcheck}, Entrypoint: []string{"/apiserver"}, User: nonroot,
+		Ports: []string{"6443/tcp"}},
+	{Name: "scheduler", Binary: "scheduler", Also: []string{healthcheck}, Entrypoint: []string{"/scheduler"}, User: nonroot,
+		Ports: []string{"10259/tcp"}},
+	{Name: "balancer", Binary: "balancer", Also: []string{healthcheck}, Entrypoint: []string{"/balancer"}, User: nonroot,
+		Ports: []string{"6443/tcp"}},
 	{Name: "kctl", Binary: "kctl", Entrypoint: []string{"/kctl"}, User: nonroot, Dirs: []string{"etc/kctl"}},
 }
 

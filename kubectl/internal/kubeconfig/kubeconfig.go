@@ -64,7 +64,8 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.ClusterInfo.Server, "server", "s", "", "The address and port of the Kubernetes API server")
 	fs.StringVar(&o.ClusterInfo.TLSServerName, "tls-server-name", "", "Server name to use for server certificate validation")
 	fs.StringVar(&o.ClusterInfo.CertificateAuthority, "certificate-authority", "", "Path to a cert file for the certificate authority")
-	fs.BoolVar(&o.ClusterInfo.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "If true, the server's certificate will not be checked for validity")
+	fs.BoolVar(&o.ClusterInfo.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false,
+		"If true, the server's certificate will not be checked for validity")
 	fs.StringVar(&o.AuthInfo.Token, "token", "", "Bearer token for authentication to the API server")
 	fs.StringVar(&o.AuthInfo.ClientCertificate, "client-certificate", "", "Path to a client certificate file for TLS")
 	fs.StringVar(&o.AuthInfo.ClientKey, "client-key", "", "Path to a client key file for TLS")
@@ -76,7 +77,8 @@ func (f *Flags) Add(fs *pflag.FlagSet) {
 	fs.StringVar(&o.AuthInfo.Username, "username", "", "Username for basic authentication to the API server")
 	fs.StringVar(&o.AuthInfo.Password, "password", "", "Password for basic authentication to the API server")
 	fs.BoolVar(&f.uncompressed, "disable-compression", true, "If false, ask the server for compressed answers")
-	fs.Var((*secondsValue)(&f.Timeout), "request-timeout", "The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
+	fs.Var((*secondsValue)(&f.Timeout), "request-timeout",
+		"The length of time to wait before giving up on a single server request, as 5s, 2m or a number of seconds. Zero means no timeout.")
 	fs.StringVar(&f.cacheDir, "cache-dir", "", "Cache directory (default ~/.kube/cache)")
 }
 
@@ -105,7 +107,9 @@ func (s *secondsValue) Set(text string) error {
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return errors.New("Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a corresponding time unit (e.g. 1s | 2m | 3h)") //nolint:staticcheck // kubectl's words
+		//nolint:staticcheck // kubectl's words
+		return errors.New("Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a corresponding " +
+			"time unit (e.g. 1s | 2m | 3h)")
 	}
 	if parsed < 0 {
 		return fmt.Errorf("%s is negative", text)
@@ -151,9 +155,11 @@ func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	}
 	if name == "" && len(raw.Contexts) > 0 {
 		known := slices.Sorted(maps.Keys(raw.Contexts))
-		return fmt.Errorf("the kubeconfig has no current context (\"kctl config use-context %s\" chooses one, \"kctl config get-contexts\" lists all)", shell.Word(known[0]))
+		return fmt.Errorf("the kubeconfig has no current context (\"kctl config use-context %s\" chooses one, \"kctl "+
+			"config get-contexts\" lists all)", shell.Word(known[0]))
 	}
-	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" && !slices.ContainsFunc(filepath.SplitList(files), exists) {
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" &&
+		!slices.ContainsFunc(filepath.SplitList(files), exists) {
 		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file (%s)", ErrNone, files, ToHave())
 	}
 	return fmt.Errorf("%w (%s)", ErrNone, ToHave())
@@ -171,7 +177,8 @@ func (f *Flags) wrongContext(loader clientcmd.ClientConfig, err error) error {
 	if unread != nil || !clientcmd.IsContextNotFound(err) || f.overrides.CurrentContext != "" {
 		return err
 	}
-	return fmt.Errorf(`context was not found for specified context: %s ("kctl config get-contexts" lists those that there are)`, raw.CurrentContext)
+	return fmt.Errorf(`context was not found for specified context: %s ("kctl config get-contexts" lists those that there are)`,
+		raw.CurrentContext)
 }
 
 // Load works out the target.

@@ -63,12 +63,15 @@ func TestWhatCannotBeMade(t *testing.T) {
 		{"a cycle", map[string]string{"top/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [../top]\n"}, "cycle"},
 		{"a missing file", map[string]string{"top/kustomization.yaml": "resources: [none.yaml]\n"}, "none.yaml"},
 		{"a file outside", map[string]string{"top/kustomization.yaml": "resources: [../a.yaml]\n", "a.yaml": account}, "is not in or below"},
-		{"one object twice", map[string]string{"top/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "top/a.yaml": account, "top/b.yaml": account}, "may not add resource with an already registered id"},
+		{"one object twice", map[string]string{"top/kustomization.yaml": "resources: [a.yaml, b.yaml]\n", "top/a.yaml": account, "top/b.yaml": account},
+			"may not add resource with an already registered id"},
 		{"an unknown field", map[string]string{"top/kustomization.yaml": "resorces: []\n"}, `unknown field "resorces"`},
-		{"a chart", map[string]string{"top/kustomization.yaml": "helmCharts: [{name: x, repo: https://example.org, version: 1.0.0}]\n"}, "must specify --enable-helm"},
+		{"a chart", map[string]string{"top/kustomization.yaml": "helmCharts: [{name: x, repo: https://example.org, version: 1.0.0}]\n"},
+			"must specify --enable-helm"},
 		{"a function", map[string]string{
 			"top/kustomization.yaml": "transformers: [f.yaml]\n",
-			"top/f.yaml":             "apiVersion: example.org/v1\nkind: Wonder\nmetadata: {name: a, annotations: {config.kubernetes.io/function: \"exec: {path: ./f.sh}\"}}\n",
+			"top/f.yaml": "apiVersion: example.org/v1\nkind: Wonder\nmetadata: {name: a, annotations: {config.kubernetes.io/function: " +
+				"\"exec: {path: ./f.sh}\"}}\n",
 		}, "plugins"},
 	}
 	for _, c := range cases {

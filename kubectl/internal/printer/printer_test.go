@@ -94,7 +94,8 @@ func TestExists(t *testing.T) {
 // kubectl's output for --output-watch-events, without the managed fields.
 func TestEvents(t *testing.T) {
 	object := pod("a", nil)
-	object.Object = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a", "managedFields": []any{map[string]any{"manager": "m"}}}}
+	object.Object = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a",
+		"managedFields": []any{map[string]any{"manager": "m"}}}}
 	event := &Event{Type: "MODIFIED", Object: &object}
 	for output, want := range map[string]string{
 		"json": `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}}` + "\n",
@@ -335,7 +336,8 @@ func TestJSONPathOfSeveralObjects(t *testing.T) {
 
 // Of two templates, neither is the one.
 func TestTwoTemplates(t *testing.T) {
-	for output, fits := range map[string]bool{"go-template={{.a}}": false, "jsonpath={.a}": false, "custom-columns=A:.a": false, "go-template": true, "yaml": true} {
+	for output, fits := range map[string]bool{"go-template={{.a}}": false, "jsonpath={.a}": false, "custom-columns=A:.a": false, "go-template": true,
+		"yaml": true} {
 		if _, err := New(Options{Output: output, Template: "{{.b}}"}); (err == nil) != fits {
 			t.Errorf("-o %s with --template: %v", output, err)
 		}

@@ -54,13 +54,15 @@ func TestLook(t *testing.T) {
 		ended   bool
 		failed  bool
 	}{
-		{name: "events before the pod's node", pod: stage(nil), events: []core.Event{{Reason: "Pulling", Source: corev1.EventSource{Component: "kubelet", Host: "n2"}}},
+		{name: "events before the pod's node", pod: stage(nil), events: []core.Event{{Reason: "Pulling",
+			Source: corev1.EventSource{Component: "kubelet", Host: "n2"}}},
 			want: "queued, scheduled to n2 | pulling nginx"},
 		{name: "what the status will tell", pod: stage(on), events: []core.Event{{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull"}},
 			want: "queued, scheduled to n1 |"},
 		{name: "new", pod: stage(nil), want: "queued | scheduling"},
 		{name: "no room", pod: stage(func(p *core.Pod) {
-			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."}}
+			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+				Message: "0/1 nodes are available: 1 Insufficient cpu."}}
 		}), want: "queued | scheduling", problem: "Unschedulable: 0/1 nodes are available: 1 Insufficient cpu."},
 		{name: "scheduled", pod: stage(on), want: "queued, scheduled to n1 |"},
 		{name: "pulling", pod: stage(on), events: []core.Event{{Reason: "Pulling"}}, want: "queued, scheduled to n1 | pulling nginx"},
@@ -106,7 +108,8 @@ func TestLook(t *testing.T) {
 			last.Terminated.StartedAt = metav1.Unix(10, 0)
 			status(p, core.ContainerStatus{Name: "c", ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: last})
 		}), events: []core.Event{
-			probed(20, "spec.containers{c}", "Unhealthy", "Liveness probe failed: HTTP 500"), probed(20, "spec.containers{c}", "Killing", "Container c failed liveness probe, will be restarted"),
+			probed(20, "spec.containers{c}", "Unhealthy", "Liveness probe failed: HTTP 500"),
+			probed(20, "spec.containers{c}", "Killing", "Container c failed liveness probe, will be restarted"),
 			probed(9, "spec.containers{c}", "Unhealthy", "Liveness probe failed: refused"), probed(21, "spec.containers{c}", "Unhealthy", "Readiness probe failed"),
 			probed(21, "spec.containers{other}", "Unhealthy", "Liveness probe failed"),
 		},
@@ -118,7 +121,8 @@ func TestLook(t *testing.T) {
 			last.Terminated.StartedAt = metav1.Unix(10, 0)
 			status(p, core.ContainerStatus{Name: "c", ContainerID: "x", State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: last})
 		}), events: []core.Event{
-			probed(9, "spec.containers{c}", "Killing", "Container c failed liveness probe, will be restarted"), probed(11, "spec.containers{c}", "Unhealthy", "Liveness probe failed: refused"),
+			probed(9, "spec.containers{c}", "Killing", "Container c failed liveness probe, will be restarted"),
+			probed(11, "spec.containers{c}", "Unhealthy", "Liveness probe failed: refused"),
 		},
 			want:    "queued, scheduled to n1, image there: nginx, created, started | getting ready",
 			problem: "CrashLoopBackOff: back-off 10s (container c last ended with exit code 0)"},
@@ -196,7 +200,8 @@ func TestLiveKeepsDoneStepsAndClearsTheRest(t *testing.T) {
 func TestLiveTellsLongProblemsOnce(t *testing.T) {
 	var out bytes.Buffer
 	display := &Live{Out: &out, Width: 40, Clock: clocktesting.NewFakePassiveClock(time.Unix(100, 0))}
-	for _, message := range []string{"back-off 10s restarting failed container", "back-off 20s restarting failed container", "back-off 20s restarting failed container"} {
+	for _, message := range []string{"back-off 10s restarting failed container", "back-off 20s restarting failed container",
+		"back-off 20s restarting failed container"} {
 		display.Show(Look(stage(func(p *core.Pod) {
 			p.Spec.NodeName = "n1"
 			p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "c", State: waiting("CrashLoopBackOff", message)}}

@@ -29,7 +29,8 @@ type Ports struct {
 // until the context ends.
 func Forward(ctx context.Context, config *clientrest.Config, address *url.URL, p Ports) error {
 	ctx = klog.NewContext(ctx, logr.New(lines{p.Err}))
-	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer{config, address}, p.Listen, p.Ports, make(chan struct{}), p.Out, p.Err)
+	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer{config, address}, p.Listen, p.Ports, make(chan struct{}),
+		p.Out, p.Err)
 	if err != nil {
 		return err
 	}

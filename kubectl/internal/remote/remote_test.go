@@ -27,7 +27,9 @@ func breaksOff(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	fmt.Fprintf(buffered, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
+	fmt.Fprintf(buffered,
+		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "+
+			"%s\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
 		base64.StdEncoding.EncodeToString(sum[:]))
 	_ = buffered.Flush()
 	_, _ = bufio.NewReader(conn).ReadByte() // until something of the client comes

@@ -92,7 +92,8 @@ func startForwarding(t *testing.T) *forwarding {
 	read, write := io.Pipe()
 	go func() {
 		defer write.Close()
-		f.ended <- Forward(ctx, &clientrest.Config{Host: server.URL}, address, Ports{Listen: []string{"127.0.0.1"}, Ports: []string{":1", ":2", ":3"}, Out: write, Err: io.Discard})
+		f.ended <- Forward(ctx, &clientrest.Config{Host: server.URL}, address,
+			Ports{Listen: []string{"127.0.0.1"}, Ports: []string{":1", ":2", ":3"}, Out: write, Err: io.Discard})
 	}()
 	lines := bufio.NewScanner(read)
 	for len(f.ports) < 3 && lines.Scan() {

@@ -34,24 +34,40 @@ func TestStatus(t *testing.T) {
 		done         bool
 	}{
 		{deployment + "{observedGeneration: 1}}", "Waiting for deployment spec update to be observed...", false},
-		{deployment + "{observedGeneration: 2, updatedReplicas: 1}}", `Waiting for deployment "d" rollout to finish: 1 out of 3 new replicas have been updated...`, false},
-		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 4}}", `Waiting for deployment "d" rollout to finish: 1 old replicas are pending termination...`, false},
-		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}", `Waiting for deployment "d" rollout to finish: 2 of 3 updated replicas are available...`, false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 1}}", `Waiting for deployment "d" rollout to finish: 1 out of 3 new replicas have been updated...`,
+			false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 4}}",
+			`Waiting for deployment "d" rollout to finish: 1 old replicas are pending termination...`, false},
+		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 2}}",
+			`Waiting for deployment "d" rollout to finish: 2 of 3 updated replicas are available...`, false},
 		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3}}", `deployment "d" successfully rolled out`, true},
-		{deployment + "{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3, conditions: [{type: Progressing, reason: NewReplicaSetAvailable}, {type: Other, reason: ProgressDeadlineExceeded}]}}",
+		{deployment +
+			"{observedGeneration: 2, updatedReplicas: 3, replicas: 3, availableReplicas: 3, conditions: [{type: Progressing, reason: NewReplicaSetAvailable}, {type: " +
+			"Other, reason: ProgressDeadlineExceeded}]}}",
 			`deployment "d" successfully rolled out`, true},
-		{strings.Replace(set, "generation: 1", "generation: 2", 1) + "}}, status: {observedGeneration: 1, readyReplicas: 3}}", "Waiting for statefulset spec update to be observed...", false},
+		{strings.Replace(set, "generation: 1", "generation: 2", 1) + "}}, status: {observedGeneration: 1, readyReplicas: 3}}",
+			"Waiting for statefulset spec update to be observed...", false},
 		{set + "}}, status: {observedGeneration: 0}}", "Waiting for statefulset spec update to be observed...", false},
-		{strings.Replace(set, "generation: 1", "generation: 2", 1) + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}", "Waiting for statefulset spec update to be observed...", false},
+		{strings.Replace(set, "generation: 1", "generation: 2", 1) +
+			"}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}",
+			"Waiting for statefulset spec update to be observed...", false},
 		{set + "}}, status: {observedGeneration: 1, readyReplicas: 1}}", "Waiting for 2 pods to be ready...", false},
-		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...", false},
-		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 2}}", "partitioned roll out complete: 2 new pods have been updated...", true},
-		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}", "Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated...", false},
-		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 3, updateRevision: b, currentRevision: a}}", "partitioned roll out complete: 3 new pods have been updated...", true},
-		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1, updateRevision: b, currentRevision: a}}", "waiting for statefulset rolling update to complete 1 pods at revision b...", false},
-		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}", "statefulset rolling update complete 3 pods at revision b...", true},
-		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 1}}", `Waiting for daemon set "set" rollout to finish: 1 out of 2 new pods have been updated...`, false},
-		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}}", `daemon set "set" successfully rolled out`, true},
+		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}",
+			"Waiting for partitioned roll out to finish: 1 out of 2 new pods have been updated...", false},
+		{set + ", rollingUpdate: {partition: 1}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 2}}",
+			"partitioned roll out complete: 2 new pods have been updated...", true},
+		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1}}",
+			"Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated...", false},
+		{set + ", rollingUpdate: {partition: 0}}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 3, updateRevision: b, currentRevision: a}}",
+			"partitioned roll out complete: 3 new pods have been updated...", true},
+		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, updatedReplicas: 1, updateRevision: b, currentRevision: a}}",
+			"waiting for statefulset rolling update to complete 1 pods at revision b...", false},
+		{set + "}}, status: {observedGeneration: 1, readyReplicas: 3, currentReplicas: 3, updateRevision: b, currentRevision: b}}",
+			"statefulset rolling update complete 3 pods at revision b...", true},
+		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 1}}",
+			`Waiting for daemon set "set" rollout to finish: 1 out of 2 new pods have been updated...`, false},
+		{daemons + "{observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}}", `daemon set "set" successfully rolled out`,
+			true},
 	} {
 		got, done, err := Status(object(t, c.object), 0)
 		if err != nil || got != c.want+"\n" || done != c.done {
@@ -78,9 +94,12 @@ func TestStatus(t *testing.T) {
 }
 
 func TestRevisions(t *testing.T) {
-	owner := object(t, "{kind: Deployment, metadata: {name: d, uid: u, annotations: {deployment.kubernetes.io/revision: '10', kubernetes.io/change-cause: why10, mine: now, kubectl.kubernetes.io/last-applied-configuration: '{}'}}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: new}}}}")
+	owner := object(t,
+		"{kind: Deployment, metadata: {name: d, uid: u, annotations: {deployment.kubernetes.io/revision: '10', kubernetes.io/change-cause: why10, mine: now, "+
+			"kubectl.kubernetes.io/last-applied-configuration: '{}'}}, spec: {template: {metadata: {labels: {a: b}}, spec: {x: new}}}}")
 	kept := func(number, value, uid string) unstructured.Unstructured {
-		return *object(t, "{kind: ReplicaSet, metadata: {name: r"+number+", annotations: {deployment.kubernetes.io/revision: '"+number+"', deployment.kubernetes.io/desired-replicas: '3', kubernetes.io/change-cause: why"+number+
+		return *object(t, "{kind: ReplicaSet, metadata: {name: r"+number+", annotations: {deployment.kubernetes.io/revision: '"+number+
+			"', deployment.kubernetes.io/desired-replicas: '3', kubernetes.io/change-cause: why"+number+
 			"}, ownerReferences: [{uid: "+uid+", controller: true}]}, spec: {template: {metadata: {labels: {a: b, pod-template-hash: h}}, spec: {x: "+value+"}}}}")
 	}
 	all, err := Revisions(owner, []unstructured.Unstructured{kept("10", "new", "u"), kept("2", "old", "u"), kept("3", "other", "somebody else's")})
@@ -168,7 +187,8 @@ func TestTemplates(t *testing.T) {
 func TestControllerRevisions(t *testing.T) {
 	owner := object(t, "{kind: DaemonSet, metadata: {name: d, uid: u}, spec: {x: y, template: {spec: {a: new}}}}")
 	kept := func(number, value string) unstructured.Unstructured {
-		return *object(t, "{kind: ControllerRevision, revision: "+number+", metadata: {name: r"+number+", ownerReferences: [{uid: u, controller: true}]}, data: {spec: {template: {$patch: replace, spec: {a: "+value+"}}}}}")
+		return *object(t, "{kind: ControllerRevision, revision: "+number+", metadata: {name: r"+number+
+			", ownerReferences: [{uid: u, controller: true}]}, data: {spec: {template: {$patch: replace, spec: {a: "+value+"}}}}}")
 	}
 	all, err := Revisions(owner, []unstructured.Unstructured{kept("2", "new"), kept("1", "old")})
 	if err != nil || len(all) != 2 || all[0].Number != 1 || all[0].Current || !all[1].Current || all[0].Replace {

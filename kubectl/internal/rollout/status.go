@@ -103,7 +103,8 @@ func daemonSetStatus(object *unstructured.Unstructured, n integerReader, observe
 	if !observed {
 		return "Waiting for daemon set spec update to be observed...\n", false, nil
 	}
-	wanted, updated, available := n.at("status", "desiredNumberScheduled"), n.at("status", "updatedNumberScheduled"), n.at("status", "numberAvailable")
+	wanted, updated, available := n.at("status", "desiredNumberScheduled"), n.at("status", "updatedNumberScheduled"),
+		n.at("status", "numberAvailable")
 	waiting := fmt.Sprintf("Waiting for daemon set %q rollout to finish: ", object.GetName())
 	switch {
 	case updated < wanted:
@@ -136,11 +137,14 @@ func statefulSetStatus(object *unstructured.Unstructured, n integerReader, obser
 	case ready < wanted:
 		return fmt.Sprintf("Waiting for %d pods to be ready...\n", wanted-ready), false, nil
 	case partitioned && updated < wanted-partition:
-		return fmt.Sprintf("Waiting for partitioned roll out to finish: %d out of %d new pods have been updated...\n", updated, wanted-partition), false, nil
+		return fmt.Sprintf("Waiting for partitioned roll out to finish: %d out of %d new pods have been updated...\n", updated, wanted-partition),
+			false, nil
 	case partitioned:
 		return fmt.Sprintf("partitioned roll out complete: %d new pods have been updated...\n", updated), true, nil
 	case status["updateRevision"] != status["currentRevision"]:
-		return fmt.Sprintf("waiting for statefulset rolling update to complete %d pods at revision %v...\n", updated, status["updateRevision"]), false, nil
+		return fmt.Sprintf("waiting for statefulset rolling update to complete %d pods at revision %v...\n", updated, status["updateRevision"]),
+			false, nil
 	}
-	return fmt.Sprintf("statefulset rolling update complete %d pods at revision %v...\n", n.at("status", "currentReplicas"), status["currentRevision"]), true, nil
+	return fmt.Sprintf("statefulset rolling update complete %d pods at revision %v...\n", n.at("status", "currentReplicas"),
+		status["currentRevision"]), true, nil
 }

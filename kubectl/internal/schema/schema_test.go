@@ -58,9 +58,12 @@ var thing = schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "Thing"}
 func TestExplain(t *testing.T) {
 	document := load(t)
 	for path, want := range map[string]string{
-		"": "GROUP:      g\nKIND:       Thing\nVERSION:    v1\n\nDESCRIPTION:\n    A thing.\n    \nFIELDS:\n  kind\t<string>\n  enum: \"\", b, c, d, ....\n    What it is.\n\n" +
-			"  labels\t<map[string]string>\n    <no description>\n\n    EXTERNAL DOCS:\n      More of it.\n      URL: https://example.org\n\n  parts\t<[]Part> -required-\n    Its parts.\n\n  self\t<Thing>\n    <no description>\n\n\n",
-		"parts":  "FIELD: parts <[]Part>\n\n\nDESCRIPTION:\n    Its parts.\n    A part. It has a name.\n    \n     - listed\n    \nFIELDS:\n  name\t<string>\n    <no description>\n\n  size\t<integer>\n    <no description>\n\n\n",
+		"": "GROUP:      g\nKIND:       Thing\nVERSION:    v1\n\nDESCRIPTION:\n    A thing.\n    \nFIELDS:\n  kind\t<string>\n  enum: \"\", b, c, " +
+			"d, ....\n    What it is.\n\n" +
+			"  labels\t<map[string]string>\n    <no description>\n\n    EXTERNAL DOCS:\n      More of it.\n      URL: https://example.org\n\n  parts\t<[]Part> " +
+			"-required-\n    Its parts.\n\n  self\t<Thing>\n    <no description>\n\n\n",
+		"parts": "FIELD: parts <[]Part>\n\n\nDESCRIPTION:\n    Its parts.\n    A part. It has a name.\n    \n     - listed\n    \nFIELDS:\n  name\t<string>\n    " +
+			"<no description>\n\n  size\t<integer>\n    <no description>\n\n\n",
 		"labels": "FIELD: labels <map[string]string>\n\n\nDESCRIPTION:\n    <empty>\n\nEXTERNAL DOCS:\n    More of it.\n    URL: https://example.org\n\n",
 		"kind":   "FIELD: kind <string>\nENUM:\n    \"\"\n    b\n    c\n    d\n    e\n\nDESCRIPTION:\n    What it is.\n    \n\n",
 	} {
@@ -87,8 +90,9 @@ func TestExplain(t *testing.T) {
 func TestExplainV2(t *testing.T) {
 	document := load(t)
 	for path, want := range map[string]string{
-		"parts": "KIND:     Thing\nVERSION:  g/v1\n\nRESOURCE: parts <[]Object>\n\nDESCRIPTION:\n     Its parts.\n\n     A part. It has a name.\n     - listed\n\nFIELDS:\n   name\t<string>\n\n   size\t<integer>\n\n",
-		"kind":  "KIND:     Thing\nVERSION:  g/v1\n\nFIELD:    kind <string>\n\nDESCRIPTION:\n     What it is.\n",
+		"parts": "KIND:     Thing\nVERSION:  g/v1\n\nRESOURCE: parts <[]Object>\n\nDESCRIPTION:\n     Its parts.\n\n     A part. It has a name.\n     - " +
+			"listed\n\nFIELDS:\n   name\t<string>\n\n   size\t<integer>\n\n",
+		"kind": "KIND:     Thing\nVERSION:  g/v1\n\nFIELD:    kind <string>\n\nDESCRIPTION:\n     What it is.\n",
 	} {
 		var out strings.Builder
 		if err := document.ExplainV2(&out, thing, []string{path}, Depth{}); err != nil || out.String() != want {
@@ -96,7 +100,8 @@ func TestExplainV2(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := document.ExplainV2(&out, thing, nil, Depth{Recursive: true, Max: 1}); err != nil || !strings.HasSuffix(out.String(), "parts\t<[]Object>\n   self\t<Object>\n") {
+	if err := document.ExplainV2(&out, thing, nil, Depth{Recursive: true, Max: 1}); err != nil ||
+		!strings.HasSuffix(out.String(), "parts\t<[]Object>\n   self\t<Object>\n") {
 		t.Errorf("one level: %v\n%s", err, out.String())
 	}
 	if err := document.ExplainV2(&out, thing, []string{"none"}, Depth{}); err == nil || err.Error() != `field "none" does not exist` {

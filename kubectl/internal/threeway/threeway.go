@@ -86,7 +86,8 @@ func setAnnotations(object *unstructured.Unstructured, annotations map[string]st
 
 // Apply makes a change that Patch or the user worked out, on a copy of the
 // object, as a server would.
-func Apply(schema Schema, current *unstructured.Unstructured, patch []byte, kind types.PatchType) (changed *unstructured.Unstructured, err error) {
+func Apply(schema Schema, current *unstructured.Unstructured, patch []byte,
+	kind types.PatchType) (changed *unstructured.Unstructured, err error) {
 	defer recoverPanic(&err)
 	before, err := json.Marshal(current.Object)
 	if err != nil {

@@ -25,7 +25,8 @@ func told() []relay.Restart {
 	}
 	all := []relay.Restart{crash}
 	for i, cause := range []relay.Cause{
-		relay.CauseOOM, relay.CauseLiveness, relay.CauseStartup, relay.CausePostStart, relay.CauseDefinition, relay.CauseResize, relay.CauseRestartAll, relay.CauseSandbox, "",
+		relay.CauseOOM, relay.CauseLiveness, relay.CauseStartup, relay.CausePostStart, relay.CauseDefinition, relay.CauseResize, relay.CauseRestartAll,
+		relay.CauseSandbox, "",
 	} {
 		r := relay.Restart{Container: fmt.Sprint("c", i), Number: 1, Cause: cause, ExitCode: 137, Began: later(-30000), Ended: later(30000 * float64(i+1))}
 		r.Created, r.Started = r.Ended.Add(30*time.Millisecond), r.Ended.Add(60*time.Millisecond)
@@ -35,7 +36,8 @@ func told() []relay.Restart {
 	waiting.Number, waiting.ExitCode, waiting.Reason = 4, 139, ""
 	waiting.Began, waiting.Ended, waiting.BackOffFrom, waiting.BackOffUntil = later(400000), later(400100), later(400110), later(440100)
 	waiting.ImagePulled, waiting.Created, waiting.Started, waiting.Ready = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	return append(all, waiting, relay.Restart{Container: "lost", Number: 1, Created: later(500000)}, relay.Restart{Container: "new", Number: 1, Cause: "newer", Ended: later(500001)})
+	return append(all, waiting, relay.Restart{Container: "lost", Number: 1, Created: later(500000)},
+		relay.Restart{Container: "new", Number: 1, Cause: "newer", Ended: later(500001)})
 }
 
 func TestRestartsInWords(t *testing.T) {
@@ -74,7 +76,8 @@ func TestRestartsFromAPIAlone(t *testing.T) {
 	pod := &core.Pod{}
 	pod.Status.ContainerStatuses = []core.ContainerStatus{
 		{Name: "web", RestartCount: 7, LastTerminationState: before, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(30)}}},
-		{Name: "waits", RestartCount: 2, LastTerminationState: before, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}},
+		{Name: "waits", RestartCount: 2, LastTerminationState: before,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}},
 		{Name: "first", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: second(1)}}},
 	}
 	var out strings.Builder
@@ -97,7 +100,8 @@ func TestRestartsOnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := parse(t, out.String())
-	for _, want := range []string{"Restart 3 of web", "it ended by itself (exit code 1, Error) after 200.0 ms", "back-off over: web", "Restart 1 of c1", "it failed its liveness probe"} {
+	for _, want := range []string{"Restart 3 of web", "it ended by itself (exit code 1, Error) after 200.0 ms", "back-off over: web", "Restart 1 of c1",
+		"it failed its liveness probe"} {
 		if !strings.Contains(page.text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

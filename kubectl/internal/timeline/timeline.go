@@ -79,7 +79,8 @@ var hops = []hop{
 	{relay.KubeletVolumesReady, 10, "kubelet", "volumes ready", []relay.Hop{relay.KubeletWorker}},
 	{relay.KubeletSandboxCreated, 10, "kubelet", "sandbox created", []relay.Hop{relay.KubeletVolumesReady, relay.KubeletWorker}},
 	{relay.KubeletImagePulled, 10, "kubelet", "image there", []relay.Hop{relay.KubeletWorker}},
-	{relay.KubeletCreated, 10, "kubelet", "container created", []relay.Hop{relay.KubeletSandboxCreated, relay.KubeletImagePulled, relay.KubeletVolumesReady}},
+	{relay.KubeletCreated, 10, "kubelet", "container created", []relay.Hop{relay.KubeletSandboxCreated, relay.KubeletImagePulled,
+		relay.KubeletVolumesReady}},
 	{relay.KubeletStarted, 10, "kubelet", "container started", []relay.Hop{relay.KubeletCreated}},
 
 	{relay.KubeletRunning, 11, "kubelet", "seen running", []relay.Hop{relay.KubeletStarted}},

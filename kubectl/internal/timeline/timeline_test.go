@@ -193,7 +193,8 @@ func TestTheEndIsApart(t *testing.T) {
 		t.Errorf("the end by the API alone: %+v", coarse)
 	}
 	var out bytes.Buffer
-	if err := Merge(stamps, api).HTML(&out, About{Pod: pod, End: its, Gone: true}); err != nil || !strings.Contains(out.String(), "<h2>Its end") || !strings.Contains(out.String(), "hooks, signals, grace period") {
+	if err := Merge(stamps, api).HTML(&out, About{Pod: pod, End: its, Gone: true}); err != nil || !strings.Contains(out.String(), "<h2>Its end") ||
+		!strings.Contains(out.String(), "hooks, signals, grace period") {
 		t.Errorf("the page (%v):\n%s", err, out.String())
 	}
 }

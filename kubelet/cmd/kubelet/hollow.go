@@ -35,7 +35,8 @@ func hollowCommand() *cobra.Command {
 	fs := cmd.Flags()
 	fs.IntVar(&o.Nodes, "nodes", o.Nodes, "how many nodes")
 	fs.StringVar(&o.Prefix, "name-prefix", o.Prefix, "prefix of the nodes' names, which end in a number")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig of a user with the rights of all these kubelets, such as an administrator")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig,
+		"kubeconfig of a user with the rights of all these kubelets, such as an administrator")
 	fs.StringToStringVar(&o.Labels, "node-labels", o.Labels, "labels for the nodes: key=value,…")
 	fs.Int64Var(&o.CPU, "cpu", o.CPU, "cores of a node")
 	fs.StringVar(&memory, "memory", o.Memory.String(), "memory of a node")

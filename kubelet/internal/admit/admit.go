@@ -72,7 +72,8 @@ func Pod(pod *core.Pod, others []*core.Pod, node *core.Node, static bool, checks
 		return Refuse(ReasonNodeAffinity, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
 	}
 	if port, taken := conflictingPort(pod, others); taken {
-		return Refuse(reasonNodePorts, "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: %s is taken", port)
+		return Refuse(reasonNodePorts, "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: %s is taken",
+			port)
 	}
 	if taint, bad := untolerated(pod, node.Spec.Taints); bad && !static {
 		return Refuse(ReasonTaint, "Predicate TaintToleration failed: node(s) had untolerated taint {%s: %s}", taint.Key, taint.Value)
@@ -98,7 +99,8 @@ func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
 // fits compares what all pods request with what the node has for them.
 func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
 	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
-		return insufficient(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others), pods)
+		return insufficient(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others),
+			pods)
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	used := corev1.ResourceList{}

@@ -19,7 +19,8 @@ func node() *core.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "ssd"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}, {Key: "soft", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			"example.com/dongle": resource.MustParse("2"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourcePods: resource.MustParse("3"),
+			"example.com/dongle": resource.MustParse("2"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+			corev1.ResourcePods: resource.MustParse("3"),
 		}},
 	}
 }
@@ -66,7 +67,8 @@ func TestPod(t *testing.T) {
 		{"fits", pod("p", nil), []*core.Pod{pod("o", cpu("1500m"))}, false, ""},
 		{"too much cpu", pod("p", nil), []*core.Pod{pod("o", cpu("1501m"))}, false, "OutOfcpu"},
 		{"all dongles", pod("p", extended("example.com/dongle", "2")), nil, false, ""},
-		{"too many dongles", pod("p", extended("example.com/dongle", "1")), []*core.Pod{pod("o", extended("example.com/dongle", "2"))}, false, "OutOfexample.com/dongle"},
+		{"too many dongles", pod("p", extended("example.com/dongle", "1")), []*core.Pod{pod("o", extended("example.com/dongle", "2"))}, false,
+			"OutOfexample.com/dongle"},
 		{"what the node does not count", pod("p", extended("example.com/licence", "9")), nil, false, ""},
 		{"too much memory", pod("p", func(s *core.PodSpec) {
 			s.Containers[0].Resources.Requests[corev1.ResourceMemory] = resource.MustParse("2Gi")
@@ -127,7 +129,8 @@ func TestSupplementalGroups(t *testing.T) {
 		"not reported yet": {policy(corev1.SupplementalGroupsPolicyStrict, ""), nil, false},
 	} {
 		got := SupplementalGroups(c.pod, c.runtime)
-		if got.Admitted == c.refused || c.refused && (got.Reason != "SupplementalGroupsPolicyNotSupported" || got.Message != "SupplementalGroupsPolicy=Strict is not supported in this node") {
+		if got.Admitted == c.refused || c.refused && (got.Reason != "SupplementalGroupsPolicyNotSupported" ||
+			got.Message != "SupplementalGroupsPolicy=Strict is not supported in this node") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -185,11 +188,12 @@ func TestAppArmor(t *testing.T) {
 		enforced bool
 		refused  bool
 	}{
-		"none":      {},
-		"of a pod":  {change: ofPod, refused: true},
-		"enforced":  {change: ofPod, enforced: true},
-		"runs":      {change: ofPod, phase: corev1.PodRunning},
-		"container": {change: func(s *core.PodSpec) { s.Containers[0].SecurityContext = profile(corev1.AppArmorProfileTypeLocalhost) }, phase: corev1.PodPending, refused: true},
+		"none":     {},
+		"of a pod": {change: ofPod, refused: true},
+		"enforced": {change: ofPod, enforced: true},
+		"runs":     {change: ofPod, phase: corev1.PodRunning},
+		"container": {change: func(s *core.PodSpec) { s.Containers[0].SecurityContext = profile(corev1.AppArmorProfileTypeLocalhost) }, phase: corev1.PodPending,
+			refused: true},
 		"unconfined": {change: func(s *core.PodSpec) {
 			ofPod(s)
 			s.Containers[0].SecurityContext = profile(corev1.AppArmorProfileTypeUnconfined)

@@ -30,7 +30,8 @@ func Victims(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList,
 		return nil
 	}
 	slices.SortStableFunc(victims, func(a, b *core.Pod) int {
-		return cmp.Or(cmp.Compare(preemptionOrder(b, leaving), preemptionOrder(a, leaving)), cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)))
+		return cmp.Or(cmp.Compare(preemptionOrder(b, leaving), preemptionOrder(a, leaving)),
+			cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)))
 	})
 	// The most valuable pod is the first to be considered for staying.
 	return slices.DeleteFunc(victims, func(victim *core.Pod) bool {

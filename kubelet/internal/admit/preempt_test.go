@@ -11,7 +11,8 @@ import (
 )
 
 func TestVictims(t *testing.T) {
-	node := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("5")}
+	node := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
+		corev1.ResourcePods: resource.MustParse("5")}
 	sized := func(name, cpu string, priority int32) *core.Pod {
 		return pod(name, func(s *core.PodSpec) {
 			s.Priority = &priority

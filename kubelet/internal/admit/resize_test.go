@@ -22,7 +22,8 @@ func wish(name, wants string, priority int32, class corev1.PodQOSClass, since in
 		})
 		p.Status.QOSClass = class
 		if since > 0 {
-			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(since, 0))}}
+			p.Status.Conditions = []core.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(time.Unix(since, 0))}}
 		}
 		return p
 	}
@@ -45,17 +46,20 @@ func TestResizesByPriority(t *testing.T) {
 	}{
 		{"nobody else waits", mine, []ResizeRequest{wish("a", "", 9, guaranteed, 0), wish("b", "", 9, guaranteed, 0)}, ""},
 		{"too large for the node", wish("mine", "3", 5, burstable, 20), nil, corev1.PodReasonInfeasible},
-		{"no room", wish("mine", "1500m", 5, burstable, 20), []ResizeRequest{wish("a", "", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
+		{"no room", wish("mine", "1500m", 5, burstable, 20), []ResizeRequest{wish("a", "", 5, burstable, 0), wish("b", "", 5, burstable, 0)},
+			corev1.PodReasonDeferred},
 		{"one of a higher priority comes first", mine, []ResizeRequest{wish("a", "1", 9, burstable, 30), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
 		{"one of a lower priority does not", mine, []ResizeRequest{wish("a", "1", 1, guaranteed, 10), wish("b", "", 5, burstable, 0)}, ""},
 		{"a guaranteed one comes first", mine, []ResizeRequest{wish("a", "1", 5, guaranteed, 30), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
 		{"one that waited longer comes first", mine, []ResizeRequest{wish("a", "1", 5, burstable, 10), wish("b", "", 5, burstable, 0)}, corev1.PodReasonDeferred},
 		{"one that waits for less long does not", mine, []ResizeRequest{wish("a", "1", 5, burstable, 30), wish("b", "", 5, burstable, 0)}, ""},
 		{"nor one that has just asked", mine, []ResizeRequest{wish("a", "1", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, ""},
-		{"who has just asked does not wait for another such", wish("mine", "1", 5, burstable, 0), []ResizeRequest{wish("a", "1", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, ""},
+		{"who has just asked does not wait for another such", wish("mine", "1", 5, burstable, 0),
+			[]ResizeRequest{wish("a", "1", 5, burstable, 0), wish("b", "", 5, burstable, 0)}, ""},
 		{"one that fits in no case keeps nobody waiting", mine, []ResizeRequest{wish("a", "1500m", 9, guaranteed, 10), wish("b", "", 5, burstable, 0)}, ""},
 		{"nor one for which there is room besides", mine, []ResizeRequest{wish("a", "1", 9, guaranteed, 10)}, ""},
-		{"the second of two does not fit beside the first", wish("mine", "700m", 5, burstable, 20), []ResizeRequest{wish("a", "900m", 7, burstable, 10), wish("b", "800m", 9, burstable, 10)}, ""},
+		{"the second of two does not fit beside the first", wish("mine", "700m", 5, burstable, 20),
+			[]ResizeRequest{wish("a", "900m", 7, burstable, 10), wish("b", "800m", 9, burstable, 10)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Resize(c.pod, c.others, node().Status.Allocatable)

@@ -86,7 +86,8 @@ func (e *entry) restore(pod *core.Pod, r Record) {
 		}
 		e.limits[name] = maps.Clone(has.Limits)
 		inForce := fieldpath.Limits(was, granted.Limits)
-		if slices.ContainsFunc([]corev1.ResourceList{granted.Limits, inForce}, func(l corev1.ResourceList) bool { return sameSize(l, has.Limits) }) {
+		if slices.ContainsFunc([]corev1.ResourceList{granted.Limits, inForce},
+			func(l corev1.ResourceList) bool { return sameSize(l, has.Limits) }) {
 			actual := e.actual[name]
 			actual.Limits = granted.Limits
 			e.actual[name], e.limits[name] = actual, inForce

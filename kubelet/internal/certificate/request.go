@@ -56,10 +56,12 @@ type decision struct {
 }
 
 // await watches one request until it is decided.
-func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.CertificateSigningRequest, clock clock.Clock, logger *zap.Logger) ([]byte, error) {
+func await(ctx context.Context, requests rest.Resource, wish *certificatesv1.CertificateSigningRequest, clock clock.Clock,
+	logger *zap.Logger) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := waiter{request: wish, decided: make(chan decision, 1)}
-	reflector := watch.NewReflector(requests, func() *certificatesv1.CertificateSigningRequest { return &certificatesv1.CertificateSigningRequest{} }, w,
+	reflector := watch.NewReflector(requests,
+		func() *certificatesv1.CertificateSigningRequest { return &certificatesv1.CertificateSigningRequest{} }, w,
 		watch.Options{FieldSelector: "metadata.name=" + wish.Name, Clock: clock, Logger: logger})
 	var running sync.WaitGroup
 	running.Go(func() { _ = reflector.Run(ctx) }) // ends with ctx only

@@ -23,7 +23,8 @@ func Adopt(cfg *rest.Config, o Options) error {
 		return err
 	}
 	if state == broken && cfg.CertFile == file {
-		return fmt.Errorf("certificate %s is broken, and the kubeconfig has no other: delete the file, and start the kubelet with --bootstrap-kubeconfig or put a new certificate with its key there", file)
+		return fmt.Errorf("certificate %s is broken, and the kubeconfig has no other: delete the file, and start the kubelet with "+
+			"--bootstrap-kubeconfig or put a new certificate with its key there", file)
 	}
 	if state != good {
 		pair, err := pairOf(cfg)

@@ -45,7 +45,8 @@ func TestWhatAContainersGroupTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u.Tasks != 1 || !slices.Equal(u.Processes, []int{process.Process.Pid}) || u.CPU.Throttled > u.CPU.Periods || u.CPU.Quota != 1000 || u.CPU.Period != Period || u.CPU.Shares == 0 {
+		if u.Tasks != 1 || !slices.Equal(u.Processes, []int{process.Process.Pid}) || u.CPU.Throttled > u.CPU.Periods || u.CPU.Quota != 1000 ||
+			u.CPU.Period != Period || u.CPU.Shares == 0 {
 			t.Fatalf("%+v", u)
 		}
 		if u.CPU.Throttled > 1 && u.CPU.ThrottledTime > 0 && u.CPU.User+u.CPU.System > 0 && u.Usage.CPU > 0 && u.Usage.Memory > 0 {

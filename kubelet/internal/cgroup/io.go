@@ -24,7 +24,8 @@ func ioOf(dir string, unified bool) (map[string]DeviceIO, error) {
 			return
 		}
 		now := of[device]
-		if to, known := map[string]*uint64{"rios": &now.Reads, "rbytes": &now.ReadBytes, "wios": &now.Writes, "wbytes": &now.WriteBytes}[what]; known {
+		if to, known := map[string]*uint64{"rios": &now.Reads, "rbytes": &now.ReadBytes, "wios": &now.Writes,
+			"wbytes": &now.WriteBytes}[what]; known {
 			*to = n
 			of[device] = now
 		}
@@ -49,7 +50,8 @@ func ioOf(dir string, unified bool) (map[string]DeviceIO, error) {
 			}
 		})
 	} else {
-		for _, file := range []struct{ name, unit string }{{"blkio.throttle.io_serviced_recursive", "ios"}, {"blkio.throttle.io_service_bytes_recursive", "bytes"}} {
+		for _, file := range []struct{ name, unit string }{{"blkio.throttle.io_serviced_recursive", "ios"},
+			{"blkio.throttle.io_service_bytes_recursive", "bytes"}} {
 			lines(file.name, func(fields []string) {
 				if len(fields) == 3 {
 					add(fields[0], strings.ToLower(fields[1][:1])+file.unit, fields[2])

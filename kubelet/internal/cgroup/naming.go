@@ -39,7 +39,9 @@ func newNaming(driver, root string) (naming, error) {
 		return naming{}, fmt.Errorf("cgroup driver %q is not supported: use %s or %s", driver, Cgroupfs, Systemd)
 	}
 	if !systemd.IsRunningSystemd() {
-		return naming{}, errors.New("cgroup driver systemd: this machine does not run systemd; the kubelet and the container runtime must both use the driver cgroupfs")
+		return naming{},
+			errors.New("cgroup driver systemd: this machine does not run systemd; the kubelet and the container runtime must " +
+				"both use the driver cgroupfs")
 	}
 	return systemdNaming(root)
 }

@@ -50,7 +50,8 @@ func TestIO(t *testing.T) {
 	for unified, files := range map[bool]map[string]string{
 		true: {"io.stat": "999:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n999:16 rios=3\n999:32 \n"},
 		false: {
-			"blkio.throttle.io_serviced_recursive":      "999:0 Read 1\n999:0 Write 2\n999:0 Sync 3\n999:0 Async 0\n999:0 Discard 0\n999:0 Total 3\n999:16 Read 3\nTotal 6\n",
+			"blkio.throttle.io_serviced_recursive": "999:0 Read 1\n999:0 Write 2\n999:0 Sync 3\n999:0 Async 0\n999:0 Discard 0\n999:0 Total " +
+				"3\n999:16 Read 3\nTotal 6\n",
 			"blkio.throttle.io_service_bytes_recursive": "999:0 Read 4096\n999:0 Write 8192\n999:0 Total 12288\nTotal 12288\n",
 		},
 	} {

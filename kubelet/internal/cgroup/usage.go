@@ -42,7 +42,8 @@ const unlimited = 1 << 62
 type files struct{ usage, limit, inactive, rss, swap, faults, major string }
 
 var (
-	filesOfV1 = files{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss", "total_swap", "total_pgfault", "total_pgmajfault"}
+	filesOfV1 = files{"memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "total_rss", "total_swap", "total_pgfault",
+		"total_pgmajfault"}
 	filesOfV2 = files{"memory.current", "memory.max", "inactive_file", "anon", "", "pgfault", "pgmajfault"}
 )
 

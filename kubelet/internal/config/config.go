@@ -211,14 +211,16 @@ func (s Shutdown) Periods() ([]shutdown.Period, error) {
 // New returns the defaults: upstream's, except that the kubelet tolerates swap.
 func New() *Config {
 	return &Config{
-		RegisterNode: true, MaxPods: 110, NodeStatusMaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d", MakeIPTablesUtilChains: true,
-		RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
+		RegisterNode: true, MaxPods: 110, NodeStatusMaxImages: 50, IDsPerPod: 65536, NodeNetwork: nodenetwork.None, CNIConfDir: "/etc/cni/net.d",
+		MakeIPTablesUtilChains: true, RootDir: "/var/lib/kubelet", PodLogsDir: "/var/log/pods", CertDir: "/var/lib/kubelet/pki",
 		ContainerRuntimeEndpoint: "unix:///run/containerd/containerd.sock", RuntimeRequestTimeout: 2 * time.Minute,
 		ImagePullCredentialsVerification: pullrecords.Policy{Verify: kubeletv1beta1.NeverVerifyPreloadedImages},
 		EnableServer:                     true, Address: "0.0.0.0", Port: 10250, AuthorizationMode: "Webhook", AuthenticationTokenWebhook: true,
-		HealthzAddress: "127.0.0.1", HealthzPort: 10248, EnableDebuggingHandlers: true, EnableProfilingHandler: true, EnableDebugFlagsHandler: true, EnableSystemLogHandler: true,
+		HealthzAddress: "127.0.0.1", HealthzPort: 10248, EnableDebuggingHandlers: true, EnableProfilingHandler: true,
+		EnableDebugFlagsHandler: true, EnableSystemLogHandler: true,
 		VolumeStatsAggPeriod: time.Minute, CacheTTLs: auth.DefaultCacheTTLs, Process: process.Settings{OOMScore: -999, OpenFiles: 1000000},
-		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, EnforceNodeAllocatable: []string{enforcePods}, CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond,
+		CgroupDriver: cgroup.Cgroupfs, CgroupsPerQOS: true, EnforceNodeAllocatable: []string{enforcePods},
+		CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond,
 		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, SyncFrequency: time.Minute,
 		NodeStatusUpdateFrequency: 10 * time.Second, NodeStatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
@@ -243,7 +245,8 @@ func (c *Config) Validate() error {
 	c.validateEnds(add)
 	c.validateIdentity(add)
 	if c.ImageServiceEndpoint != "" && c.ImageServiceEndpoint != c.ContainerRuntimeEndpoint {
-		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageServiceEndpoint, c.ContainerRuntimeEndpoint)
+		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageServiceEndpoint,
+			c.ContainerRuntimeEndpoint)
 	}
 	if (c.ImageCredentialProviderConfig == "") != (c.ImageCredentialProviderBinDir == "") {
 		add("--image-credential-provider-config and --image-credential-provider-bin-dir go together")
@@ -289,7 +292,8 @@ func (c *Config) validateEnds(add func(format string, args ...any)) {
 // validateNode checks the settings of the node and of the kubelet's process, and the
 // intervals.
 func (c *Config) validateNode(add func(format string, args ...any)) {
-	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir, "--cni-conf-dir": c.CNIConfDir} {
+	for flag, path := range map[string]string{"--root-dir": c.RootDir, "--pod-logs-dir": c.PodLogsDir, "--cert-dir": c.CertDir,
+		"--cni-conf-dir": c.CNIConfDir} {
 		if !filepath.IsAbs(path) {
 			add("%s=%q: an absolute path is needed", flag, path)
 		}
@@ -309,7 +313,8 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 			add("--register-with-taints: %w", err)
 		}
 		if hasTaint(c.RegisterWithTaints[:i], &c.RegisterWithTaints[i]) {
-			add("--register-with-taints: there are two with the key %s and the effect %s", c.RegisterWithTaints[i].Key, c.RegisterWithTaints[i].Effect)
+			add("--register-with-taints: there are two with the key %s and the effect %s", c.RegisterWithTaints[i].Key,
+				c.RegisterWithTaints[i].Effect)
 		}
 	}
 	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {
@@ -327,7 +332,8 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 	if c.RuntimeRequestTimeout <= 0 {
 		add("--runtime-request-timeout=%s: it must be positive", c.RuntimeRequestTimeout)
 	}
-	if c.LeaseDuration < 4*time.Second || c.NodeStatusUpdateFrequency <= 0 || c.SyncFrequency <= 0 || c.FileCheckFrequency <= 0 || c.HTTPCheckFrequency <= 0 {
+	if c.LeaseDuration < 4*time.Second || c.NodeStatusUpdateFrequency <= 0 || c.SyncFrequency <= 0 || c.FileCheckFrequency <= 0 ||
+		c.HTTPCheckFrequency <= 0 {
 		add("frequencies must be positive, and the lease at least four seconds long")
 	}
 }
@@ -379,7 +385,8 @@ func (c *Config) validateServing(add func(format string, args ...any)) {
 		add("authorization.mode=%q: only Webhook and AlwaysAllow are supported", c.AuthorizationMode)
 	}
 	if c.AnonymousAuth && c.Kubeconfig == "" && c.AuthorizationMode == "Webhook" {
-		add("--anonymous-auth would let everybody do everything, because without --kubeconfig there is no API server to ask; --authorization-mode=AlwaysAllow says that this is wanted")
+		add("--anonymous-auth would let everybody do everything, because without --kubeconfig there is no API server to ask; " +
+			"--authorization-mode=AlwaysAllow says that this is wanted")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		add("--tls-cert-file and --tls-private-key-file go together")

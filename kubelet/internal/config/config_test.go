@@ -71,7 +71,8 @@ enforceNodeAllocatable: [pods]
 	if c.ClientCAFile != "/ca" || c.AuthenticationTokenWebhook || c.AuthorizationMode != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
 		t.Errorf("%+v", c)
 	}
-	if c.ContainerLogs.MaxSize.String() != "1Mi" || c.ContainerLogs.MaxFiles != 4 || c.Images.HighThresholdPercent != 70 || c.Images.LowThresholdPercent != 60 || c.Images.MaximumAge != 24*time.Hour {
+	if c.ContainerLogs.MaxSize.String() != "1Mi" || c.ContainerLogs.MaxFiles != 4 || c.Images.HighThresholdPercent != 70 || c.Images.LowThresholdPercent != 60 ||
+		c.Images.MaximumAge != 24*time.Hour {
 		t.Errorf("%+v %+v", c.ContainerLogs, c.Images)
 	}
 	if e := c.Eviction; e.Hard["memory.available"] != "1Gi" || e.Hard["nodefs.available"] != "10%" || e.Soft["memory.available"] != "3Gi" ||
@@ -99,14 +100,16 @@ func TestWhatIsRefused(t *testing.T) {
 		{header + "evictionSoft: {memory.available: 1Gi}", []string{kubeconfig}, "needs its grace period"},
 		{header + "containerLogMaxSize: large", []string{kubeconfig}, "containerLogMaxSize"},
 		{header + "memorySwap: {swapBehavior: LimitedSwap}", []string{kubeconfig}, `memorySwap: swapBehavior="LimitedSwap": it needs cgroup v2`},
-		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig}, `--enforce-node-allocatable=system-reserved: --system-reserved-cgroup must say`},
+		{header + "enforceNodeAllocatable: [pods, system-reserved]", []string{kubeconfig},
+			`--enforce-node-allocatable=system-reserved: --system-reserved-cgroup must say`},
 		{header + "featureGates: {X: true}", []string{kubeconfig}, "unknown feature gate"},
 		{header + "crashLoopBackOff: {maxContainerRestartPeriod: 0s}", []string{kubeconfig}, "maxContainerRestartPeriod=0s: it must be between 1s and 300s"},
 		{header + "crashLoopBackOff: {maxContainerRestartPeriod: 301s}", []string{kubeconfig}, "maxContainerRestartPeriod=5m1s: it must be between 1s and 300s"},
 		{header + "maxParallelImagePulls: -1\nserializeImagePulls: false", []string{kubeconfig}, "maxParallelImagePulls: it is -1, and must be positive"},
 		{header + "maxParallelImagePulls: 0", []string{kubeconfig}, "maxParallelImagePulls: it is 0, and must be positive"},
 		{header + "registerWithTaints: [{key: a, effect: Never}]", []string{kubeconfig}, `--register-with-taints: taint a: the effect "Never" is not one of`},
-		{header + "registerWithTaints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]", []string{kubeconfig}, "two with the key a and the effect NoSchedule"},
+		{header + "registerWithTaints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]", []string{kubeconfig},
+			"two with the key a and the effect NoSchedule"},
 		{header + "registerWithTaints: [{key: a b, effect: NoSchedule}]", []string{kubeconfig}, "--register-with-taints: taint a b="},
 		{header + "tracing: {samplingRatePerMillion: -1}", []string{kubeconfig}, "tracing: samplingRatePerMillion"},
 		{header + "kubeReserved: {pods: \"3\"}", []string{kubeconfig}, "only cpu, memory, ephemeral-storage and pid"},
@@ -121,8 +124,10 @@ func TestWhatIsRefused(t *testing.T) {
 		{"", []string{kubeconfig, "--port=70000"}, "--port"},
 		{"", []string{kubeconfig, "--cgroup-driver=x"}, "--cgroup-driver"},
 		{"", []string{kubeconfig, "--node-labels=k8s.io/a=b"}, "--node-labels"},
-		{"", []string{kubeconfig, "--node-labels=a=b,node-role.kubernetes.io/control-plane="}, "label node-role.kubernetes.io/control-plane: of the labels of kubernetes.io"},
-		{"", []string{kubeconfig, "--register-with-taints=a=b:NoSchedule,a=c:NoSchedule"}, `taint "a=c:NoSchedule": there is another with the key a and the effect NoSchedule`},
+		{"", []string{kubeconfig, "--node-labels=a=b,node-role.kubernetes.io/control-plane="},
+			"label node-role.kubernetes.io/control-plane: of the labels of kubernetes.io"},
+		{"", []string{kubeconfig, "--register-with-taints=a=b:NoSchedule,a=c:NoSchedule"},
+			`taint "a=c:NoSchedule": there is another with the key a and the effect NoSchedule`},
 		{"", []string{kubeconfig, "--runtime-request-timeout=0"}, "--runtime-request-timeout"},
 		{"", []string{kubeconfig, "--registry-qps=-1"}, "--registry-qps"},
 		{header + "eventRecordQPS: -1", []string{kubeconfig}, "eventRecordQPS"},
@@ -147,12 +152,14 @@ func TestWhatIsRefused(t *testing.T) {
 // is given several times is one list, which replaces the default.
 func TestListsInPieces(t *testing.T) {
 	c, err := load(t, "", "--kubeconfig=/k", "--eviction-hard=memory.available<1Gi", "--eviction-hard=nodefs.available<1%",
-		"--eviction-soft=memory.available<2Gi", "--eviction-soft=nodefs.available<2%", "--eviction-soft-grace-period=memory.available=1m", "--eviction-soft-grace-period=nodefs.available=2m")
+		"--eviction-soft=memory.available<2Gi", "--eviction-soft=nodefs.available<2%", "--eviction-soft-grace-period=memory.available=1m",
+		"--eviction-soft-grace-period=nodefs.available=2m")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"memory.available": "1Gi", "nodefs.available": "1%"}
-	if !maps.Equal(c.Eviction.Hard, want) || len(c.Eviction.Soft) != 2 || c.Eviction.SoftGrace["nodefs.available"] != "2m" || c.Eviction.SoftGrace["memory.available"] != "1m" {
+	if !maps.Equal(c.Eviction.Hard, want) || len(c.Eviction.Soft) != 2 || c.Eviction.SoftGrace["nodefs.available"] != "2m" ||
+		c.Eviction.SoftGrace["memory.available"] != "1m" {
 		t.Errorf("%+v", c.Eviction)
 	}
 	if c, err := load(t, "", "--kubeconfig=/k", "--eviction-hard="); err != nil || len(c.Eviction.Hard) > 0 {
@@ -162,11 +169,13 @@ func TestListsInPieces(t *testing.T) {
 
 func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
 	const kubeconfig = "--kubeconfig=/k"
-	c, err := load(t, "", kubeconfig, "--node-labels=a,b=,example.com/c=d,node.kubernetes.io/e=f,sub.kubelet.kubernetes.io/g=h,kubernetes.io/hostname=i", "--register-with-taints=")
+	c, err := load(t, "", kubeconfig, "--node-labels=a,b=,example.com/c=d,node.kubernetes.io/e=f,sub.kubelet.kubernetes.io/g=h,kubernetes.io/hostname=i",
+		"--register-with-taints=")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"a": "", "b": "", "example.com/c": "d", "node.kubernetes.io/e": "f", "sub.kubelet.kubernetes.io/g": "h", "kubernetes.io/hostname": "i"}
+	want := map[string]string{"a": "", "b": "", "example.com/c": "d", "node.kubernetes.io/e": "f", "sub.kubelet.kubernetes.io/g": "h",
+		"kubernetes.io/hostname": "i"}
 	if !maps.Equal(c.NodeLabels, want) || len(c.RegisterWithTaints) != 0 {
 		t.Errorf("%v, %v", c.NodeLabels, c.RegisterWithTaints)
 	}
@@ -185,8 +194,10 @@ func TestDocumentIsAConfiguration(t *testing.T) {
 	if err != nil || strings.Contains(string(data), "secret") {
 		t.Fatalf("%s, %v", data, err)
 	}
-	for _, fixed := range []string{`"enableDebuggingHandlers":true`, `"cpuCFSQuota":true`, `"enableControllerAttachDetach":true`, `"localStorageCapacityIsolation":true`,
-		`"nodeStatusMaxImages":50`, `"oomScoreAdj":-999`, `"enforceNodeAllocatable":["pods"]`, `"imagePullCredentialsVerificationPolicy":"NeverVerifyPreloadedImages"`} {
+	for _, fixed := range []string{`"enableDebuggingHandlers":true`, `"cpuCFSQuota":true`, `"enableControllerAttachDetach":true`,
+		`"localStorageCapacityIsolation":true`,
+		`"nodeStatusMaxImages":50`, `"oomScoreAdj":-999`, `"enforceNodeAllocatable":["pods"]`,
+		`"imagePullCredentialsVerificationPolicy":"NeverVerifyPreloadedImages"`} {
 		if !strings.Contains(string(data), fixed) {
 			t.Errorf("%s is not in %s", fixed, data)
 		}
@@ -215,10 +226,12 @@ func TestShutdownPeriods(t *testing.T) {
 	if periods, err := c.Shutdown.Periods(); err != nil || len(periods) != 2 || periods[0].Grace != 20*time.Second {
 		t.Errorf("periods %v, %v", periods, err)
 	}
-	if c, err = load(t, header+"shutdownGracePeriodByPodPriority: [{priority: 7, shutdownGracePeriodSeconds: 5}]\n", "--pod-manifest-path=/m"); err != nil || len(c.Shutdown.GracePeriodByPodPriority) != 1 {
+	if c, err = load(t, header+"shutdownGracePeriodByPodPriority: [{priority: 7, shutdownGracePeriodSeconds: 5}]\n", "--pod-manifest-path=/m"); err != nil ||
+		len(c.Shutdown.GracePeriodByPodPriority) != 1 {
 		t.Errorf("by priority: %v, %v", c, err)
 	}
-	if _, err = load(t, header+"shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 10s\n", "--pod-manifest-path=/m"); err == nil || !strings.Contains(err.Error(), "shutdownGracePeriodCriticalPods") {
+	if _, err = load(t, header+"shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 10s\n", "--pod-manifest-path=/m"); err == nil ||
+		!strings.Contains(err.Error(), "shutdownGracePeriodCriticalPods") {
 		t.Errorf("error %v", err)
 	}
 }

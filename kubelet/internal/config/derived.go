@@ -34,7 +34,8 @@ var Gates = map[string]bool{
 // Whether the API has these fields is for its server's gates to say, so that these make no
 // difference here, however they are set.
 var byField = []string{
-	"AtomicWriteVolumeUserFields", "ContainerStopSignals", "EmptyDirVolumeMode", "PodLogsQuerySplitStreams", "TaintTolerationComparisonOperators",
+	"AtomicWriteVolumeUserFields", "ContainerStopSignals", "EmptyDirVolumeMode", "PodLogsQuerySplitStreams",
+	"TaintTolerationComparisonOperators",
 }
 
 // setting is a setting that asks for the feature of a gate.
@@ -49,8 +50,9 @@ func (c *Config) bySetting() map[string]setting {
 	return map[string]setting{
 		"CustomCPUCFSQuotaPeriod":                {"cpuCFSQuotaPeriod", c.CPUCFSQuotaPeriod != New().CPUCFSQuotaPeriod},
 		"GracefulNodeShutdownBasedOnPodPriority": {"shutdownGracePeriodByPodPriority", len(c.Shutdown.GracePeriodByPodPriority) > 0},
-		"KubeletCrashLoopBackOffMax":             {"crashLoopBackOff.maxContainerRestartPeriod", c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
-		"RotateKubeletServerCertificate":         {"serverTLSBootstrap", c.ServerTLSBootstrap},
+		"KubeletCrashLoopBackOffMax": {"crashLoopBackOff.maxContainerRestartPeriod",
+			c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
+		"RotateKubeletServerCertificate": {"serverTLSBootstrap", c.ServerTLSBootstrap},
 	}
 }
 
@@ -85,7 +87,8 @@ func (c *Config) PullsAtOnce() int {
 // DeclaredFeatures are those that the node declares (KEP-5328): the ones of
 // Kubernetes 1.37's list that this kubelet has.
 func (*Config) DeclaredFeatures() []string {
-	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
+	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+		"RestartAllContainersOnContainerExits"}
 }
 
 // Reserved is the part of the machine that is kept for the system and for
@@ -134,8 +137,10 @@ func (c *Config) validateDisk(add func(format string, args ...any)) {
 	if c.ContainerLogs.Workers < 1 || c.ContainerLogs.Interval < 3*time.Second {
 		add("containerLogMaxWorkers must be at least 1, and containerLogMonitorInterval at least 3s")
 	}
-	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 || c.Images.LowThresholdPercent > 100 {
-		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.HighThresholdPercent, c.Images.LowThresholdPercent)
+	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 ||
+		c.Images.LowThresholdPercent > 100 {
+		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.HighThresholdPercent,
+			c.Images.LowThresholdPercent)
 	} else if c.Images.LowThresholdPercent >= c.Images.HighThresholdPercent {
 		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.LowThresholdPercent, c.Images.HighThresholdPercent)
 	}

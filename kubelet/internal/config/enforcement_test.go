@@ -19,7 +19,8 @@ func TestEnforcement(t *testing.T) {
 		t.Fatal(err)
 	}
 	bound := c.BoundDaemons()
-	if len(bound) != 2 || bound[0].Whose != "system" || bound[0].Group != "/system.slice" || bound[0].Compressible || len(bound[0].Reserved) != 1 || bound[0].Reserved["pid"] != resource.MustParse("99") {
+	if len(bound) != 2 || bound[0].Whose != "system" || bound[0].Group != "/system.slice" || bound[0].Compressible || len(bound[0].Reserved) != 1 ||
+		bound[0].Reserved["pid"] != resource.MustParse("99") {
 		t.Fatalf("%+v", bound)
 	}
 	if bound[1].Group != "/runtime" || !bound[1].Compressible || bound[1].Reserved.Cpu().MilliValue() != 70 {

@@ -74,7 +74,8 @@ func (c *Config) shutdownPeriods(f *kubeletv1beta1.KubeletConfiguration) transla
 	return translation{&f.ShutdownGracePeriodByPodPriority, func() error {
 		c.Shutdown.GracePeriodByPodPriority = nil
 		for _, p := range f.ShutdownGracePeriodByPodPriority {
-			c.Shutdown.GracePeriodByPodPriority = append(c.Shutdown.GracePeriodByPodPriority, shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
+			c.Shutdown.GracePeriodByPodPriority = append(c.Shutdown.GracePeriodByPodPriority,
+				shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
 		}
 		return nil
 	}, func() {

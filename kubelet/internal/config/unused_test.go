@@ -55,13 +55,16 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.AllowedUnsafeSysctls) != 2 || c.TLS.MinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 || c.CgroupDriver != "systemd" {
+	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.AllowedUnsafeSysctls) != 2 || c.TLS.MinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 ||
+		c.CgroupDriver != "systemd" {
 		t.Errorf("%+v", c)
 	}
 	if !slices.Contains(c.DeclaredFeatures(), "RestartAllContainersOnContainerExits") {
 		t.Errorf("declared %q", c.DeclaredFeatures())
 	}
-	c, err = load(t, header+"seccompDefault: true\nfeatureGates: {ImageVolume: true}\nserializeImagePulls: true\nmaxParallelImagePulls: 1\ntlsMinVersion: VersionTLS13\n", "--kubeconfig=/k", "--anonymous-auth")
+	c, err = load(t,
+		header+"seccompDefault: true\nfeatureGates: {ImageVolume: true}\nserializeImagePulls: true\nmaxParallelImagePulls: 1\ntlsMinVersion: VersionTLS13\n",
+		"--kubeconfig=/k", "--anonymous-auth")
 	if err != nil || !c.SeccompDefault || !c.AnonymousAuth || c.TLS.MinVersion != "VersionTLS13" {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -101,7 +104,8 @@ func TestGatesThatNoSettingNeeds(t *testing.T) {
 			t.Errorf("%s: %v", setting, err)
 		}
 		name := setting[:strings.Index(setting, ":")]
-		if _, err := load(t, off+setting+"\n", "--kubeconfig=/k"); err == nil || !strings.Contains(err.Error(), gate+"=false: "+name) || strings.Count(err.Error(), gate) != 1 {
+		if _, err := load(t, off+setting+"\n", "--kubeconfig=/k"); err == nil || !strings.Contains(err.Error(), gate+"=false: "+name) ||
+			strings.Count(err.Error(), gate) != 1 {
 			t.Errorf("%s without its gate: error %v", setting, err)
 		}
 	}
@@ -269,13 +273,16 @@ func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
 	if c, err = load(t, installersFields, "--kubeconfig=/k", "--runtime-cgroups=/system.slice/containerd.service"); err != nil {
 		t.Fatal(err)
 	}
-	if c.CPUCFSQuota || c.EnableDebuggingHandlers || !c.EnableContentionProfiling || c.EnforcesPods() || c.VolumeStatsAggPeriod != 10*time.Second || c.Process.Group != "/system.slice/kubelet.service" {
+	if c.CPUCFSQuota || c.EnableDebuggingHandlers || !c.EnableContentionProfiling || c.EnforcesPods() || c.VolumeStatsAggPeriod != 10*time.Second ||
+		c.Process.Group != "/system.slice/kubelet.service" {
 		t.Errorf("%+v", c)
 	}
-	if n, err := load(t, nodeTestsFields, "--kubeconfig=/k"); err != nil || n.ReadOnlyPort != 10255 || n.Process.SystemGroup != "/system" || !n.AnonymousAuth || n.AuthorizationMode != "AlwaysAllow" {
+	if n, err := load(t, nodeTestsFields, "--kubeconfig=/k"); err != nil || n.ReadOnlyPort != 10255 || n.Process.SystemGroup != "/system" || !n.AnonymousAuth ||
+		n.AuthorizationMode != "AlwaysAllow" {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MaxPodsFor(4) != 40 || c.MaxPodsFor(400) != 110 {
+	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MaxPodsFor(4) != 40 ||
+		c.MaxPodsFor(400) != 110 {
 		t.Errorf("%v, %v, %d pods", reserved, err, c.MaxPodsFor(4))
 	}
 }

@@ -1,10 +1,7 @@
 package credential
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	pluginv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
@@ -76,7 +72,8 @@ func (b *bed) write(name, content string, mode os.FileMode) {
 func (b *bed) answer(kind pluginv1.PluginCacheKeyType, lasts string, auth map[string]string) {
 	b.t.Helper()
 	response := pluginv1.CredentialProviderResponse{
-		TypeMeta: metav1.TypeMeta{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Kind: "CredentialProviderResponse"}, CacheKeyType: kind, Auth: map[string]pluginv1.AuthConfig{},
+		TypeMeta: metav1.TypeMeta{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Kind: "CredentialProviderResponse"}, CacheKeyType: kind,
+		Auth: map[string]pluginv1.AuthConfig{},
 	}
 	if lasts != "" {
 		d, err := time.ParseDuration(lasts)
@@ -125,11 +122,13 @@ func pod(name, account string) *core.Pod {
 
 func TestPluginIsAsked(t *testing.T) {
 	b := newBed(t, "", nil)
-	b.answer(pluginv1.ImagePluginCacheKeyType, "", map[string]string{"*.cloud.test": "any", "a.cloud.test": "host", "a.cloud.test/team": "team", "b.cloud.test": "other"})
+	b.answer(pluginv1.ImagePluginCacheKeyType, "", map[string]string{"*.cloud.test": "any", "a.cloud.test": "host", "a.cloud.test/team": "team",
+		"b.cloud.test": "other"})
 	if got := b.of("a.cloud.test/team/app:v1"); got != "team host any" {
 		t.Errorf("credentials %q", got)
 	}
-	want := []string{`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.cloud.test/team/app"}`, "get --quiet test"}
+	want := []string{`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.cloud.test/team/app"}`,
+		"get --quiet test"}
 	if got := b.asked(); !slices.Equal(got, want) {
 		t.Errorf("asked %q, want %q", got, want)
 	}
@@ -204,13 +203,17 @@ func TestPluginsThatFail(t *testing.T) {
 		file, content string
 		want          string
 	}{
-		"it fails":                 {"fails", "", "exit status 3: no way"},
-		"it hangs":                 {"hangs", "", "no answer within"},
-		"no JSON":                  {"answer", "secret=1", "not a CredentialProviderResponse"},
-		"another version":          {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","kind":"CredentialProviderResponse","cacheKeyType":"Image"}`, "to a request in credentialprovider.kubelet.k8s.io/v1"},
-		"no kind":                  {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`, "it answered with"},
-		"a key of its own":         {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Moon"}`, `"Moon" is not one of`},
-		"less than no time":        {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","cacheDuration":"-1s"}`, "negative"},
+		"it fails": {"fails", "", "exit status 3: no way"},
+		"it hangs": {"hangs", "", "no answer within"},
+		"no JSON":  {"answer", "secret=1", "not a CredentialProviderResponse"},
+		"another version": {"answer",
+			`{"apiVersion":"credentialprovider.kubelet.k8s.io/v1beta1","kind":"CredentialProviderResponse","cacheKeyType":"Image"}`,
+			"to a request in credentialprovider.kubelet.k8s.io/v1"},
+		"no kind": {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image"}`, "it answered with"},
+		"a key of its own": {"answer", `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Moon"}`,
+			`"Moon" is not one of`},
+		"less than no time": {"answer",
+			`{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"Image","cacheDuration":"-1s"}`, "negative"},
 		"more than a plugin needs": {"answer", strings.Repeat("x", maxResponse+1), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +231,8 @@ func TestPluginsThatFail(t *testing.T) {
 				t.Errorf("a possible password is shown: %v", err)
 			}
 			families, err := b.Gather()
-			if err != nil || len(families) != 2 || families[1].GetName() != "kubelet_credential_provider_plugin_errors_total" || families[1].GetMetric()[0].GetCounter().GetValue() != 1 {
+			if err != nil || len(families) != 2 || families[1].GetName() != "kubelet_credential_provider_plugin_errors_total" ||
+				families[1].GetMetric()[0].GetCounter().GetValue() != 1 {
 				t.Errorf("measured %v, %v", families, err)
 			}
 			_ = os.Remove(filepath.Join(b.dir, test.file))
@@ -236,60 +240,6 @@ func TestPluginsThatFail(t *testing.T) {
 			b.node.plugins[0].timeout = pluginTimeout
 			if got := b.of("a.cloud.test/x"); got != "file any" {
 				t.Errorf("afterwards: %q", got)
-			}
-		})
-	}
-}
-
-// accounts are service accounts with some annotations.
-type accounts map[string]map[string]string
-
-func (a accounts) ServiceAccount(_ context.Context, namespace, name string) (*core.ServiceAccount, error) {
-	annotations, known := a[name]
-	if !known {
-		return nil, errors.New("not found")
-	}
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Annotations: annotations}}, nil
-}
-
-func (a accounts) Token(_ context.Context, pod *core.Pod, audience string) (string, error) {
-	return fmt.Sprintf("%s-%s-%s", audience, pod.Spec.ServiceAccountName, pod.Name), nil
-}
-
-func TestTokensOfServiceAccounts(t *testing.T) {
-	known := accounts{"sa": {"cloud/role": "r", "cloud/hint": "h", "other": "x"}, "plain": {}}
-	for name, test := range map[string]struct {
-		attributes string
-		pods       []*core.Pod
-		asked      []string // what the requests have in addition
-		err        string
-	}{
-		"one of an account for its pods": {"cacheType: ServiceAccount, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [cloud/role], optionalServiceAccountAnnotationKeys: [cloud/hint, cloud/none]",
-			[]*core.Pod{pod("p", "sa"), pod("q", "sa")}, []string{`"serviceAccountToken":"reg-sa-p","serviceAccountAnnotations":{"cloud/hint":"h","cloud/role":"r"}`}, ""},
-		"one of each pod": {"cacheType: Token, requireServiceAccount: true",
-			[]*core.Pod{pod("p", "sa"), pod("q", "sa"), pod("q", "sa")}, []string{`"serviceAccountToken":"reg-sa-p"`, `"serviceAccountToken":"reg-sa-q"`}, ""},
-		"two accounts":                    {"cacheType: ServiceAccount, requireServiceAccount: true", []*core.Pod{pod("p", "sa"), pod("q", "plain")}, []string{`reg-sa-p`, `reg-plain-q`}, ""},
-		"an annotation that is not there": {"cacheType: ServiceAccount, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [cloud/role]", []*core.Pod{pod("p", "plain")}, nil, "lacks the annotation cloud/role"},
-		"an account that is not there":    {"cacheType: ServiceAccount, requireServiceAccount: true", []*core.Pod{pod("p", "none")}, nil, "service account none: not found"},
-		"a static pod":                    {"cacheType: ServiceAccount, requireServiceAccount: true", []*core.Pod{pod("p", "")}, nil, ""},
-		"a static pod, that does":         {"cacheType: ServiceAccount, requireServiceAccount: false", []*core.Pod{pod("p", "")}, []string{`"image":"a.cloud.test/x"}`}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, "  tokenAttributes: {serviceAccountTokenAudience: reg, "+test.attributes+"}\n", known)
-			b.answer(pluginv1.RegistryPluginCacheKeyType, "", map[string]string{"*.cloud.test": "any"})
-			for _, pod := range test.pods {
-				if _, err := b.node.Lookup(t.Context(), pod, "a.cloud.test/x"); test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
-					t.Errorf("err = %v, want %q", err, test.err)
-				}
-			}
-			asked := b.asked()
-			if len(asked) != 2*len(test.asked) {
-				t.Fatalf("asked %q", asked)
-			}
-			for i, want := range test.asked {
-				if !strings.Contains(asked[2*i], want) {
-					t.Errorf("asked %s, want %s in it", asked[2*i], want)
-				}
 			}
 		})
 	}
@@ -359,10 +309,11 @@ func TestBadConfigurations(t *testing.T) {
 		provider() + strings.TrimPrefix(provider(), config):      "the name is duplicated",
 		token("requireServiceAccount: true"):                     "cacheType",
 		token("cacheType: Token"):                                "requireServiceAccount: it is needed",
-		token("cacheType: Token, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: [a]"):                                                              "must be true",
-		token("cacheType: Token, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [a], optionalServiceAccountAnnotationKeys: [a]"):                    "named twice",
-		token("cacheType: Token, requireServiceAccount: true, optionalServiceAccountAnnotationKeys: ['?']"):                                                             "annotation",
-		strings.Replace(token("cacheType: Token, requireServiceAccount: true"), "credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1", 1): "only credentialprovider",
+		token("cacheType: Token, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: [a]"):                                           "must be true",
+		token("cacheType: Token, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [a], optionalServiceAccountAnnotationKeys: [a]"): "named twice",
+		token("cacheType: Token, requireServiceAccount: true, optionalServiceAccountAnnotationKeys: ['?']"):                                          "annotation",
+		strings.Replace(token("cacheType: Token, requireServiceAccount: true"), "credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1",
+			1): "only credentialprovider",
 	} {
 		path := filepath.Join(dir, "config.yaml")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

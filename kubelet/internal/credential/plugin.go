@@ -218,7 +218,8 @@ func (p *plugin) askOnce(ctx context.Context, who identity, repository string) (
 	}
 	var known []registryCredential
 	for place, auth := range response.Auth {
-		known = append(known, registryCredential{registry: place, Credential: Credential{Auth: &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password}}})
+		known = append(known, registryCredential{registry: place, Credential: Credential{Auth: &runtimeapi.AuthConfig{Username: auth.Username,
+			Password: auth.Password}}})
 	}
 	p.addToCache(who.key, repository, response, known)
 	return known, nil
@@ -233,7 +234,8 @@ func (p *plugin) addToCache(who, repository string, response *pluginv1.Credentia
 		return
 	}
 	keys, now := keysOf(who, repository), p.clock.Now()
-	kind := slices.Index([]pluginv1.PluginCacheKeyType{pluginv1.ImagePluginCacheKeyType, pluginv1.RegistryPluginCacheKeyType, pluginv1.GlobalPluginCacheKeyType}, response.CacheKeyType)
+	kind := slices.Index([]pluginv1.PluginCacheKeyType{pluginv1.ImagePluginCacheKeyType, pluginv1.RegistryPluginCacheKeyType,
+		pluginv1.GlobalPluginCacheKeyType}, response.CacheKeyType)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, a := range p.cache {

@@ -46,7 +46,8 @@ func fitting(known []registryCredential, fits func(place string) bool, order fun
 // covering are the credentials in a file or a secret that cover a repository, those
 // for the longest path first.
 func covering(repository string, known []registryCredential) []Credential {
-	return fitting(known, func(place string) bool { return matches(place, repository) }, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	return fitting(known, func(place string) bool { return matches(place, repository) },
+		func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
 // FromSecrets finds the secrets' credentials for an image, those for the longest

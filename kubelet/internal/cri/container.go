@@ -10,7 +10,8 @@ import (
 )
 
 // CreateContainer creates a container in a sandbox and returns its id.
-func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
+func (c *Client) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig,
+	sandbox *runtimeapi.PodSandboxConfig) (string, error) {
 	answer, err := call(ctx, c.timeout, "CreateContainer", config.GetMetadata().GetName(), c.runtime.CreateContainer,
 		&runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, Config: config, SandboxConfig: sandbox})
 	return answer.GetContainerId(), err
@@ -55,7 +56,8 @@ func (c *Client) ContainerStatus(ctx context.Context, id string) (*runtimeapi.Co
 // if the runtime does not report it. The API has no field for it, but both
 // containerd and CRI-O include it in their verbose information.
 func (c *Client) ContainerProcess(ctx context.Context, id string) (int, error) {
-	answer, err := call(ctx, c.timeout, "ContainerStatus", id, c.runtime.ContainerStatus, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	answer, err := call(ctx, c.timeout, "ContainerStatus", id, c.runtime.ContainerStatus,
+		&runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	if err != nil || answer.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return 0, err
 	}
@@ -78,7 +80,8 @@ func (c *Client) UpdateContainerResources(ctx context.Context, id string, resour
 // ReopenContainerLog makes the runtime write to a new log file after the old
 // one was moved away.
 func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
-	_, err := call(ctx, c.timeout, "ReopenContainerLog", id, c.runtime.ReopenContainerLog, &runtimeapi.ReopenContainerLogRequest{ContainerId: id})
+	_, err := call(ctx, c.timeout, "ReopenContainerLog", id, c.runtime.ReopenContainerLog,
+		&runtimeapi.ReopenContainerLogRequest{ContainerId: id})
 	return err
 }
 
@@ -98,7 +101,8 @@ func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.Con
 
 // ListContainerStats returns what the containers that match filter use.
 func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
-	answer, err := call(ctx, c.timeout, "ListContainerStats", "", c.runtime.ListContainerStats, &runtimeapi.ListContainerStatsRequest{Filter: filter})
+	answer, err := call(ctx, c.timeout, "ListContainerStats", "", c.runtime.ListContainerStats,
+		&runtimeapi.ListContainerStatsRequest{Filter: filter})
 	return answer.GetStats(), err
 }
 

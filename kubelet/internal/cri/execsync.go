@@ -38,7 +38,8 @@ func (c *Client) ExecSync(ctx context.Context, id string, command []string, time
 // execSync makes the call such that answers are received one at a time. Each is as long
 // as the container likes, up to maxMessage, and hundreds of containers may be probed
 // at once. Those that wait occupy no more than streamWindow.
-func (c *Client) execSync(ctx context.Context, request *runtimeapi.ExecSyncRequest, _ ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+func (c *Client) execSync(ctx context.Context, request *runtimeapi.ExecSyncRequest,
+	_ ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
 	start := time.Now()
 	answer, err := c.receiveExec(ctx, request)
 	if c.observe != nil {

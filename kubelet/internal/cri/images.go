@@ -21,7 +21,8 @@ func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec) (
 // PullImage pulls an image and returns the runtime's reference to it. Its only
 // deadline is ctx's: the runtime itself gives up on pulls that make no
 // progress.
-func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
+func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig,
+	sandbox *runtimeapi.PodSandboxConfig) (string, error) {
 	answer, err := call(ctx, 0, "PullImage", image.GetImage(), c.images.PullImage,
 		&runtimeapi.PullImageRequest{Image: image, Auth: auth, SandboxConfig: sandbox})
 	return answer.GetImageRef(), err

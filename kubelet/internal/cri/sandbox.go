@@ -57,7 +57,8 @@ func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
 
 // PodSandboxStatus returns a sandbox's state, attempt and addresses.
 func (c *Client) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
-	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus,
+		&runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	return answer.GetStatus(), err
 }
 
@@ -65,7 +66,8 @@ func (c *Client) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.P
 // The API has no field for it, but both containerd and CRI-O include it in their verbose
 // information.
 func (c *Client) SandboxImage(ctx context.Context, id string) (string, error) {
-	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
+	answer, err := call(ctx, c.timeout, "PodSandboxStatus", id, c.runtime.PodSandboxStatus,
+		&runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
 	if err != nil {
 		return "", err
 	}
@@ -86,7 +88,8 @@ func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandb
 
 // ListPodSandboxStats returns what the sandboxes that match filter use.
 func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
-	answer, err := call(ctx, c.timeout, "ListPodSandboxStats", "", c.runtime.ListPodSandboxStats, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
+	answer, err := call(ctx, c.timeout, "ListPodSandboxStats", "", c.runtime.ListPodSandboxStats,
+		&runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
 	return answer.GetStats(), err
 }
 

@@ -91,10 +91,12 @@ func (c *Configurer) ForPod(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 	all, paths := distinct(config.Servers), distinct(config.Searches)
 	config.Servers, config.Searches = all[:min(len(all), maxServers)], shortened(paths)
 	if len(config.Servers) < len(all) {
-		c.warn(pod, "DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "+strings.Join(config.Servers, " "))
+		c.warn(pod, "DNSConfigForming", "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: "+
+			strings.Join(config.Servers, " "))
 	}
 	if len(config.Searches) < len(paths) {
-		c.warn(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "+strings.Join(config.Searches, " "))
+		c.warn(pod, "DNSConfigForming", "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: "+
+			strings.Join(config.Searches, " "))
 	}
 	return config, nil
 }
@@ -130,9 +132,11 @@ func (c *Configurer) CheckNode() {
 	case len(host.Searches) > most:
 		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line consisting of more than %d domains!", c.ResolvConf, most))
 	case slices.ContainsFunc(host.Searches, func(path string) bool { return len(path) > maxSearchPath }):
-		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file %q contains a search path which length is more than allowed %d chars!", c.ResolvConf, maxSearchPath))
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file %q contains a search path which length is more than allowed %d chars!", c.ResolvConf,
+			maxSearchPath))
 	case len(strings.Join(host.Searches, " ")) > maxSearchChars:
-		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line which length is more than allowed %d chars!", c.ResolvConf, maxSearchChars))
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line which length is more than allowed %d chars!", c.ResolvConf,
+			maxSearchChars))
 	}
 }
 

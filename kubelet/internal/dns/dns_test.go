@@ -14,7 +14,8 @@ import (
 
 func TestOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(path, []byte("# node\nnameserver 192.0.2.1\nsearch example.org. .\noptions timeout:2 timeout:1\noptions ndots:2\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("# node\nnameserver 192.0.2.1\nsearch example.org. .\noptions timeout:2 timeout:1\noptions ndots:2\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	cluster := &Configurer{ResolvConf: path, Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}
@@ -31,24 +32,32 @@ func TestOf(t *testing.T) {
 		want       string
 		warning    string
 	}{
-		{"cluster first", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5", ""},
+		{"cluster first", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst},
+			"10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5", ""},
 		{"host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
-		{"cluster first with host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true}, "10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5", ""},
+		{"cluster first with host network", cluster, core.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true},
+			"10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local example.org|ndots:5", ""},
 		{"default", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
 		{"none, own", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: own}, "10.0.0.10 10.0.0.11|a.b|ndots:1 edns0", ""},
-		{"default and own", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault, DNSConfig: own}, "192.0.2.1 10.0.0.10 10.0.0.11|example.org a.b|timeout:1 ndots:1 edns0", ""},
+		{"default and own", cluster, core.PodSpec{DNSPolicy: corev1.DNSDefault, DNSConfig: own},
+			"192.0.2.1 10.0.0.10 10.0.0.11|example.org a.b|timeout:1 ndots:1 edns0", ""},
 		{"no cluster servers", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, "192.0.2.1|example.org|timeout:1 ndots:2",
 			`MissingClusterDNS pod: "p_ns(uid)". kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`},
-		{"no cluster servers, the host's network", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, "192.0.2.1|example.org|timeout:1 ndots:2", ""},
+		{"no cluster servers, the host's network", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true},
+			"192.0.2.1|example.org|timeout:1 ndots:2", ""},
 		{"none of the node's", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "127.0.0.1|.|", ""},
-		{"none of the node's, of both families", &Configurer{NodeIPs: []string{"fd00::1", "192.0.2.1"}}, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "::1 127.0.0.1|.|", ""},
+		{"none of the node's, of both families", &Configurer{NodeIPs: []string{"fd00::1", "192.0.2.1"}}, core.PodSpec{DNSPolicy: corev1.DNSDefault},
+			"::1 127.0.0.1|.|", ""},
 		{"none of the node's, cluster first", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst},
 			"10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local|ndots:5", ""},
-		{"too many servers", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.3", "10.0.0.4"}}}, "10.0.0.1 10.0.0.2 10.0.0.3||",
+		{"too many servers", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1", "10.0.0.2",
+			"10.0.0.2", "10.0.0.3", "10.0.0.4"}}}, "10.0.0.1 10.0.0.2 10.0.0.3||",
 			"DNSConfigForming Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 10.0.0.1 10.0.0.2 10.0.0.3"},
-		{"a search path too long", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 254), "d"}}}, "10.0.0.1|a.b d|",
+		{"a search path too long", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone,
+			DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 254), "d"}}}, "10.0.0.1|a.b d|",
 			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: a.b d"},
-		{"search paths too long together", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: long}}, "10.0.0.1|" + strings.Join(long[:8], " ") + "|",
+		{"search paths too long together", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone,
+			DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: long}}, "10.0.0.1|" + strings.Join(long[:8], " ") + "|",
 			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: " + strings.Join(long[:8], " ")},
 	} {
 		warned := ""

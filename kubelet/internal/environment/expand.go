@@ -12,7 +12,8 @@ const maxStrings = 6 << 20
 
 // errTooManyStrings stops an expansion that would not fit: a few variables, each of
 // which contains the previous one twice, can exceed a machine's memory.
-var errTooManyStrings = fmt.Errorf("command, arguments and environment have more than %d bytes, with which Linux starts no program", maxStrings)
+var errTooManyStrings = fmt.Errorf("command, arguments and environment have more than %d bytes, with which Linux starts no program",
+	maxStrings)
 
 // ErrTooLong is the error of an expansion whose result would exceed its limit.
 var ErrTooLong = errors.New("too long")

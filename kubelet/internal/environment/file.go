@@ -67,7 +67,8 @@ func lookUp(text, key string) (value string, found bool, err error) {
 			return "", false, fmt.Errorf("line %d: the quote is not closed", at)
 		}
 		tail, rest, _ := strings.Cut(after, "\n")
-		if content := strings.TrimSpace(tail); content != "" && (!strings.HasPrefix(content, "#") || content == strings.TrimRight(tail, " \t\r")) {
+		if content := strings.TrimSpace(tail); content != "" && (!strings.HasPrefix(content, "#") ||
+			content == strings.TrimRight(tail, " \t\r")) {
 			return "", false, fmt.Errorf("line %d: there is something behind the closing quote", at)
 		}
 		if name == key {

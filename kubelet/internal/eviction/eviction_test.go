@@ -109,19 +109,23 @@ func TestBlame(t *testing.T) {
 	less := Threshold{Signal: MemoryAvailable, Value: Amount{Quantity: 100 << 20}}
 	pod := newPod("p", 0, "1Mi", "")
 	got, why := evictionMessage(less, short, pod, memory(2<<20))
-	if want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container main was using 2Mi, request is 1Mi, has larger consumption of memory. "; got != want {
+	if want := "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container main was using 2Mi, request is 1Mi, has " +
+		"larger consumption of memory. "; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if want := map[string]string{"starved_resource": "memory", "offending_containers": "main", "offending_containers_usage": "2Mi"}; !maps.Equal(why.Annotations(), want) {
+	if want := map[string]string{"starved_resource": "memory", "offending_containers": "main", "offending_containers_usage": "2Mi"}; !maps.Equal(why.Annotations(),
+		want) {
 		t.Errorf("%v", why.Annotations())
 	}
 	pod.Spec.InitContainers = []core.Container{{Name: "side"}}
 	pod.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Mi")}}
 	got, why = evictionMessage(less, short, pod, &Usage{Memory: 5 << 20, Containers: map[string]Share{"main": {Memory: 2 << 20}, "side": {Memory: 3 << 20}}})
-	if !strings.Contains(got, "Pod p was using 5Mi, request is 3Mi, has larger consumption of memory. Container main") || !strings.Contains(got, "Container side was using 3Mi, request is 0,") {
+	if !strings.Contains(got, "Pod p was using 5Mi, request is 3Mi, has larger consumption of memory. Container main") ||
+		!strings.Contains(got, "Container side was using 3Mi, request is 0,") {
 		t.Error(got)
 	}
-	if a := why.Annotations(); a["offending_pod"] != "p" || a["offending_pod_usage"] != "5Mi" || a["offending_containers"] != "main,side" || a["offending_containers_usage"] != "2Mi,3Mi" {
+	if a := why.Annotations(); a["offending_pod"] != "p" || a["offending_pod_usage"] != "5Mi" || a["offending_containers"] != "main,side" ||
+		a["offending_containers_usage"] != "2Mi,3Mi" {
 		t.Errorf("%v", a)
 	}
 	_, why = evictionMessage(Threshold{Signal: PIDAvailable}, short, pod, memory(1))
@@ -336,7 +340,8 @@ func TestAdmit(t *testing.T) {
 	n := newNode(t, Settings{Hard: map[string]string{"memory.available": "100", "pid.available": "10"}})
 	tolerating := newPod("tolerating", 0, "", "")
 	tolerating.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists}}
-	pods := []*core.Pod{newPod("best-effort", 0, "", ""), newPod("burstable", 0, "1Mi", ""), tolerating, newPod("critical", core.SystemCriticalPriority, "", ""), newPod("taken", 0, "", "")}
+	pods := []*core.Pod{newPod("best-effort", 0, "", ""), newPod("burstable", 0, "1Mi", ""), tolerating, newPod("critical", core.SystemCriticalPriority, "", ""),
+		newPod("taken", 0, "", "")}
 	pods[4].Status.StartTime = &metav1.Time{Time: n.clock.Now()}
 	check := func(want ...string) {
 		t.Helper()

@@ -91,7 +91,8 @@ func TestMeter(t *testing.T) {
 	if claimed := u.Volumes["claimed"]; claimed != (Volume{Dir: "/proc/self", Claim: "data"}) {
 		t.Errorf("claimed: %+v", claimed)
 	}
-	if len(u.Volumes) != 4 || u.Volumes["ram"].Bytes < 32<<20 || u.Volumes["settings"].Inodes != 2 || u.Volumes["settings"].Dir != filepath.Join(dir, "p", "settings") {
+	if len(u.Volumes) != 4 || u.Volumes["ram"].Bytes < 32<<20 || u.Volumes["settings"].Inodes != 2 ||
+		u.Volumes["settings"].Dir != filepath.Join(dir, "p", "settings") {
 		t.Errorf("volumes %+v", u.Volumes)
 	}
 	if main := u.Containers["main"]; main.Memory != 7 || main.Disk < 6<<20+64<<10 || main.Disk > 6<<20+512<<10 {
@@ -137,7 +138,8 @@ func TestMachine(t *testing.T) {
 		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: images}}}}, nil
 	}
 	two, err := machine.Observe(t.Context())
-	if err != nil || two[NodeFSAvailable].Apart != (Apart{true, true}) || two[ImageFSAvailable].Apart != (Apart{true, true}) || two[MemoryAvailable].Apart != (Apart{}) {
+	if err != nil || two[NodeFSAvailable].Apart != (Apart{true, true}) || two[ImageFSAvailable].Apart != (Apart{true, true}) ||
+		two[MemoryAvailable].Apart != (Apart{}) {
 		t.Errorf("two disks: %+v, %v", two, err)
 	}
 	machine.ImageFS = func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
@@ -146,7 +148,8 @@ func TestMachine(t *testing.T) {
 		}
 		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: of("/proc/self"), ContainerFilesystems: of(dir)}, nil
 	}
-	if images, err := machine.Observe(t.Context()); err != nil || images[NodeFSAvailable].Apart != (Apart{Images: true}) || images[ImageFSAvailable].Apart != (Apart{Images: true}) {
+	if images, err := machine.Observe(t.Context()); err != nil || images[NodeFSAvailable].Apart != (Apart{Images: true}) ||
+		images[ImageFSAvailable].Apart != (Apart{Images: true}) {
 		t.Errorf("only images are on another disk: %+v, %v", images, err)
 	}
 	images = t.TempDir()

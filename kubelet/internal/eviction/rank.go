@@ -93,7 +93,8 @@ func (b Offenders) Annotations() map[string]string {
 	if b.Starved == "" {
 		return nil
 	}
-	annotations := map[string]string{"starved_resource": b.Starved, "offending_containers": b.Containers, "offending_containers_usage": b.Usage}
+	annotations := map[string]string{"starved_resource": b.Starved, "offending_containers": b.Containers,
+		"offending_containers_usage": b.Usage}
 	if b.Pod != "" {
 		annotations["offending_pod"], annotations["offending_pod_usage"] = b.Pod, b.PodUsage
 	}

@@ -34,7 +34,8 @@ const PodsMemoryAvailable Signal = "allocatableMemory.available"
 
 // signals are all signals, in the order in which they are handled: the most
 // dangerous for a node first.
-var signals = []Signal{MemoryAvailable, PodsMemoryAvailable, NodeFSAvailable, ImageFSAvailable, NodeFSInodesFree, ImageFSInodesFree, PIDAvailable}
+var signals = []Signal{MemoryAvailable, PodsMemoryAvailable, NodeFSAvailable, ImageFSAvailable, NodeFSInodesFree, ImageFSInodesFree,
+	PIDAvailable}
 
 // conditions are the node's conditions while it is short.
 var conditions = map[Signal]corev1.NodeConditionType{

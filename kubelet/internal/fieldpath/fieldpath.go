@@ -82,7 +82,8 @@ func Resource(pod *core.Pod, container string, field *corev1.ResourceFieldSelect
 }
 
 // ContainerResource is Resource for a given container.
-func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
+func ContainerResource(pod *core.Pod, container *core.Container, field *corev1.ResourceFieldSelector,
+	allocatable corev1.ResourceList) (string, error) {
 	side, name, _ := strings.Cut(field.Resource, ".")
 	known := name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix)
 	if !known || side != "limits" && side != "requests" {

@@ -47,7 +47,8 @@ func TestResource(t *testing.T) {
 		return l
 	}
 	pod := &core.Pod{Spec: core.PodSpec{
-		Containers:     []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: list("cpu", "1500m"), Requests: list("cpu", "250m", "memory", "100Mi")}}},
+		Containers: []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: list("cpu", "1500m"),
+			Requests: list("cpu", "250m", "memory", "100Mi")}}},
 		InitContainers: []core.Container{{Name: "i", Resources: corev1.ResourceRequirements{Limits: list("hugepages-2Mi", "4Mi")}}},
 	}}
 	allocatable := list("cpu", "8", "memory", "2Gi", "ephemeral-storage", "10Gi")
@@ -62,7 +63,8 @@ func TestResource(t *testing.T) {
 		{"i", "limits.hugepages-2Mi", "1Mi", "4"},
 		{"i", "limits.cpu", "1", "8"},
 	} {
-		got, err := Resource(pod, "", &corev1.ResourceFieldSelector{ContainerName: c.container, Resource: c.resource, Divisor: resource.MustParse(c.divisor)}, allocatable)
+		got, err := Resource(pod, "", &corev1.ResourceFieldSelector{ContainerName: c.container, Resource: c.resource, Divisor: resource.MustParse(c.divisor)},
+			allocatable)
 		if err != nil || got != c.want {
 			t.Errorf("%s of %s by %s = %q, %v; want %q", c.resource, c.container, c.divisor, got, err, c.want)
 		}

@@ -102,7 +102,8 @@ func TestLoopbackIsGuarded(t *testing.T) {
 		guarded := func() {
 			arrives("guarded", "192.0.2.1", "127.0.0.1", "127.1.2.3", "192.0.2.1")
 			rules := command(t, "iptables-save -t filter")
-			for text, times := range map[string]int{"-A INPUT -j " + chain: 1, "-A OUTPUT -j " + chain: 1, "block incoming localnet connections": 1, "203.0.113.1": 1, "198.51.100.1": 1} {
+			for text, times := range map[string]int{"-A INPUT -j " + chain: 1, "-A OUTPUT -j " + chain: 1, "block incoming localnet connections": 1, "203.0.113.1": 1,
+				"198.51.100.1": 1} {
 				if strings.Count(rules, text) != times {
 					t.Errorf("not %d times %q in\n%s", times, text, rules)
 				}

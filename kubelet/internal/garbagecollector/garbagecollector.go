@@ -168,7 +168,8 @@ func (c *Collector) round(ctx context.Context, spent func(types.UID) bool) error
 	// If something that has ended can't be removed, its logs can: nobody writes them any
 	// more.
 	silent := func(uid types.UID) bool { return (!inRuntime[uid] || ended[uid]) && (!c.Known(uid) || c.Evicted(uid)) }
-	return errors.Join(append(failed, c.removePodLogs(silent), loglinks.RemoveAll(c.PodLogsDir), c.removeCgroups(gone), c.removeDirectories(ctx, gone))...)
+	return errors.Join(append(failed, c.removePodLogs(silent), loglinks.RemoveAll(c.PodLogsDir), c.removeCgroups(gone),
+		c.removeDirectories(ctx, gone))...)
 }
 
 func (c *Collector) report(ctx context.Context, err error) {

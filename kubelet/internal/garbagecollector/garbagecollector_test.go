@@ -165,8 +165,9 @@ func TestCollect(t *testing.T) {
 			pod("known-evicted", "box1! a0:exited@box1"),
 			pod("known-ended", "box1! a0:exited@box1"),
 		},
-		dirs:   []types.UID{"known", "gone", "runs", "stuck", "forgotten"},
-		groups: map[types.UID]corev1.PodQOSClass{"known2": corev1.PodQOSBurstable, "gone": corev1.PodQOSBestEffort, "runs": corev1.PodQOSBurstable, "stuck": corev1.PodQOSBurstable},
+		dirs: []types.UID{"known", "gone", "runs", "stuck", "forgotten"},
+		groups: map[types.UID]corev1.PodQOSClass{"known2": corev1.PodQOSBurstable, "gone": corev1.PodQOSBestEffort, "runs": corev1.PodQOSBurstable,
+			"stuck": corev1.PodQOSBurstable},
 	}
 	if err := newCollector(w, logs, false).Collect(t.Context()); err != nil || len(w.removed) > 0 {
 		t.Fatalf("before the sources are ready: %v, removed %v", err, w.removed)
@@ -184,7 +185,8 @@ func TestCollect(t *testing.T) {
 	if !slices.Equal(w.removed, want) {
 		t.Errorf("removed\n%v\nwant\n%v", w.removed, want)
 	}
-	if got := logsIn(logs); !slices.Equal(got, []string{"ns_known-ended_known-ended/a/0.log", "ns_known_known/a/1.log", "ns_known_known/a/10.log", "ns_runs_runs/a/0.log", "other/file"}) {
+	if got := logsIn(logs); !slices.Equal(got, []string{"ns_known-ended_known-ended/a/0.log", "ns_known_known/a/1.log", "ns_known_known/a/10.log",
+		"ns_runs_runs/a/0.log", "other/file"}) {
 		t.Errorf("logs left\n%v", got)
 	}
 	w.removed = nil

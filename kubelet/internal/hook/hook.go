@@ -52,7 +52,8 @@ func New(o Options) *Runner {
 }
 
 // Run runs one hook of a container until it is done or ctx ends.
-func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, hook *corev1.LifecycleHandler) error {
+func (r *Runner) Run(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID,
+	hook *corev1.LifecycleHandler) error {
 	switch {
 	case hook.Exec != nil:
 		return r.exec(ctx, id, hook.Exec.Command)

@@ -20,8 +20,10 @@ func Name(pod *core.Pod, clusterDomain string) (string, error) {
 	}
 	fqdn := name + "." + domain
 	if len(fqdn) > maxHostname {
-		return "", fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the max, %d characters requested)",
-			fqdn, maxHostname, len(fqdn))
+		return "",
+			fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (%d characters is the "+
+				"max, %d characters requested)",
+				fqdn, maxHostname, len(fqdn))
 	}
 	return fqdn, nil
 }

@@ -25,7 +25,8 @@ func TestHostname(t *testing.T) {
 		{"p", core.PodSpec{Subdomain: "sub"}, "p", ""},
 		{"p", core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "p.sub.ns.svc.c.test", ""},
 		{"p", core.PodSpec{SetHostnameAsFQDN: &yes}, "p", ""},
-		{long, core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "", "FQDN " + strings.Repeat("a", 62) + ".sub.ns.svc.c.test is too long (64 characters is the max, 80 characters requested)"},
+		{long, core.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: &yes}, "", "FQDN " + strings.Repeat("a", 62) +
+			".sub.ns.svc.c.test is too long (64 characters is the max, 80 characters requested)"},
 		{"p", core.PodSpec{HostnameOverride: &override}, "other", ""},
 		{"p", core.PodSpec{HostnameOverride: &longest}, longest, ""},
 		{"p", core.PodSpec{HostnameOverride: &override, Hostname: "h", Subdomain: "sub"}, "other", ""},

@@ -46,10 +46,12 @@ func TestHeaders(t *testing.T) {
 		host, agent, accept string
 	}{
 		{nil, host + ":" + port, "kube-lifecycle/" + release.Kubernetes, "*/*"},
-		{[]corev1.HTTPHeader{{Name: "host", Value: "example.test"}, {Name: "user-agent", Value: "mine"}, {Name: "Accept", Value: "text/plain"}}, "example.test", "mine", "text/plain"},
+		{[]corev1.HTTPHeader{{Name: "host", Value: "example.test"}, {Name: "user-agent", Value: "mine"}, {Name: "Accept", Value: "text/plain"}}, "example.test",
+			"mine", "text/plain"},
 		{[]corev1.HTTPHeader{{Name: "Accept", Value: ""}, {Name: "User-Agent", Value: ""}}, host + ":" + port, "", ""},
 	} {
-		request, err := NewRequest(t.Context(), &corev1.HTTPGetAction{Port: intstr.Parse(port), HTTPHeaders: append(c.headers, corev1.HTTPHeader{Name: "x-y", Value: "1"}, corev1.HTTPHeader{Name: "X-Y", Value: "2"})}, container, host, "lifecycle")
+		request, err := NewRequest(t.Context(), &corev1.HTTPGetAction{Port: intstr.Parse(port),
+			HTTPHeaders: append(c.headers, corev1.HTTPHeader{Name: "x-y", Value: "1"}, corev1.HTTPHeader{Name: "X-Y", Value: "2"})}, container, host, "lifecycle")
 		if err != nil {
 			t.Fatal(err)
 		}

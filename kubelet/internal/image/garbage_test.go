@@ -98,7 +98,8 @@ func TestAFullDisk(t *testing.T) {
 	s.other, short = 35, true                       // from here on, more is needed than can be removed
 	collect("pause", "a", "b", "pinned", "running") // full, but all are young
 	if !slices.Equal(s.complaints, []string{"FreeDiskSpaceFailed: Insufficient free disk space on the node's image filesystem (85% of 100 B used). " +
-		"Failed to free sufficient space by deleting unused images (freed 0 bytes). Investigate disk usage, as it could be used by active images, logs, volumes, or other data."}) {
+		"Failed to free sufficient space by deleting unused images (freed 0 bytes). Investigate disk usage, as it could be used by active images, " +
+		"logs, volumes, or other data."}) {
 		t.Errorf("complaints %v", s.complaints)
 	}
 	clock.Step(2 * time.Minute)

@@ -100,10 +100,13 @@ func TestPolicies(t *testing.T) {
 		events  []string
 	}{
 		{"if not present, present", corev1.PullIfNotPresent, true, 0, "", nil},
-		{"if not present, absent", corev1.PullIfNotPresent, false, 1, "", []string{`Normal Pulling: Pulling image "img"`, `Normal Pulled: Successfully pulled image "img" in 0s (0s including waiting). Image size: 42 bytes.`}},
-		{"always, present", corev1.PullAlways, true, 1, "", []string{`Normal Pulling: Pulling image "img"`, `Normal Pulled: Successfully pulled image "img" in 0s (0s including waiting). Image size: 42 bytes.`}},
+		{"if not present, absent", corev1.PullIfNotPresent, false, 1, "", []string{`Normal Pulling: Pulling image "img"`,
+			`Normal Pulled: Successfully pulled image "img" in 0s (0s including waiting). Image size: 42 bytes.`}},
+		{"always, present", corev1.PullAlways, true, 1, "", []string{`Normal Pulling: Pulling image "img"`,
+			`Normal Pulled: Successfully pulled image "img" in 0s (0s including waiting). Image size: 42 bytes.`}},
 		{"never, present", corev1.PullNever, true, 0, "", nil},
-		{"never, absent", corev1.PullNever, false, 0, "ErrImageNeverPull", []string{`Warning ErrImageNeverPull: Container image "img" is not present with pull policy of Never`}},
+		{"never, absent", corev1.PullNever, false, 0, "ErrImageNeverPull",
+			[]string{`Warning ErrImageNeverPull: Container image "img" is not present with pull policy of Never`}},
 		{"of another world", "Sometimes", false, 0, "ImageInspectError", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -161,7 +164,8 @@ func TestPullBackOff(t *testing.T) {
 			t.Fatalf("events %q", got)
 		}
 		clock.Step(delay - time.Second)
-		if err := ensure(); !errors.As(err, &e) || e.Reason != "ImagePullBackOff" || e.RetryAfter != time.Second || e.Message != `Back-off pulling image "img": ErrImagePull: no such image` {
+		if err := ensure(); !errors.As(err, &e) || e.Reason != "ImagePullBackOff" || e.RetryAfter != time.Second ||
+			e.Message != `Back-off pulling image "img": ErrImagePull: no such image` {
 			t.Fatalf("before %v: %+v", delay, e)
 		}
 		if got := events.take(); len(got) != 1 || got[0] != `Normal BackOff: Back-off pulling image "img"` {

@@ -129,7 +129,8 @@ func (m *Manager) credentials(ctx context.Context, r Request, name string) ([]cr
 
 // fetch tries the fitting credentials in turn until a pull succeeds, and
 // returns the accepted one; without any, it pulls anonymously.
-func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, passes credentialsFunc) (*credential.Credential, error) {
+func (m *Manager) fetch(ctx context.Context, r Request, spec *runtimeapi.ImageSpec,
+	passes credentialsFunc) (*credential.Credential, error) {
 	all, missing := passes()
 	if len(all) == 0 {
 		all = []credential.Credential{{}}

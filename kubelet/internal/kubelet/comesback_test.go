@@ -93,7 +93,8 @@ func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*
 		})
 		pod := b.api.pod(name)
 		for i, s := range pod.Status.ContainerStatuses {
-			if s.State.Running == nil || s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) || s.ContainerID == before.Status.ContainerStatuses[i].ContainerID {
+			if s.State.Running == nil || s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) ||
+				s.ContainerID == before.Status.ContainerStatuses[i].ContainerID {
 				t.Errorf("%s: %+v, was %+v", name, s, before.Status.ContainerStatuses[i])
 			}
 		}

@@ -114,7 +114,8 @@ func TestPodsAreEvicted(t *testing.T) {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(events.Items, func(e core.Event) bool {
-			return e.InvolvedObject.Name == "quiet" && e.Reason == "Evicted" && e.Annotations["starved_resource"] == "memory" && e.Annotations["offending_containers"] == "main"
+			return e.InvolvedObject.Name == "quiet" && e.Reason == "Evicted" && e.Annotations["starved_resource"] == "memory" &&
+				e.Annotations["offending_containers"] == "main"
 		})
 	})
 	b.api.wait("the node to say that it is short", func() bool {
@@ -131,7 +132,8 @@ func TestPodsAreEvicted(t *testing.T) {
 	if now := b.api.pod("full").Status; !reflect.DeepEqual(now, ended) {
 		t.Errorf("the status of the pod whose containers were removed was\n%+v, and is\n%+v", ended, now)
 	}
-	if late := b.waitPhase("late", corev1.PodFailed); late.Status.Reason != "Evicted" || late.Status.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
+	if late := b.waitPhase("late", corev1.PodFailed); late.Status.Reason != "Evicted" ||
+		late.Status.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
 		t.Errorf("a pod that comes late: %+v", late.Status)
 	}
 }

@@ -32,7 +32,8 @@ func TestAKubeletThatComesBackToADeferredResize(t *testing.T) {
 	b.create(shellPod("comes", forever))
 	b.waitPhase("comes", corev1.PodRunning)
 	after := b.waitPhase("sized", corev1.PodRunning)
-	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.AllocatedResources.Cpu().String() != "100m" {
+	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID ||
+		c.AllocatedResources.Cpu().String() != "100m" {
 		t.Errorf("it has %+v, before %+v", c, a)
 	}
 }

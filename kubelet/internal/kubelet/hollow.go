@@ -33,7 +33,8 @@ type Hollow struct {
 
 // NewHollow makes a hollow kubelet. It needs an API server, and makes files
 // below the configuration's directories.
-func NewHollow(ctx context.Context, c *config.Config, h Hollow, clock clock.WithTicker, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+func NewHollow(ctx context.Context, c *config.Config, h Hollow, clock clock.WithTicker, logger *zap.Logger,
+	registry *prometheus.Registry) (*Kubelet, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("a hollow kubelet needs a kubeconfig")
 	}

@@ -89,7 +89,8 @@ func hollowPod(name string, annotations map[string]string) *core.Pod {
 	pod := shellPod(name, forever)
 	pod.Annotations = annotations
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-	pod.Spec.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "memory",
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1,
@@ -107,7 +108,8 @@ func TestHollowPods(t *testing.T) {
 	})
 	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
 	web := hollowPod("web", nil)
-	web.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WRITTEN", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "memory", Path: "file", Key: "KEY"}}}}
+	web.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WRITTEN", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "memory",
+		Path: "file", Key: "KEY"}}}}
 	b.create(web)
 	b.api.wait("web to be ready", func() bool {
 		pod := b.api.pod("web")
@@ -122,7 +124,8 @@ func TestHollowPods(t *testing.T) {
 	if pod := b.waitPhase("failing", corev1.PodFailed); pod.Status.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
 		t.Errorf("state %+v", pod.Status.ContainerStatuses[0].State)
 	}
-	if !b.kubelet.pleg.Streaming() || b.value("kubelet_evented_pleg_connection_success_count") != 1 || b.value("kubelet_evented_pleg_connection_latency_seconds") == 0 {
+	if !b.kubelet.pleg.Streaming() || b.value("kubelet_evented_pleg_connection_success_count") != 1 ||
+		b.value("kubelet_evented_pleg_connection_latency_seconds") == 0 {
 		t.Error("the runtime's events were not listened to")
 	}
 	runtime.Disconnect()
@@ -149,7 +152,8 @@ func TestHollowInitContainers(t *testing.T) {
 	first.Name, last.Name, first.ReadinessProbe, last.ReadinessProbe = "first", "last", nil, nil
 	prepared.Spec.InitContainers = []core.Container{first, sidecar, last}
 	b.create(prepared)
-	if pod := b.waitPhase("prepared", corev1.PodRunning); pod.Status.InitContainerStatuses[1].State.Running == nil || pod.Status.InitContainerStatuses[2].State.Terminated == nil {
+	if pod := b.waitPhase("prepared", corev1.PodRunning); pod.Status.InitContainerStatuses[1].State.Running == nil ||
+		pod.Status.InitContainerStatuses[2].State.Terminated == nil {
 		t.Errorf("init containers: %+v", pod.Status.InitContainerStatuses)
 	}
 	b.delete("prepared")
@@ -171,7 +175,8 @@ func TestAStatusThatIsOverwritten(t *testing.T) {
 		for i := range 10 {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}},"status":{"phase":"Unknown"}}`, i)
 			var patched core.Pod
-			if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), &patched); err != nil || patched.Status.Phase != corev1.PodUnknown {
+			if err := b.client.Resource(core.Pods, "default").Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), &patched); err != nil ||
+				patched.Status.Phase != corev1.PodUnknown {
 				t.Fatalf("%s: %s, %v", name, patched.Status.Phase, err)
 			}
 			b.waitPhase(name, corev1.PodRunning)

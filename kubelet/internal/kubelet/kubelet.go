@@ -110,18 +110,21 @@ type Kubelet struct {
 // New makes a kubelet. It looks at the machine and reads files. It waits for its
 // certificate, if it has to get one, and for the container runtime to answer. The pods' workers
 // end with ctx.
-func New(ctx context.Context, c *config.Config, clock clock.WithTicker, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+func New(ctx context.Context, c *config.Config, clock clock.WithTicker, logger *zap.Logger,
+	registry *prometheus.Registry) (*Kubelet, error) {
 	registry.MustRegister(daemon.Features(config.Gates)...)
 	return build(ctx, c, nil, clock, logger, registry)
 }
 
-func build(ctx context.Context, c *config.Config, hollow *Hollow, clock clock.WithTicker, logger *zap.Logger, registry *prometheus.Registry) (*Kubelet, error) {
+func build(ctx context.Context, c *config.Config, hollow *Hollow, clock clock.WithTicker, logger *zap.Logger,
+	registry *prometheus.Registry) (*Kubelet, error) {
 	id, err := identity.Find(c, clock, logger)
 	if err != nil {
 		return nil, err
 	}
 	g := &given{
-		config: c, hollow: hollow, identity: id, clock: clock, logger: logger.With(zap.String("node", id.NodeName)), registry: registry, metrics: metrics.New(registry),
+		config: c, hollow: hollow, identity: id, clock: clock, logger: logger.With(zap.String("node", id.NodeName)), registry: registry,
+		metrics: metrics.New(registry),
 	}
 	if err := makeDirectories(c); err != nil {
 		return nil, err
@@ -230,7 +233,8 @@ func (g *given) newReports(client *rest.Client, pods *podmanager.Manager, node f
 		Ended:   g.metrics.ObserveEnd,
 	})
 	if client != nil {
-		about.recorder = events.NewRecorder(client, events.Options{Component: "kubelet", Host: g.identity.NodeName, Busy: about.starting, LongestWait: longestWait}, g.clock, g.logger)
+		about.recorder = events.NewRecorder(client, events.Options{Component: "kubelet", Host: g.identity.NodeName, Busy: about.starting,
+			LongestWait: longestWait}, g.clock, g.logger)
 	}
 	return about.statuses, about
 }
@@ -250,7 +254,8 @@ func (k *Kubelet) makeEnders() (err error) {
 	k.collector = k.newCollector(k.machinery, k.active, k.sources.ready, k.events)
 	k.rotator = k.newRotator(k.machinery.state, k.cri)
 	k.evictor = evictor.New(evictor.Options{
-		Killer: k.killer, Collector: k.collector, Images: k.machinery.images, Events: k.events, Metrics: k.metrics, Clock: k.clock, Logger: k.logger,
+		Killer: k.killer, Collector: k.collector, Images: k.machinery.images, Events: k.events, Metrics: k.metrics, Clock: k.clock,
+		Logger: k.logger,
 	})
 	if err := k.makeEviction(); err != nil {
 		return err

@@ -71,7 +71,8 @@ func TestCrashingContainerBacksOff(t *testing.T) {
 			return false
 		}
 		s := pod.Status.ContainerStatuses[0]
-		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated != nil && s.LastTerminationState.Terminated.ExitCode == 1
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated != nil &&
+			s.LastTerminationState.Terminated.ExitCode == 1
 	})
 	b.lastEndIsTold("crash")
 	missing := shellPod("missing", forever)
@@ -141,7 +142,8 @@ func TestAKubeletThatComesBackTakesOver(t *testing.T) {
 	b.waitPhase("comes", corev1.PodRunning)
 	b.api.wait("the pod deleted meanwhile to be gone", func() bool { return b.api.pod("goes") == nil })
 	after := b.api.pod("stays")
-	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 || c.State.Running == nil {
+	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 ||
+		c.State.Running == nil {
 		t.Errorf("the container was touched: %+v, before %+v", c, a)
 	}
 }
@@ -177,7 +179,8 @@ func TestAKubeletThatComesBackToACopyOfAPod(t *testing.T) {
 	b.create(shellPod("comes", forever))
 	b.waitPhase("comes", corev1.PodRunning)
 	after := b.waitPhase("web", corev1.PodRunning)
-	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 || c.State.Running == nil {
+	if a, c := before.Status.ContainerStatuses[0], after.Status.ContainerStatuses[0]; a.ContainerID != c.ContainerID || c.RestartCount != 0 ||
+		c.State.Running == nil {
 		t.Errorf("the container was touched: %+v, before %+v", c, a)
 	}
 }

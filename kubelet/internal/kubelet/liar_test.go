@@ -89,7 +89,8 @@ func (f field) lie() {
 }
 
 func oddString() string {
-	odd := []string{"", "x", "../../../../etc", "/etc/shadow", "\x1b[2J\x00\n", strings.Repeat("y", 1<<20), "-9223372036854775808", "99999999999999999999", "simulated://"}
+	odd := []string{"", "x", "../../../../etc", "/etc/shadow", "\x1b[2J\x00\n", strings.Repeat("y", 1<<20), "-9223372036854775808", "99999999999999999999",
+		"simulated://"}
 	return odd[rand.IntN(len(odd))]
 }
 

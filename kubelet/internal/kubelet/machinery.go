@@ -53,7 +53,8 @@ type later struct {
 }
 
 func (g *given) newMachinery(
-	ctx context.Context, client *rest.Client, runtime *cri.Client, health *runtimehealth.Health, statuses *status.Manager, events *podEvents, node *node.Manager, later later,
+	ctx context.Context, client *rest.Client, runtime *cri.Client, health *runtimehealth.Health, statuses *status.Manager, events *podEvents,
+	node *node.Manager, later later,
 ) (*machinery, error) {
 	groups, err := g.newCgroups(ctx, runtime, node.Node().Status.Capacity)
 	if err != nil {
@@ -88,8 +89,10 @@ func (g *given) newMachinery(
 	}
 	config := podruntime.Config{
 		Events: events, Configs: configs, Clock: g.clock, Logger: g.logger, PodLogsDir: g.config.PodLogsDir, HostIPs: g.hostIPs,
-		MaxParallelPulls: g.config.PullsAtOnce(), Registries: registries, ImageAccess: m.imageAccess, ImageAsked: g.metrics.ImageAsked, MaxContainerBackOff: g.config.MaxContainerRestartPeriod,
-		Count: g.metrics.Count, Started: g.metrics.ObserveStart, Restarting: statuses.Restarting, ImagePulled: g.metrics.ObservePull, ImageFetched: statuses.Pulled, SandboxStarted: g.metrics.ObserveSandbox,
+		MaxParallelPulls: g.config.PullsAtOnce(), Registries: registries, ImageAccess: m.imageAccess, ImageAsked: g.metrics.ImageAsked,
+		MaxContainerBackOff: g.config.MaxContainerRestartPeriod,
+		Count:               g.metrics.Count, Started: g.metrics.ObserveStart, Restarting: statuses.Restarting,
+		ImagePulled: g.metrics.ObservePull, ImageFetched: statuses.Pulled, SandboxStarted: g.metrics.ObserveSandbox,
 		// The event of an image comes when the container begins, which is later than the node has the image.
 		ImageUsed: func(r image.Request, id string) {
 			events.stamp(r.Pod, r.FieldPath, relay.KubeletImagePulled)
@@ -104,7 +107,8 @@ func (g *given) newMachinery(
 }
 
 // newVolumes creates the volume manager.
-func (g *given) newVolumes(objects *objects.Objects, node *node.Manager, events *podEvents, failed func(*core.Pod, error)) (*volume.Manager, error) {
+func (g *given) newVolumes(objects *objects.Objects, node *node.Manager, events *podEvents,
+	failed func(*core.Pod, error)) (*volume.Manager, error) {
 	return volume.NewManager(volume.Config{
 		RootDir: g.config.RootDir, Objects: objects, Clock: g.clock, Logger: g.logger, Allocatable: allocatable(node), Failed: failed,
 		Observe: g.metrics.ObserveStorage, Labels: func() map[string]string { return node.Node().Labels },
@@ -117,16 +121,19 @@ func (g *given) newVolumes(objects *objects.Objects, node *node.Manager, events 
 // newImages creates the collector of unused images.
 func (g *given) newImages(runtime *cri.Client, events *podEvents, volumes func() []string, access *pullrecords.Records) *image.Collector {
 	return image.NewCollector(image.CollectorOptions{
-		Store: runtime, Volumes: volumes, Failed: events.nodeWarning, Clock: g.clock, Logger: g.logger, Removed: g.metrics.ImageRemoved, Listed: access.Prune,
+		Store: runtime, Volumes: volumes, Failed: events.nodeWarning, Clock: g.clock, Logger: g.logger, Removed: g.metrics.ImageRemoved,
+		Listed: access.Prune,
 		Thresholds: image.Thresholds{
-			High: int(g.config.Images.HighThresholdPercent), Low: int(g.config.Images.LowThresholdPercent), MinAge: g.config.Images.MinimumAge, MaxAge: g.config.Images.MaximumAge,
+			High: int(g.config.Images.HighThresholdPercent), Low: int(g.config.Images.LowThresholdPercent), MinAge: g.config.Images.MinimumAge,
+			MaxAge: g.config.Images.MaximumAge,
 		},
 	})
 }
 
 // newResolver creates what gives pods their resolv.conf.
 func (g *given) newResolver(events *podEvents) *dns.Configurer {
-	resolver := &dns.Configurer{ResolvConf: g.config.ResolvConf, Servers: g.config.ClusterDNS, Domain: g.config.ClusterDomain, NodeIPs: g.identity.HostIPs}
+	resolver := &dns.Configurer{ResolvConf: g.config.ResolvConf, Servers: g.config.ClusterDNS, Domain: g.config.ClusterDomain,
+		NodeIPs: g.identity.HostIPs}
 	if g.hollow == nil { // simulated containers ask nobody for names
 		resolver.Warn = func(pod *core.Pod, reason, text string) {
 			events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
@@ -137,8 +144,10 @@ func (g *given) newResolver(events *podEvents) *dns.Configurer {
 }
 
 // newConfigs creates the Maker of CRI configurations.
-func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *podEvents, node *node.Manager) (*runtimeconfig.Maker, error) {
-	env := &environment.Sources{Events: events, Objects: m.objects, NodeName: g.identity.NodeName, HostIPs: g.hostIPs, Allocatable: allocatable(node)}
+func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *podEvents,
+	node *node.Manager) (*runtimeconfig.Maker, error) {
+	env := &environment.Sources{Events: events, Objects: m.objects, NodeName: g.identity.NodeName, HostIPs: g.hostIPs,
+		Allocatable: allocatable(node)}
 	if m.services != nil {
 		env.Services, env.WaitForServices = m.services.List, m.services.WaitForSync
 	}
@@ -147,7 +156,8 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 		CgroupParent: m.cgroups.Parent, DNS: m.resolver.ForPod, ClusterDomain: g.config.ClusterDomain,
 		UserIDs:     func(pod types.UID) (first, count uint32, err error) { return userIDsOf(m.userIDs, pod) },
 		SeccompRoot: filepath.Join(g.config.RootDir, "seccomp"), SeccompDefault: g.config.SeccompDefault,
-		NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(), OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.SingleProcessOOMKill, LimitedSwap: g.config.LimitedSwap,
+		NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
+		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.SingleProcessOOMKill, LimitedSwap: g.config.LimitedSwap,
 	})
 }
 

@@ -90,11 +90,15 @@ func TestMetricsTellOfPods(t *testing.T) {
 		})
 	}
 	for _, want := range []string{
-		`kubelet_node_name{node="node-1"} 1`, `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 1`, `kubernetes_feature_enabled{name="MemoryQoS",stage="BETA"} 0`, `kubelet_cgroup_version{} `, `kubelet_restarted_pods_total{static=""} 0`, `kubelet_restarted_pods_total{static="true"} 0`,
-		`kubelet_imagemanager_ondisk_pullintents{} 0`, `kubelet_imagemanager_ondisk_pulledrecords{} 0`, `kubelet_imagemanager_image_mustpull_checks_total{result="credentialPolicyAllowed"} `,
+		`kubelet_node_name{node="node-1"} 1`, `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 1`,
+		`kubernetes_feature_enabled{name="MemoryQoS",stage="BETA"} 0`, `kubelet_cgroup_version{} `, `kubelet_restarted_pods_total{static=""} 0`,
+		`kubelet_restarted_pods_total{static="true"} 0`,
+		`kubelet_imagemanager_ondisk_pullintents{} 0`, `kubelet_imagemanager_ondisk_pulledrecords{} 0`,
+		`kubelet_imagemanager_image_mustpull_checks_total{result="credentialPolicyAllowed"} `,
 		`kubelet_orphaned_runtime_pods_total{} 0`,
 		`kubelet_container_log_filesystem_used_bytes{container="main",namespace="default",pod="probed",uid="` + uid + `"} `,
-		`kubelet_image_manager_ensure_image_requests_total{present_locally="true",pull_policy="ifnotpresent",pull_required="false"} `, `kubelet_node_startup_duration_seconds{} `,
+		`kubelet_image_manager_ensure_image_requests_total{present_locally="true",pull_policy="ifnotpresent",pull_required="false"} `,
+		`kubelet_node_startup_duration_seconds{} `,
 		`kubelet_desired_pods{static=""} 3`, `kubelet_desired_pods{static="true"} 1`, `kubelet_active_pods{static=""} 1`, `kubelet_mirror_pods{} 1`,
 		`kubelet_working_pods{config="desired",lifecycle="sync",static=""} 1`, `kubelet_working_pods{config="desired",lifecycle="sync",static="true"} 1`,
 		`kubelet_working_pods{config="orphan",lifecycle="sync",static=""} 0`,
@@ -123,5 +127,6 @@ func TestMetricsTellOfPods(t *testing.T) {
 		t.Errorf("of a pod that is gone there is still %q", left)
 	}
 	has(b.kubelet.registry, `kubelet_desired_pods{static=""} 2`)
-	has(b.kubelet.registry, `storage_operation_duration_seconds{migrated="false",operation_name="volume_unmount",status="success",volume_plugin="kubernetes.io/empty-dir"} 1`)
+	has(b.kubelet.registry,
+		`storage_operation_duration_seconds{migrated="false",operation_name="volume_unmount",status="success",volume_plugin="kubernetes.io/empty-dir"} 1`)
 }

@@ -71,8 +71,9 @@ func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
 			Health: k.health, CRI: k.cri, MostImages: int(k.config.NodeStatusMaxImages),
 			ShuttingDown: func() bool { return k.shutdown.ShuttingDown() }, Relisting: func() error { return k.pleg.Healthy() },
 		},
-		StatusUpdateFrequency: k.config.NodeStatusUpdateFrequency, StatusReportFrequency: k.config.NodeStatusReportFrequency, LeaseDuration: k.config.LeaseDuration,
-		Startup: k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
+		StatusUpdateFrequency: k.config.NodeStatusUpdateFrequency, StatusReportFrequency: k.config.NodeStatusReportFrequency,
+		LeaseDuration: k.config.LeaseDuration,
+		Startup:       k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
 	}), nil
 }
 

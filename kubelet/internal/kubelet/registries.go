@@ -42,7 +42,8 @@ func (g *given) newImageAccess(ctx context.Context, runtime *cri.Client) (*pullr
 	if g.hollow != nil {
 		policy = pullrecords.Policy{Verify: kubeletv1beta1.NeverVerify}
 	}
-	records, err := pullrecords.New(g.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return runtime.ListImages(ctx) }, g.clock, g.logger)
+	records, err := pullrecords.New(g.config.RootDir, policy, func() ([]*runtimeapi.Image, error) { return runtime.ListImages(ctx) }, g.clock,
+		g.logger)
 	if err == nil {
 		records.Checked = g.metrics.ImageChecked
 	}

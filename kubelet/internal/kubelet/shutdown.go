@@ -16,7 +16,8 @@ import (
 
 // newShutdown makes what ends pods in order when the machine is shut down; nil if that is not
 // configured.
-func (g *given) newShutdown(active *activepods.Pods, killer *podkiller.Killer, statuses *status.Manager, events *podEvents, node *node.Manager) (*shutdown.Manager, error) {
+func (g *given) newShutdown(active *activepods.Pods, killer *podkiller.Killer, statuses *status.Manager, events *podEvents,
+	node *node.Manager) (*shutdown.Manager, error) {
 	periods, err := g.config.Shutdown.Periods()
 	if err != nil || len(periods) == 0 {
 		return nil, err

@@ -62,7 +62,8 @@ func TestPodsEndBeforeTheMachineDoes(t *testing.T) {
 		t.Errorf("condition %+v", c)
 	}
 	b.create(hollowPod("late", nil))
-	if status := b.waitPhase("late", corev1.PodFailed).Status; status.Reason != "NodeShutdown" || status.Message != "Pod was rejected: Pod was rejected as the node is shutting down." {
+	if status := b.waitPhase("late", corev1.PodFailed).Status; status.Reason != "NodeShutdown" ||
+		status.Message != "Pod was rejected: Pod was rejected as the node is shutting down." {
 		t.Errorf("late: %s, %s", status.Reason, status.Message)
 	}
 	if b.value("kubelet_graceful_shutdown_start_time_seconds") == 0 || b.value("kubelet_graceful_shutdown_end_time_seconds") == 0 {

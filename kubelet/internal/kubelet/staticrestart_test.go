@@ -25,7 +25,8 @@ func TestAStaticPodStaysReadyOverARestart(t *testing.T) {
 		c.StaticPodPath = t.TempDir()
 		// Their next probe is hours away: nothing but the mirror's status says what they answered.
 		probe := `{"tcpSocket":{"port":1},"periodSeconds":86400}`
-		manifest := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"static"},"spec":{"containers":[{"name":"main","image":"img","startupProbe":` + probe + `,"readinessProbe":` + probe + `}]}}`
+		manifest := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"static"},"spec":{"containers":[{"name":"main","image":"img","startupProbe":` + probe +
+			`,"readinessProbe":` + probe + `}]}}`
 		if err := os.WriteFile(filepath.Join(c.StaticPodPath, "static.json"), []byte(manifest), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,8 @@ func (k *Kubelet) makeSyncLoop() {
 	})
 	k.handler = synchandler.New(synchandler.Options{
 		Admission: k.newAdmission(), Cleaner: k.cleaner, Killer: k.killer, Pods: k.pods, Workers: k.workers,
-		Statuses: k.statuses, Mirrors: k.mirrors, Allocations: k.allocations, Events: k.events, Metrics: k.metrics, Clock: k.clock, Logger: k.logger,
+		Statuses: k.statuses, Mirrors: k.mirrors, Allocations: k.allocations, Events: k.events, Metrics: k.metrics, Clock: k.clock,
+		Logger: k.logger,
 	})
 	k.loop = syncloop.New(syncloop.Options{
 		Updates: k.sources.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k.handler, Heard: k.sources.ready.Add,

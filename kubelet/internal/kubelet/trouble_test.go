@@ -206,11 +206,13 @@ func TestAReboot(t *testing.T) {
 			pod = shellPod(name, "exit 0")
 		}
 		pod.Spec.RestartPolicy = policy
-		pod.Spec.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "memory",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
 		b.create(pod)
 	}
-	for name, phase := range map[string]corev1.PodPhase{"always": corev1.PodRunning, "failing": corev1.PodRunning, "never": corev1.PodRunning, "done": corev1.PodSucceeded} {
+	for name, phase := range map[string]corev1.PodPhase{"always": corev1.PodRunning, "failing": corev1.PodRunning, "never": corev1.PodRunning,
+		"done": corev1.PodSucceeded} {
 		b.waitPhase(name, phase)
 	}
 	b.stop()

@@ -35,10 +35,12 @@ func (b *bed) says(pod, text string) bool {
 // kubelet.
 func TestVolumesFollowTheAPI(t *testing.T) {
 	b := newBed(t)
-	pod := shellPod("mounts", `echo "config is $(cat /config/k)"; until grep -q db /info/labels; do sleep 0.1; done; echo "label is new"; until grep -q cache /info/labels; do sleep 0.1; done; echo "label is newer"; `+forever)
+	pod := shellPod("mounts",
+		`echo "config is $(cat /config/k)"; until grep -q db /info/labels; do sleep 0.1; done; echo "label is new"; until grep -q cache /info/labels; do sleep 0.1; done; echo "label is newer"; `+forever)
 	pod.Labels = map[string]string{"app": "web"}
 	pod.Spec.Volumes = []corev1.Volume{
-		{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+		{Name: "config",
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
 		{Name: "info", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
 		}}}},
@@ -103,13 +105,15 @@ func TestClaimedVolumes(t *testing.T) {
 	withClaim := func(name, script string) *core.Pod {
 		pod := shellPod(name, script+forever)
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
-		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "v",
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/data", SubPath: "sub"}}
 		return pod
 	}
 	b.create(withClaim("writes", "echo kept >/data/file; "))
 	b.waitEvent("writes", "FailedMount", "error processing PVC default/data: PVC is not bound")
-	if err := b.client.Resource(core.PersistentVolumeClaims, "default").Patch(t.Context(), "data", types.MergePatchType, []byte(`{"status":{"phase":"Bound"}}`), nil); err != nil {
+	if err := b.client.Resource(core.PersistentVolumeClaims, "default").Patch(t.Context(), "data", types.MergePatchType, []byte(`{"status":{"phase":"Bound"}}`),
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	b.waitPhase("writes", corev1.PodRunning)

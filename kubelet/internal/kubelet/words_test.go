@@ -41,7 +41,8 @@ func TestWhatIsToldOfARefusedPod(t *testing.T) {
 	big := hollowPod("big", nil)
 	big.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1M")}
 	b.create(big)
-	if s := b.waitPhase("big", corev1.PodFailed).Status; s.StartTime == nil || !strings.HasPrefix(s.Message, "Pod was rejected: Node didn't have enough resource: cpu") {
+	if s := b.waitPhase("big", corev1.PodFailed).Status; s.StartTime == nil ||
+		!strings.HasPrefix(s.Message, "Pod was rejected: Node didn't have enough resource: cpu") {
 		t.Errorf("%+v", s)
 	}
 	b.waitEvent("big", "OutOfcpu", "Node didn't have enough resource: cpu")

@@ -32,7 +32,8 @@ func (l *Lifecycle) waitForVictims(ctx context.Context, pod *core.Pod) error {
 		select {
 		case <-end.Done:
 		case <-timer.C():
-			l.Events.Eventf(end.Pod, corev1.EventTypeWarning, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
+			l.Events.Eventf(end.Pod, corev1.EventTypeWarning, "ExceededGracePeriod",
+				"Container runtime did not kill the pod within specified grace period.")
 		case <-ctx.Done():
 		}
 		timer.Stop()

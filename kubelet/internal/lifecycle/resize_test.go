@@ -30,7 +30,8 @@ func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 	})
 	sized := func(name, cpu string) *core.Pod {
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
-		pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 		return pod
 	}
 	names := []string{"first", "second"}
@@ -62,7 +63,8 @@ func TestGrantsAreRecordedAtOnce(t *testing.T) {
 	})
 	sized := func(cpu string) *core.Pod {
 		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
-		pod.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c",
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 		return pod
 	}
 	for i, step := range []struct {
@@ -81,7 +83,8 @@ func TestGrantsAreRecordedAtOnce(t *testing.T) {
 // What events of a resize say is what upstream's do.
 func TestWordsOfAResize(t *testing.T) {
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-	pod.Spec.Containers = []core.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1800m")}}}}
+	pod.Spec.Containers = []core.Container{{Name: "main",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1800m")}}}}
 	const want = `{"containers":[{"name":"main","resources":{"requests":{"cpu":"1800m"}}}],"generation":2,"error":"no room"}`
 	if got := sizes(pod, "no room"); got != want {
 		t.Errorf("%s, want %s", got, want)

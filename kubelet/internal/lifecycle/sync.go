@@ -89,7 +89,8 @@ func (l *Lifecycle) run(ctx context.Context, pod *core.Pod, runtime *runtimestat
 }
 
 // syncRuntime brings the pod forward in the runtime, and mounts its volumes.
-func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus, secrets func() []*core.Secret) podruntime.SyncResult {
+func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus,
+	secrets func() []*core.Secret) podruntime.SyncResult {
 	mounted := false
 	result := l.Runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
 		PullSecrets: secrets,
@@ -138,7 +139,8 @@ func (l *Lifecycle) firstSync(job podworker.Job) {
 
 // conclude puts the result of a sync in the runtime into the status, and says
 // when to look again.
-func (l *Lifecycle) conclude(ctx context.Context, pod *core.Pod, before *runtimestate.PodStatus, result podruntime.SyncResult, deadline time.Duration) (podworker.Outcome, error) {
+func (l *Lifecycle) conclude(ctx context.Context, pod *core.Pod, before *runtimestate.PodStatus, result podruntime.SyncResult,
+	deadline time.Duration) (podworker.Outcome, error) {
 	if ctx.Err() != nil {
 		return podworker.Outcome{}, ctx.Err() // the pod's end is next
 	}

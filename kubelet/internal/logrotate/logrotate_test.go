@@ -181,7 +181,8 @@ func TestWhatIsNoLogIsLeftAlone(t *testing.T) {
 	const pipe, link, dir = ".20260101-000000", ".20260101-000001", ".20260101-000002"
 	for _, err := range []error{
 		unix.Mkfifo(runtime.path+pipe, 0o600), os.Symlink(secret, runtime.path+link),
-		os.MkdirAll(filepath.Join(runtime.path+dir, "full"), 0o700), os.MkdirAll(filepath.Join(runtime.path+dir+unfinished, "full"), 0o700), os.Symlink(secret, runtime.path+".20260102-030405.tmp"),
+		os.MkdirAll(filepath.Join(runtime.path+dir, "full"), 0o700), os.MkdirAll(filepath.Join(runtime.path+dir+unfinished, "full"), 0o700),
+		os.Symlink(secret, runtime.path+".20260102-030405.tmp"),
 	} {
 		if err != nil {
 			t.Fatal(err)

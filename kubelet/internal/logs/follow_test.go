@@ -96,13 +96,15 @@ func TestASlowFollowerMissesNothing(t *testing.T) {
 
 // What can no longer be kept for a reader is reported.
 func TestAFollowerThatIsTooSlowIsToldOfIt(t *testing.T) {
-	if got, want := followSlowly(t, heldFiles+2, Options{}), "0\n[kubelet: 2 file(s) of this log were rotated away before they were read]\n3\n4\n5\n6\n7\n"; got != want {
+	if got, want := followSlowly(t, heldFiles+2, Options{}),
+		"0\n[kubelet: 2 file(s) of this log were rotated away before they were read]\n3\n4\n5\n6\n7\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	const line = "2026-11-21T09:00:00.000000000Z "
 	got := followSlowly(t, heldFiles+1, Options{Timestamps: true})
 	for i, l := range strings.Split(got, "\n") {
-		if at, text, _ := strings.Cut(l, " "); i == 1 && (!strings.HasPrefix(text, "[kubelet: 1 file") || len(at)+1 != len(line)) || i != 1 && l != "" && !strings.HasPrefix(l, line) {
+		if at, text, _ := strings.Cut(l, " "); i == 1 && (!strings.HasPrefix(text, "[kubelet: 1 file") || len(at)+1 != len(line)) ||
+			i != 1 && l != "" && !strings.HasPrefix(l, line) {
 			t.Errorf("with times: %q", l)
 		}
 	}

@@ -27,17 +27,27 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help}, labels)
 	}
-	m.PodStart = start("pod_start_duration_seconds", "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
-	m.podStartTotal = start("pod_start_total_duration_seconds", "Duration in seconds to start a pod since creation, including time to pull images and run init containers")
-	m.podStartSLI = start("pod_start_sli_duration_seconds", "Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to when the API has all its containers as started")
+	m.PodStart = start("pod_start_duration_seconds",
+		"Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
+	m.podStartTotal = start("pod_start_total_duration_seconds",
+		"Duration in seconds to start a pod since creation, including time to pull images and run init containers")
+	m.podStartSLI = start("pod_start_sli_duration_seconds",
+		"Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to "+
+			"when the API has all its containers as started")
 	m.started = counter("started_containers_total", "Cumulative number of containers started", "container_type")
 	m.startFails = counter("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code")
-	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.", "container_type", "exit_code", "reason")
+	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.",
+		"container_type", "exit_code", "reason")
 	m.Rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
-	m.imagesRemoved = counter("image_garbage_collected_total", "Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
-	m.imagesAsked = counter("image_manager_ensure_image_requests_total", "Number of ensure-image requests processed by the kubelet.", "pull_policy", "present_locally", "pull_required")
-	m.imageChecks = counter("imagemanager_image_mustpull_checks_total", "Counter for how many times kubelet checked whether credentials need to be re-verified to access an image.", "result")
-	m.restarts = counter("restarted_pods_total", "Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them (common for static pods, extremely uncommon for API pods).", "static")
+	m.imagesRemoved = counter("image_garbage_collected_total",
+		"Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
+	m.imagesAsked = counter("image_manager_ensure_image_requests_total", "Number of ensure-image requests processed by the kubelet.",
+		"pull_policy", "present_locally", "pull_required")
+	m.imageChecks = counter("imagemanager_image_mustpull_checks_total",
+		"Counter for how many times kubelet checked whether credentials need to be re-verified to access an image.", "result")
+	m.restarts = counter("restarted_pods_total",
+		"Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them "+
+			"(common for static pods, extremely uncommon for API pods).", "static")
 	for _, static := range []string{"", "true"} {
 		m.restarts.WithLabelValues(static) // which is exported before the first restart, too
 	}
@@ -45,29 +55,35 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
 		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
-	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved, m.imagesAsked, m.imageChecks, m.restarts, m.pulls)
+	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved,
+		m.imagesAsked, m.imageChecks, m.restarts, m.pulls)
 }
 
 // measureNode makes the metrics of what pods need from the node.
 func (m *Metrics) measureNode(registry *prometheus.Registry) {
 	m.groups = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds", Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
+		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds",
+		Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
 	}, []string{"operation_type"})
 	m.storage = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "storage_operation_duration_seconds", Help: "Storage operation duration", Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
+		Name: "storage_operation_duration_seconds", Help: "Storage operation duration",
+		Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
 	m.StatusSent = daemon.NewHistogram(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "pod_status_sync_duration_seconds", Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
 		Help: "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
 	})
 	m.ContainersPerPod = daemon.NewHistogram(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "containers_per_pod_count", Help: "The number of containers per pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 5),
+		Subsystem: "kubelet", Name: "containers_per_pod_count", Help: "The number of containers per pod.",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 5),
 	})
 	m.sandboxStart = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "run_podsandbox_duration_seconds", Help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", Buckets: prometheus.DefBuckets,
+		Subsystem: "kubelet", Name: "run_podsandbox_duration_seconds",
+		Help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", Buckets: prometheus.DefBuckets,
 	}, []string{"runtime_handler"})
 	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "kubelet", Name: "run_podsandbox_errors_total", Help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
+		Subsystem: "kubelet", Name: "run_podsandbox_errors_total",
+		Help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
 	}, []string{"runtime_handler"})
 	m.startup = map[node.StartupPhase]prometheus.Gauge{}
 	for leg, help := range startupHelp {
@@ -105,7 +121,8 @@ func hasState(v corev1.Volume) bool {
 }
 
 // containerTypes are upstream's names, by the list of the pod's spec.
-var containerTypes = map[string]string{"containers": "container", "initContainers": "init_container", "ephemeralContainers": "ephemeral_container"}
+var containerTypes = map[string]string{"containers": "container", "initContainers": "init_container",
+	"ephemeralContainers": "ephemeral_container"}
 
 // ObserveStart takes a container's start; reason says why it failed, if it did.
 func (m *Metrics) ObserveStart(fieldPath, reason string) {
@@ -124,7 +141,8 @@ var endedTypes = map[status.ContainerKind]string{
 // endReasons are those that runtimes and the kubelet give. Any other text of a runtime's would be
 // kept, and exported, for ever.
 var endReasons = []string{
-	"", "Completed", "Error", "OOMKilled", "StartError", "ContainerCannotRun", "ContainerStatusUnknown", "DeadlineExceeded", "Unknown", "seccomp killed",
+	"", "Completed", "Error", "OOMKilled", "StartError", "ContainerCannotRun", "ContainerStatusUnknown", "DeadlineExceeded", "Unknown",
+	"seccomp killed",
 }
 
 // ObserveEnd takes a container's end.

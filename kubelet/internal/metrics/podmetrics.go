@@ -44,26 +44,35 @@ func populationDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	nodeNameDesc    = populationDesc("kubelet_node_name", "The node's name. The count is always 1.", "node")
-	desiredDesc     = populationDesc("kubelet_desired_pods", "The number of pods the kubelet is being instructed to run. static is true if the pod is not from the apiserver.", "static")
-	activeDesc      = populationDesc("kubelet_active_pods", "The number of pods the kubelet considers active and which are being considered when admitting new pods. static is true if the pod is not from the apiserver.", "static")
-	mirrorsDesc     = populationDesc("kubelet_mirror_pods", "The number of mirror pods the kubelet will try to create (one per admitted static pod)")
-	ephemeralDesc   = populationDesc("kubelet_managed_ephemeral_containers", "Current number of ephemeral containers in pods managed by this kubelet.")
-	workingDesc     = populationDesc("kubelet_working_pods", "Number of pods the kubelet is actually running, broken down by lifecycle phase, whether the pod is desired, orphaned, or runtime only (also orphaned), and whether the pod is static.", "config", "lifecycle", "static")
+	nodeNameDesc = populationDesc("kubelet_node_name", "The node's name. The count is always 1.", "node")
+	desiredDesc  = populationDesc("kubelet_desired_pods",
+		"The number of pods the kubelet is being instructed to run. static is true if the pod is not from the apiserver.", "static")
+	activeDesc = populationDesc("kubelet_active_pods",
+		"The number of pods the kubelet considers active and which are being considered when admitting new pods. static is true if the "+
+			"pod is not from the apiserver.", "static")
+	mirrorsDesc = populationDesc("kubelet_mirror_pods",
+		"The number of mirror pods the kubelet will try to create (one per admitted static pod)")
+	ephemeralDesc = populationDesc("kubelet_managed_ephemeral_containers",
+		"Current number of ephemeral containers in pods managed by this kubelet.")
+	workingDesc = populationDesc("kubelet_working_pods",
+		"Number of pods the kubelet is actually running, broken down by lifecycle phase, whether the pod is desired, orphaned, or runtime only "+
+			"(also orphaned), and whether the pod is static.", "config", "lifecycle", "static")
 	runningPodsDesc = populationDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox")
 	containersDesc  = populationDesc("kubelet_running_containers", "Number of containers currently running", "container_state")
 	volumesDesc     = populationDesc("volume_manager_total_volumes", "Number of volumes in Volume Manager", "plugin_name", "state")
-	logsDesc        = populationDesc("kubelet_container_log_filesystem_used_bytes", "Bytes used by the container's logs on the filesystem.", "uid", "namespace", "pod", "container")
-	cgroupDesc      = populationDesc("kubelet_cgroup_version", "cgroup version on the hosts.")
-	intentsDesc     = populationDesc("kubelet_imagemanager_ondisk_pullintents", "Number of ImagePullIntents stored on disk.")
-	recordsDesc     = populationDesc("kubelet_imagemanager_ondisk_pulledrecords", "Number of ImagePulledRecords stored on disk.")
-	lastSeenDesc    = populationDesc("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active.")
+	logsDesc        = populationDesc("kubelet_container_log_filesystem_used_bytes", "Bytes used by the container's logs on the filesystem.",
+		"uid", "namespace", "pod", "container")
+	cgroupDesc   = populationDesc("kubelet_cgroup_version", "cgroup version on the hosts.")
+	intentsDesc  = populationDesc("kubelet_imagemanager_ondisk_pullintents", "Number of ImagePullIntents stored on disk.")
+	recordsDesc  = populationDesc("kubelet_imagemanager_ondisk_pulledrecords", "Number of ImagePulledRecords stored on disk.")
+	lastSeenDesc = populationDesc("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active.")
 )
 
 // Describe implements prometheus.Collector.
 func (podMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc, lastSeenDesc, logsDesc, cgroupDesc,
+		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc,
+		lastSeenDesc, logsDesc, cgroupDesc,
 		intentsDesc, recordsDesc,
 	} {
 		descs <- desc

@@ -49,7 +49,8 @@ type Manager struct {
 var pauses = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
 
 // New returns a Manager whose calls end with ctx. client is nil without an API server.
-func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock, logger *zap.Logger) *Manager {
+func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock,
+	logger *zap.Logger) *Manager {
 	return &Manager{
 		ctx: ctx, client: client, pods: pods, node: node, logger: logger,
 		retry: backoff.NewKeyed[types.UID](pauses, clock), creating: map[types.UID]bool{},

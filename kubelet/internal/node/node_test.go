@@ -94,13 +94,15 @@ func TestStatus(t *testing.T) {
 		t.Errorf("a minute later %+v", same.Conditions[4])
 	}
 	first.Capacity["example.com/dongle"] = resource.MustParse("4")
-	if told := m.status(&first, state{now: later}); told.Capacity.Name("example.com/dongle", resource.DecimalSI).Value() != 4 || told.Allocatable.Name("example.com/dongle", resource.DecimalSI).Value() != 4 {
+	if told := m.status(&first, state{now: later}); told.Capacity.Name("example.com/dongle", resource.DecimalSI).Value() != 4 ||
+		told.Allocatable.Name("example.com/dongle", resource.DecimalSI).Value() != 4 {
 		t.Errorf("of what an operator advertised there is %v, for pods %v", told.Capacity, told.Allocatable)
 	}
 	m.config.UnderPressure = func(condition corev1.NodeConditionType) bool { return condition == corev1.NodeMemoryPressure }
 	down := m.status(&same, state{now: later, notReady: []string{"down", "out"}})
 	ready := down.Conditions[4]
-	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "[down, out]" || !ready.LastTransitionTime.Time.Equal(later) {
+	if ready.Status != corev1.ConditionFalse || ready.Reason != "KubeletNotReady" || ready.Message != "[down, out]" ||
+		!ready.LastTransitionTime.Time.Equal(later) {
 		t.Errorf("%+v", ready)
 	}
 	if down.Conditions[1].Status != corev1.ConditionTrue || sameButHeartbeat(same, down) {
@@ -152,7 +154,8 @@ func TestUsageIsRead(t *testing.T) {
 	if memory, _ := Memory(); u.Available+u.WorkingSet != uint64(memory["MemTotal"]) {
 		t.Errorf("%d bytes are left, %d worked with, of %d", u.Available, u.WorkingSet, memory["MemTotal"])
 	}
-	if used, workingSet := inUse(map[string]int64{"AnonPages": 1, "Cached": 20, "Buffers": 300, "SwapCached": 4000, "Inactive(file)": 21, "MemFree": 7}); used != 4321 || workingSet != 4300 {
+	if used, workingSet := inUse(map[string]int64{"AnonPages": 1, "Cached": 20, "Buffers": 300, "SwapCached": 4000, "Inactive(file)": 21,
+		"MemFree": 7}); used != 4321 || workingSet != 4300 {
 		t.Errorf("%d bytes used, %d worked with", used, workingSet)
 	}
 	if u.Disk == "" || filesystem.Device("/dev/shm") == u.Disk {
@@ -165,7 +168,8 @@ func TestUsageIsRead(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	table, routes := filepath.Join(t.TempDir(), "dev"), filepath.Join(t.TempDir(), "route")
-	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\nvethab: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0:  10 1 2 7 0 0 0 0 30 3 4 8 0 0 0 0\n broken: 1\n"
+	text := "Inter-| Receive\n face |bytes\n    lo: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\nvethab: 1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n  ifb0: 0 0 0 0 0 0 0 0 0 0 0 0 0 " +
+		"0 0 0\n  eth0:  10 1 2 7 0 0 0 0 30 3 4 8 0 0 0 0\n broken: 1\n"
 	ways := "Iface\tDestination\tGateway\neth0\t000200C0\t00000000\t1\t0\t0\t0\t00FFFFFF\neth0\t00000000\t010200C0\t3\t0\t0\t0\t00000000\n"
 	if err := errors.Join(os.WriteFile(table, []byte(text), 0o600), os.WriteFile(routes, []byte(ways), 0o600)); err != nil {
 		t.Fatal(err)
@@ -173,7 +177,8 @@ func TestUsageIsRead(t *testing.T) {
 	if got := interfaces(table, ""); len(got) != 2 || got[0].Name != "ifb0" {
 		t.Errorf("interfaces %+v", got)
 	}
-	if got := interfaces(table, routes); len(got) != 2 || got[0] != (Interface{Name: "eth0", RxBytes: 10, RxPackets: 1, RxErrors: 2, RxDropped: 7, TxBytes: 30, TxPackets: 3, TxErrors: 4, TxDropped: 8}) {
+	if got := interfaces(table, routes); len(got) != 2 || got[0] != (Interface{Name: "eth0", RxBytes: 10, RxPackets: 1, RxErrors: 2, RxDropped: 7, TxBytes: 30,
+		TxPackets: 3, TxErrors: 4, TxDropped: 8}) {
 		t.Errorf("interfaces %+v", got)
 	}
 	if got, all := InterfacesOf(os.Getpid()), interfaces("/proc/net/dev", "/proc/net/route"); len(got) != len(all) {
@@ -210,7 +215,8 @@ func TestNodesOfACloud(t *testing.T) {
 	m := New(config)
 	node := m.newNode()
 	want := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
-	if len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != want || node.Spec.ProviderID != "cloud://1" || node.Annotations["alpha.kubernetes.io/provided-node-ip"] != "192.0.2.1" {
+	if len(node.Spec.Taints) != 1 || node.Spec.Taints[0] != want || node.Spec.ProviderID != "cloud://1" ||
+		node.Annotations["alpha.kubernetes.io/provided-node-ip"] != "192.0.2.1" {
 		t.Errorf("%+v %v", node.Spec, node.Annotations)
 	}
 	first := m.status(&corev1.NodeStatus{}, state{})
@@ -238,7 +244,8 @@ func TestAnEarlierKubeletsSizesDoNotCount(t *testing.T) {
 	was.Status.Capacity["example.com/thing"] = resource.MustParse("3")
 	m.setNode(was)
 	now := m.Node()
-	if cpu, things := now.Status.Allocatable[corev1.ResourceCPU], now.Status.Allocatable["example.com/thing"]; now.UID != "it" || cpu.Cmp(own[corev1.ResourceCPU]) != 0 || things.Value() != 3 {
+	if cpu, things := now.Status.Allocatable[corev1.ResourceCPU], now.Status.Allocatable["example.com/thing"]; now.UID != "it" ||
+		cpu.Cmp(own[corev1.ResourceCPU]) != 0 || things.Value() != 3 {
 		t.Errorf("it gives to pods %v, at first %v", now.Status.Allocatable, own)
 	}
 	if was.Status.Allocatable.Cpu().Value() != 1000 || m.node != was {

@@ -66,7 +66,8 @@ func TestARegisteredNodeIsToldOf(t *testing.T) {
 	}{
 		{"new", nil, nil, enough + ", Normal NodeReady"},
 		{"restarted", nil, nil, enough},
-		{"rebooted, not ready", func(node *core.Node) { node.Status.NodeInfo.BootID = "before" }, []string{"down"}, enough + ", Warning Rebooted, Normal NodeNotReady"},
+		{"rebooted, not ready", func(node *core.Node) { node.Status.NodeInfo.BootID = "before" }, []string{"down"},
+			enough + ", Warning Rebooted, Normal NodeNotReady"},
 		{"cordoned", func(node *core.Node) { node.Spec.Unschedulable = true }, nil, "Normal NodeNotSchedulable, " + enough + ", Normal NodeReady"},
 	} {
 		told.told, config.Runtime = nil, &fakeRuntime{notReady: step.notReady}

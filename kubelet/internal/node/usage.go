@@ -91,6 +91,7 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	}
 	u.Disk = filesystem.Device(rootDir)
 	u.DiskIO = diskIO("/proc/diskstats", u.Disk)
-	u.DiskCapacity, u.DiskUsed, u.DiskAvailable, u.Inodes, u.InodesFree = disk.Capacity, disk.Used, disk.Available, disk.Inodes, disk.InodesFree
+	u.DiskCapacity, u.DiskUsed, u.DiskAvailable, u.Inodes, u.InodesFree = disk.Capacity, disk.Used, disk.Available, disk.Inodes,
+		disk.InodesFree
 	return u, nil
 }

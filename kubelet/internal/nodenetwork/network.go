@@ -43,7 +43,8 @@ type Network struct {
 // New returns a network; nothing is changed until Run.
 func New(o Options) *Network {
 	n := &Network{options: o, kick: make(chan struct{}, 1), peers: map[string]peer{}}
-	n.reflector = watch.NewReflector(o.Client.Resource(core.Nodes, ""), func() *core.Node { return new(core.Node) }, n, watch.Options{Clock: o.Clock, Logger: o.Logger})
+	n.reflector = watch.NewReflector(o.Client.Resource(core.Nodes, ""), func() *core.Node { return new(core.Node) }, n,
+		watch.Options{Clock: o.Clock, Logger: o.Logger})
 	return n
 }
 
@@ -173,7 +174,8 @@ func (n *Network) ensure(ctx context.Context) error {
 	if err == nil {
 		var written bool
 		if written, err = writeConfig(n.options.ConfigDir, text); written {
-			n.options.Logger.Info("the network of the node's pods is set", zap.Stringers("ranges", p.own.ranges), zap.String("config", n.options.ConfigDir))
+			n.options.Logger.Info("the network of the node's pods is set", zap.Stringers("ranges", p.own.ranges),
+				zap.String("config", n.options.ConfigDir))
 		}
 	}
 	return errors.Join(append(errs, err)...)
@@ -186,7 +188,8 @@ func (n *Network) isHere(own *peer) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("node %s has the addresses %s, of which this machine has none: does another machine have the same node name (--hostname-override), or is --node-ip wrong?", n.options.Node, own.addresses)
+	return fmt.Errorf("node %s has the addresses %s, of which this machine has none: does another machine have the same node name "+
+		"(--hostname-override), or is --node-ip wrong?", n.options.Node, own.addresses)
 }
 
 // connect sets the routes to other nodes. It returns their MTU; 0 for that of

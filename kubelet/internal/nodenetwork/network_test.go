@@ -103,7 +103,8 @@ func TestRoutesFollowTheNodes(t *testing.T) {
 		connected(t, Routes, member("b", "192.0.2.22", "10.0.1.0/24"))
 		shows(t, "ip route", "10.0.1.0/24 via 192.0.2.22", "!10.0.2.0", "198.51.100.0/24")
 		// No link leads to it: it is named, and the others get their routes.
-		p, _ := makePlan(Routes, "a", []peer{member("a", "192.0.2.1", "10.0.0.0/24"), member("b", "203.0.113.1", "10.0.1.0/24"), member("c", "192.0.2.3", "10.0.2.0/24")})
+		p, _ := makePlan(Routes, "a", []peer{member("a", "192.0.2.1", "10.0.0.0/24"), member("b", "203.0.113.1", "10.0.1.0/24"),
+			member("c", "192.0.2.3", "10.0.2.0/24")})
 		err := setRoutes(p.routes, nil)
 		if err == nil || !strings.Contains(err.Error(), "10.0.1.0/24 by 203.0.113.1") || !strings.Contains(err.Error(), "vxlan") {
 			t.Errorf("got %v", err)
@@ -174,7 +175,8 @@ func TestRulesWithoutTheTableMangle(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	inside(t, func() {
-		if err := setRules(t.Context(), prefixes("10.0.0.0/24"), prefixes("10.0.0.0/16")); err == nil || !strings.Contains(err.Error(), "loopback") || !strings.Contains(err.Error(), "no table mangle") {
+		if err := setRules(t.Context(), prefixes("10.0.0.0/24"), prefixes("10.0.0.0/16")); err == nil || !strings.Contains(err.Error(), "loopback") ||
+			!strings.Contains(err.Error(), "no table mangle") {
 			t.Errorf("setRules = %v", err)
 		}
 		shows(t, "iptables -t nat -S", "-s 10.0.0.0/24 ! -d 224.0.0.0/4 -j MASQUERADE", "-j "+masquerade)

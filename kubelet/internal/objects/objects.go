@@ -63,10 +63,14 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 					return nil, errNoServer
 				}
 				configMap := &core.ConfigMap{}
-				err := allowed(ctx, clock, refused, func() error { return client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name, configMap) })
+				err := allowed(ctx, clock, refused, func() error {
+					return client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name,
+						configMap)
+				})
 				return configMap, named("configmap", err, name.Name)
 			}),
-		tokens: newTokens(clock, func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest, refused bool) (*authenticationv1.TokenRequest, error) {
+		tokens: newTokens(clock, func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest,
+			refused bool) (*authenticationv1.TokenRequest, error) {
 			if client == nil {
 				return nil, errNoServer
 			}

@@ -65,7 +65,8 @@ type podCertificate struct {
 // PodCertificate returns the private key and the certificates that a pod's
 // volume asks for, as PEM: the same ones until the signer says that it is time
 // for new ones. For the first, it waits for the signer until ctx ends.
-func (o *Objects) PodCertificate(ctx context.Context, pod *core.Pod, source *corev1.PodCertificateProjection) (key, chain []byte, err error) {
+func (o *Objects) PodCertificate(ctx context.Context, pod *core.Pod,
+	source *corev1.PodCertificateProjection) (key, chain []byte, err error) {
 	return o.certificates.get(ctx, pod, source)
 }
 
@@ -93,7 +94,8 @@ func (p *podCertificates) get(ctx context.Context, pod *core.Pod, source *corev1
 
 // advance makes a request unless one is under way, and checks its outcome:
 // once, or until it is decided.
-func (p *podCertificates) advance(ctx context.Context, e *podCertificate, pod *core.Pod, source *corev1.PodCertificateProjection, wait bool) error {
+func (p *podCertificates) advance(ctx context.Context, e *podCertificate, pod *core.Pod, source *corev1.PodCertificateProjection,
+	wait bool) error {
 	if e.refused != nil && p.clock.Now().Before(e.again) {
 		return e.refused
 	}

@@ -119,7 +119,8 @@ func TestPodCertificatesAreReplacedInTime(t *testing.T) {
 	if err != nil || proof.CheckSignature() != nil {
 		t.Errorf("the proof of possession: %v", err)
 	}
-	if spec.PodUID != "a" || spec.NodeUID != "node-uid" || spec.ServiceAccountUID != "robot-uid" || spec.NodeName != "n1" || spec.UnverifiedUserAnnotations["example.com/a"] != "b" {
+	if spec.PodUID != "a" || spec.NodeUID != "node-uid" || spec.ServiceAccountUID != "robot-uid" || spec.NodeName != "n1" ||
+		spec.UnverifiedUserAnnotations["example.com/a"] != "b" {
 		t.Errorf("asked was for %+v", spec)
 	}
 	// While the next certificate is requested, nobody waits for it.

@@ -18,7 +18,8 @@ const maxTokenAge = 24 * time.Hour
 
 // requestToken asks the API server; refused says that this was not allowed
 // before.
-type requestToken func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest, refused bool) (*authenticationv1.TokenRequest, error)
+type requestToken func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest,
+	refused bool) (*authenticationv1.TokenRequest, error)
 
 // tokens keeps the tokens of registered pods until they should be replaced.
 type tokens struct {

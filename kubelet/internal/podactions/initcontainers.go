@@ -99,7 +99,8 @@ func (d *decision) initContainer(index int) (through bool) {
 		return false
 	case last.Succeeded():
 		return true
-	case shouldRestart(d.pod, c, last) && !(last.State == runtimestate.StateUnknown && core.RestartPolicyOf(&d.pod.Spec, c) == corev1.ContainerRestartPolicyNever):
+	case shouldRestart(d.pod, c, last) && !(last.State == runtimestate.StateUnknown &&
+		core.RestartPolicyOf(&d.pod.Spec, c) == corev1.ContainerRestartPolicyNever):
 		d.clear(last)
 		d.startInit(index)
 	case d.pod.DeletionTimestamp == nil:

@@ -44,7 +44,8 @@ func ran(c *runtimestate.ContainerStatus) bool { return c.State != runtimestate.
 func anyRestarts(pod *core.Pod, status *runtimestate.PodStatus) bool {
 	again := func(c core.Container) bool {
 		last := status.Container(c.Name)
-		return last != nil && last.State == runtimestate.StateExited && len(c.RestartPolicyRules) > 0 && core.Restarts(&pod.Spec, &c, last.ExitCode)
+		return last != nil && last.State == runtimestate.StateExited && len(c.RestartPolicyRules) > 0 &&
+			core.Restarts(&pod.Spec, &c, last.ExitCode)
 	}
 	policy := func(c core.Container) bool {
 		return core.RestartPolicyOf(&pod.Spec, &c) != corev1.ContainerRestartPolicyNever

@@ -30,7 +30,8 @@ func restartAllCases() []actionCase {
 	return []actionCase{
 		{name: "all anew, what runs is ended", pod: podWith("-i a b c", never, anew("a")), status: has("box i=0 a=42 b=running c=0"),
 			want: "kill(b3: Container a exited with code 42, all containers will be restarted) all start(a)"},
-		{name: "all anew, what ended is forgotten", pod: podWith("-i a b", never, anew("a")), status: has("box i=0 a=42 b=137"), want: "remove(b3) remove(i1) remove(a2) all"},
+		{name: "all anew, what ended is forgotten", pod: podWith("-i a b", never, anew("a")), status: has("box i=0 a=42 b=137"),
+			want: "remove(b3) remove(i1) remove(a2) all"},
 		{name: "all anew, forgotten", pod: podWith("-i a b", never, anew("a")), status: has("box"), want: "start(i)"},
 		{name: "all anew, by a sidecar", pod: podWith("~s a", never, anew("s")), status: has("box s=42 a=137"), want: "remove(a2) remove(s1) all"},
 		{name: "all anew, by a sidecar, what runs is ended", pod: podWith("~s a", never, anew("s")), status: has("box s=42 a=running"),
@@ -41,16 +42,19 @@ func restartAllCases() []actionCase {
 		{name: "all anew, not before the back-off", pod: podWith("a b", never, anew("a")), status: has("box a=42 b=137"), facts: held, want: "all start(a+9s)"},
 		{name: "all anew, the sandbox died", pod: podWith("a b", never, anew("a")), status: has("box! a=42 b=0"), want: "remove(b2) remove(a1) all"},
 		{name: "all anew, another exit code", pod: podWith("a b", never, anew("a")), status: has("box a=41 b=running"), want: ""},
-		{name: "all anew, another rule first", pod: podWith("a b", never, rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn), anew("a")), status: has("box a=42 b=running"), want: "start(a)"},
+		{name: "all anew, another rule first", pod: podWith("a b", never, rule("a", corev1.ContainerRestartRuleOnExitCodesOpIn), anew("a")),
+			status: has("box a=42 b=running"), want: "start(a)"},
 		{name: "all anew, not of a pod that goes", pod: podWith("a b", never, anew("a"), deleted), status: has("box a=42 b=running"), want: ""},
-		{name: "all anew, ephemeral containers are not forgotten", pod: podWith("a", never, anew("a"), debugged), status: has("box a=42 e=0"), want: "remove(a1) all"},
+		{name: "all anew, ephemeral containers are not forgotten", pod: podWith("a", never, anew("a"), debugged), status: has("box a=42 e=0"),
+			want: "remove(a1) all"},
 	}
 }
 
 func TestFindContainer(t *testing.T) {
 	pod := podWith("-i ~s a b")
 	for _, name := range []string{"e", "f"} {
-		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name}})
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers,
+			corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name}})
 	}
 	for _, name := range []string{"i", "s", "a", "b", "e", "f"} {
 		if c := FindContainer(pod, name); c == nil || c.Name != name {

@@ -119,7 +119,8 @@ func (s *podSync) containerConfig(c *containerStart) (*runtimeapi.ContainerConfi
 	}
 	return s.Configs.Container(s.ctx, runtimeconfig.Container{
 		Container: environment.Container{Pod: s.pod, Spec: c.spec, PodIPs: s.ips.wait, ReadFile: s.options.ReadFile},
-		Restarts:  c.restarts, Sandbox: s.config, Handler: s.handler, Image: c.image, ImageVolumes: c.volumes, TargetID: target, Mounts: s.options.Mounts,
+		Restarts:  c.restarts, Sandbox: s.config, Handler: s.handler, Image: c.image, ImageVolumes: c.volumes, TargetID: target,
+		Mounts: s.options.Mounts,
 	})
 }
 

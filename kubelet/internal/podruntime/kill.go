@@ -130,7 +130,8 @@ type ending struct {
 	turn awaitTurn // nil if they may be stopped at once
 }
 
-func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*runtimestate.RunningContainer, turn awaitTurn, grace *int64) error {
+func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers []*runtimestate.RunningContainer, turn awaitTurn,
+	grace *int64) error {
 	together := ending{newPace(), turn}
 	errs := make([]error, len(containers))
 	var g errgroup.Group
@@ -214,7 +215,8 @@ func (m *Manager) stop(ctx context.Context, id runtimestate.ContainerID, grace t
 
 // preStop runs the hook, and waits for it for at most grace. A failing hook is reported and delays
 // nothing. One that is not done goes on as long as its container: what it returns ends it.
-func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID, grace time.Duration) (end func()) {
+func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container, id runtimestate.ContainerID,
+	grace time.Duration) (end func()) {
 	running, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- m.hooks.Run(running, pod, c, id, c.Lifecycle.PreStop) }()

@@ -48,7 +48,8 @@ func TestInitContainersRunFirstInANewSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := b.sync(t, pod, SyncOptions{})
-	if main := second.Status.Container("main"); second.Err != nil || second.Status.Container("init") == nil || main.RestartCount != 0 || main.State != runtimestate.StateExited {
+	if main := second.Status.Container("main"); second.Err != nil || second.Status.Container("init") == nil || main.RestartCount != 0 ||
+		main.State != runtimestate.StateExited {
 		t.Fatalf("the init container runs again, and %s %v", show(second.Status), second.Err)
 	}
 	b.until(t, pod, "initialized again", exited("init", 1))

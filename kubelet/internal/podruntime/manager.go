@@ -43,7 +43,8 @@ func New(runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, e
 		state:   state,
 		images: image.New(image.Options{
 			Runtime: runtime, Events: c.Events, Clock: c.Clock, Logger: c.Logger,
-			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess, Asked: c.ImageAsked, Used: c.ImageUsed, Pulled: c.ImagePulled, Fetched: c.ImageFetched,
+			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess, Asked: c.ImageAsked, Used: c.ImageUsed, Pulled: c.ImagePulled,
+			Fetched: c.ImageFetched,
 		}),
 		crashes: backoff.NewKeyed[containerKey](backoff.Policy{
 			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),
@@ -73,5 +74,6 @@ func (m *Manager) address(ctx context.Context, pod *core.Pod) (string, error) {
 // hookFellBack tells users of an HTTPS hook that was answered over plain HTTP.
 func (m *Manager) hookFellBack(pod *core.Pod, host string) {
 	m.count(HTTPHooksFellBack, 1)
-	m.Events.Eventf(pod, corev1.EventTypeWarning, "LifecycleHTTPFallback", "request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", host)
+	m.Events.Eventf(pod, corev1.EventTypeWarning, "LifecycleHTTPFallback",
+		"request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", host)
 }

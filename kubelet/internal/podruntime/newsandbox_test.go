@@ -43,7 +43,8 @@ func TestInitContainersThatANewSandboxInterrupts(t *testing.T) {
 				}
 			}
 		}})
-		if first := result.Status.Container("first"); result.Err != nil || told == 0 || first == nil || first.RestartCount != 1 || result.Status.Container("second") != nil {
+		if first := result.Status.Container("first"); result.Err != nil || told == 0 || first == nil || first.RestartCount != 1 ||
+			result.Status.Container("second") != nil {
 			t.Errorf("%s: told %d times: %s %v", policy, told, show(result.Status), result.Err)
 		}
 	}

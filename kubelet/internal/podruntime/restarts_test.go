@@ -70,7 +70,8 @@ func TestCrashesAreToldStepByStep(t *testing.T) {
 	}
 	waits := b.sync(t, pod, SyncOptions{})
 	held := told.of("main", 2)
-	if waits.RetryAfter <= 0 || held.BackOffFrom.IsZero() || held.BackOffUntil.Sub(held.BackOffFrom) > time.Second || held.Cause != relay.CauseExit || !held.Created.IsZero() {
+	if waits.RetryAfter <= 0 || held.BackOffFrom.IsZero() || held.BackOffUntil.Sub(held.BackOffFrom) > time.Second || held.Cause != relay.CauseExit ||
+		!held.Created.IsZero() {
 		t.Fatalf("held back: %+v, retry after %v", held, waits.RetryAfter)
 	}
 	b.until(t, pod, "restarted", func(*runtimestate.PodStatus) bool {
@@ -165,7 +166,8 @@ func TestABackOffAfterAKillIsTold(t *testing.T) {
 	b.sync(t, pod, fails) // the first restart is immediate
 	held := b.sync(t, pod, fails)
 	want := told.of("main", 2)
-	if held.RetryAfter <= 0 || want.Cause != relay.CauseLiveness || want.BackOffFrom.Before(want.Ended) || want.BackOffUntil.Sub(want.Ended) != initialCrashBackOff {
+	if held.RetryAfter <= 0 || want.Cause != relay.CauseLiveness || want.BackOffFrom.Before(want.Ended) ||
+		want.BackOffUntil.Sub(want.Ended) != initialCrashBackOff {
 		t.Fatalf("%+v, retry after %v", want, held.RetryAfter)
 	}
 	b.sync(t, pod, SyncOptions{})

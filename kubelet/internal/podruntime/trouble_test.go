@@ -119,7 +119,8 @@ func TestFailedSandboxWaitsForNoPull(t *testing.T) {
 	if r.Err == nil || !strings.Contains(r.Err.Error(), "no runtime for \"none\"") {
 		t.Errorf("Err = %v", r.Err)
 	}
-	if !b.events.has("FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = ") || b.events.has("Failed to pull") || b.events.has("InspectFailed") {
+	if !b.events.has("FailedCreatePodSandBox: Failed to create pod sandbox: rpc error: code = Unknown desc = ") || b.events.has("Failed to pull") ||
+		b.events.has("InspectFailed") {
 		t.Errorf("events %q", b.events.lines)
 	}
 }

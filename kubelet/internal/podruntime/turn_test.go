@@ -116,9 +116,11 @@ func TestSidecarsEndTogetherAfterTheGracePeriod(t *testing.T) {
 		hook   *corev1.LifecycleHandler
 		want   map[string]time.Duration
 	}{
-		"all end when asked to":     {nil, nil, map[string]time.Duration{"main": 0, "third": 0, "second": 0, "first": 0}},
-		"none does":                 {map[string]simulated.Behaviour{"main": stubborn, "third": stubborn, "second": stubborn, "first": stubborn}, nil, map[string]time.Duration{"main": 30, "third": 32, "second": 32, "first": 32}},
-		"a sidecar does not":        {map[string]simulated.Behaviour{"third": stubborn}, nil, map[string]time.Duration{"main": 0, "third": 30, "second": 30, "first": 30}},
+		"all end when asked to": {nil, nil, map[string]time.Duration{"main": 0, "third": 0, "second": 0, "first": 0}},
+		"none does": {map[string]simulated.Behaviour{"main": stubborn, "third": stubborn, "second": stubborn, "first": stubborn}, nil,
+			map[string]time.Duration{"main": 30, "third": 32, "second": 32, "first": 32}},
+		"a sidecar does not": {map[string]simulated.Behaviour{"third": stubborn}, nil,
+			map[string]time.Duration{"main": 0, "third": 30, "second": 30, "first": 30}},
 		"hooks take all their time": {nil, exec("sleep 1000"), map[string]time.Duration{"main": 0, "third": 30, "second": 30, "first": 30}},
 	} {
 		t.Run(name, func(t *testing.T) {

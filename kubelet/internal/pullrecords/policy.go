@@ -20,17 +20,20 @@ type Policy struct {
 // Validate checks the policy.
 func (p Policy) Validate() error {
 	switch p.Verify {
-	case kubeletv1beta1.NeverVerify, kubeletv1beta1.NeverVerifyPreloadedImages, kubeletv1beta1.NeverVerifyAllowlistedImages, kubeletv1beta1.AlwaysVerify:
+	case kubeletv1beta1.NeverVerify, kubeletv1beta1.NeverVerifyPreloadedImages, kubeletv1beta1.NeverVerifyAllowlistedImages,
+		kubeletv1beta1.AlwaysVerify:
 	default:
 		return fmt.Errorf("imagePullCredentialsVerificationPolicy: unknown policy %q", p.Verify)
 	}
 	if len(p.Allowed) > 0 && p.Verify != kubeletv1beta1.NeverVerifyAllowlistedImages {
-		return fmt.Errorf("preloadedImagesVerificationAllowlist: it goes with imagePullCredentialsVerificationPolicy: %s", kubeletv1beta1.NeverVerifyAllowlistedImages)
+		return fmt.Errorf("preloadedImagesVerificationAllowlist: it goes with imagePullCredentialsVerificationPolicy: %s",
+			kubeletv1beta1.NeverVerifyAllowlistedImages)
 	}
 	for _, pattern := range p.Allowed {
 		name, all := strings.CutSuffix(pattern, "/*")
 		if bare, err := bareName(name); err != nil || bare != name || strings.Contains(name, "*") || all && name == "" {
-			return fmt.Errorf("preloadedImagesVerificationAllowlist: %q is not the name of an image without tag and digest, nor the beginning of one with /* behind it", pattern)
+			return fmt.Errorf("preloadedImagesVerificationAllowlist: %q is not the name of an image without tag and digest, nor the "+
+				"beginning of one with /* behind it", pattern)
 		}
 	}
 	return nil

@@ -62,7 +62,8 @@ type known struct {
 // New returns the Records below the kubelet's directory. List lists the images on
 // the node: one that an earlier kubelet was still pulling, and that is present,
 // counts as pulled without known credentials.
-func New(rootDir string, policy Policy, list func() ([]*runtimeapi.Image, error), clock clock.PassiveClock, logger *zap.Logger) (*Records, error) {
+func New(rootDir string, policy Policy, list func() ([]*runtimeapi.Image, error), clock clock.PassiveClock,
+	logger *zap.Logger) (*Records, error) {
 	r := &Records{policy: policy, files: files{rootDir}, clock: clock, logger: logger, begun: map[string]int{}, known: map[string]known{}}
 	if err := r.files.make(); err != nil {
 		return nil, err
@@ -194,7 +195,8 @@ func (r *Records) Count() (intents, records int, err error) {
 // even if its content was renewed, or another one with the same content.
 func isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Credential) bool {
 	if a := pass.Account; a != nil {
-		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace, Name: a.Name})
+		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace,
+			Name: a.Name})
 	}
 	if pass.Secret == nil {
 		return false
@@ -257,7 +259,8 @@ func (r *Records) record(id string) (*kubeletv1beta1.ImagePulledRecord, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record of an image: %w", err)
 	}
-	if last, ok := r.known[id]; ok && os.SameFile(last.file, file) && last.file.ModTime().Equal(file.ModTime()) && last.file.Size() == file.Size() {
+	if last, ok := r.known[id]; ok && os.SameFile(last.file, file) && last.file.ModTime().Equal(file.ModTime()) &&
+		last.file.Size() == file.Size() {
 		return last.record, nil
 	}
 	delete(r.known, id)

@@ -32,7 +32,8 @@ func recordsIn(t *testing.T, dir string, policy Policy, there ...*runtimeapi.Ima
 
 // bySecret is a pass from a secret in that namespace.
 func bySecret(namespace, password string) credential.Credential {
-	return credential.Credential{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password}, Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
+	return credential.Credential{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password},
+		Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
 }
 
 func byAccount(namespace string) credential.Credential {
@@ -156,7 +157,8 @@ func TestAPullThatWasCutShort(t *testing.T) {
 	if may(first, bySecret("a", "x")) {
 		t.Error("an image that is being pulled may be used")
 	}
-	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}}, &runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
+	r := recordsIn(t, dir, preloaded, &runtimeapi.Image{Id: id, RepoTags: []string{image}},
+		&runtimeapi.Image{Id: "sha256:2", RepoTags: []string{"docker.io/library/busybox:latest"}})
 	if may(r, bySecret("a", "x")) || r.MayUse("busybox", "sha256:2", func() []credential.Credential { return nil }) {
 		t.Error("an image whose pull was interrupted may be used")
 	}
@@ -201,8 +203,10 @@ func TestPolicies(t *testing.T) {
 	}
 	for _, p := range []Policy{
 		{Verify: "Sometimes"}, {}, {Verify: kubeletv1beta1.NeverVerify, Allowed: []string{"a/*"}},
-		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"a:1"}}, {Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"a*"}},
-		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"/*"}}, {Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{" a"}},
+		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"a:1"}},
+		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"a*"}},
+		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{"/*"}},
+		{Verify: kubeletv1beta1.NeverVerifyAllowlistedImages, Allowed: []string{" a"}},
 	} {
 		if p.Validate() == nil {
 			t.Errorf("%+v is taken", p)

@@ -27,7 +27,8 @@ type Manager struct {
 // NewManager returns a Manager without classes; Run fills it.
 func NewManager(client *rest.Client, clock clock.Clock, logger *zap.Logger) *Manager {
 	m := &Manager{classes: watch.NewStore[*nodev1.RuntimeClass](nil)}
-	m.reflector = watch.NewReflector(client.Resource(core.RuntimeClasses, ""), func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) }, m.classes,
+	m.reflector = watch.NewReflector(client.Resource(core.RuntimeClasses, ""), func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) },
+		m.classes,
 		watch.Options{Clock: clock, Logger: logger})
 	return m
 }

@@ -54,7 +54,8 @@ func TestWhatIsMounted(t *testing.T) {
 	}
 	c.ImageVolumes = map[string]image.Present{"models": {Ref: "sha256:1"}}
 	got, err := m.mount(c, &Mount{ContainerPath: "m", ImageVolume: "models", ImageSubPath: "a/b", ReadOnly: true})
-	if err != nil || got.Image.GetImage() != "sha256:1" || got.ImageSubPath != "a/b" || got.HostPath != "" || !got.Readonly || got.ContainerPath != "/m" || got.UidMappings != nil {
+	if err != nil || got.Image.GetImage() != "sha256:1" || got.ImageSubPath != "a/b" || got.HostPath != "" || !got.Readonly || got.ContainerPath != "/m" ||
+		got.UidMappings != nil {
 		t.Errorf("an image: %v, %v", got, err)
 	}
 	ids := []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}
@@ -83,7 +84,8 @@ func TestUserNamespace(t *testing.T) {
 		{nil, "", core.PodSpec{HostUsers: &no}, unsupported, false},
 		{supported, "", core.PodSpec{HostUsers: &no}, "", true},
 		{supported, "vm", core.PodSpec{HostUsers: &no}, "can't set `spec.hostUsers: false`, RuntimeClass handler \"vm\" does not support user namespaces", false},
-		{supported, "other", core.PodSpec{HostUsers: &no}, "can't set `spec.hostUsers: false`, RuntimeClass handler \"other\" does not support user namespaces", false},
+		{supported, "other", core.PodSpec{HostUsers: &no}, "can't set `spec.hostUsers: false`, RuntimeClass handler \"other\" does not support user namespaces",
+			false},
 		{supported, "", core.PodSpec{HostUsers: &no, HostNetwork: true}, "hostNetwork", false},
 		{supported, "", core.PodSpec{HostUsers: &no, HostPID: true}, "hostPID", false},
 	} {

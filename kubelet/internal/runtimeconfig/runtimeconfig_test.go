@@ -26,8 +26,10 @@ func TestNamespacesAndFilter(t *testing.T) {
 		{core.PodSpec{}, "POD POD CONTAINER Unconfined"},
 		{core.PodSpec{HostNetwork: true, HostIPC: true, HostPID: true}, "NODE NODE NODE Unconfined"},
 		{core.PodSpec{ShareProcessNamespace: &yes}, "POD POD POD RuntimeDefault"},
-		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}}, "POD POD CONTAINER RuntimeDefault"},
-		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}}, "POD POD CONTAINER Unconfined"},
+		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}},
+			"POD POD CONTAINER RuntimeDefault"},
+		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}},
+			"POD POD CONTAINER Unconfined"},
 	} {
 		pod := &core.Pod{Spec: c.spec}
 		n := namespaces(pod)
@@ -90,27 +92,35 @@ func TestSecurity(t *testing.T) {
 		{"no masks", corev1.SecurityContext{ProcMount: &unmasked}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
 			return len(s.MaskedPaths)+len(s.ReadonlyPaths) == 0
 		}},
-		{"no escalation", corev1.SecurityContext{AllowPrivilegeEscalation: &no}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool { return s.NoNewPrivs }},
-		{"capabilities", corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}, Drop: []corev1.Capability{"ALL"}}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
-			return slices.Equal(s.Capabilities.AddCapabilities, []string{"NET_ADMIN"}) && slices.Equal(s.Capabilities.DropCapabilities, []string{"ALL"})
-		}},
-		{"own filter", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &profile}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
-			return s.Seccomp.LocalhostRef == "/profiles/audit.json"
-		}},
-		{"AppArmor, own", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
-			return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_Localhost && s.Apparmor.LocalhostRef == profile
-		}},
-		{"AppArmor, none", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
-			return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_Unconfined
-		}},
-		{"AppArmor, the runtime's", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
-			return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_RuntimeDefault
-		}},
-		{"SELinux", corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{User: "u", Role: "r", Type: "t", Level: "l"}}, root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
-			o := s.SelinuxOptions
-			return o.User == "u" && o.Role == "r" && o.Type == "t" && o.Level == "l"
-		}},
-		{"filter from elsewhere", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &outside}}, root, "below /profiles", nil},
+		{"no escalation", corev1.SecurityContext{AllowPrivilegeEscalation: &no}, root, "",
+			func(s *runtimeapi.LinuxContainerSecurityContext) bool { return s.NoNewPrivs }},
+		{"capabilities", corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}, Drop: []corev1.Capability{"ALL"}}}, root,
+			"", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+				return slices.Equal(s.Capabilities.AddCapabilities, []string{"NET_ADMIN"}) && slices.Equal(s.Capabilities.DropCapabilities, []string{"ALL"})
+			}},
+		{"own filter", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &profile}}, root, "",
+			func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+				return s.Seccomp.LocalhostRef == "/profiles/audit.json"
+			}},
+		{"AppArmor, own", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &profile}},
+			root, "", func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+				return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_Localhost && s.Apparmor.LocalhostRef == profile
+			}},
+		{"AppArmor, none", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}}, root, "",
+			func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+				return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_Unconfined
+			}},
+		{"AppArmor, the runtime's", corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}, root, "",
+			func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+				return s.Apparmor.ProfileType == runtimeapi.SecurityProfile_RuntimeDefault
+			}},
+		{"SELinux", corev1.SecurityContext{SELinuxOptions: &corev1.SELinuxOptions{User: "u", Role: "r", Type: "t", Level: "l"}}, root, "",
+			func(s *runtimeapi.LinuxContainerSecurityContext) bool {
+				o := s.SelinuxOptions
+				return o.User == "u" && o.Role == "r" && o.Type == "t" && o.Level == "l"
+			}},
+		{"filter from elsewhere", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost,
+			LocalhostProfile: &outside}}, root, "below /profiles", nil},
 	} {
 		got, err := m.linuxSecurity(&core.Pod{}, &core.Container{Name: "c", SecurityContext: &c.sc}, c.present)
 		switch {

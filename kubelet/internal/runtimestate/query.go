@@ -113,7 +113,8 @@ func (r *Reader) runningSandbox(s *runtimeapi.PodSandbox) *RunningContainer {
 	if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 		state = StateRunning
 	}
-	return &RunningContainer{ID: r.ContainerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()), Attempt: int32(s.GetMetadata().GetAttempt())}
+	return &RunningContainer{ID: r.ContainerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()),
+		Attempt: int32(s.GetMetadata().GetAttempt())}
 }
 
 func (r *Reader) runningContainer(c *runtimeapi.Container) *RunningContainer {
@@ -170,7 +171,8 @@ func (s *PodStatus) Sort() {
 
 // list asks for the sandboxes and containers that have all the labels, in
 // parallel; nil asks for all.
-func (r *Reader) list(ctx context.Context, labels map[string]string) (sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container, err error) {
+func (r *Reader) list(ctx context.Context,
+	labels map[string]string) (sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		sandboxes, err = r.runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: labels})

@@ -49,7 +49,8 @@ func TestNewestFirstWhenTheClockWasSetBack(t *testing.T) {
 		Sandboxes:  []*SandboxStatus{{Attempt: 0, CreatedAt: start.Add(time.Hour)}, {Attempt: 1, CreatedAt: start, Ready: true, IPs: []string{"10.0.0.1"}}},
 	}
 	s.Sort()
-	want := []creation{{"b", 1, start.Add(80 * time.Minute)}, {"c", 0, start.Add(70 * time.Minute)}, {"a", 2, start.Add(5 * time.Minute)}, {"a", 1, start}, {"a", 0, start.Add(time.Hour)}, {"b", 0, start.Add(30 * time.Minute)}}
+	want := []creation{{"b", 1, start.Add(80 * time.Minute)}, {"c", 0, start.Add(70 * time.Minute)}, {"a", 2, start.Add(5 * time.Minute)}, {"a", 1, start},
+		{"a", 0, start.Add(time.Hour)}, {"b", 0, start.Add(30 * time.Minute)}}
 	var got []creation
 	for _, c := range s.Containers {
 		got = append(got, c.creation())

@@ -146,7 +146,8 @@ func upgradeSPDY(t *testing.T, server *httptest.Server, path, protocol string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: %s\r\nContent-Length: 0\r\n\r\n", path, protocol)
+	_, err = fmt.Fprintf(conn,
+		"POST %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: %s\r\nContent-Length: 0\r\n\r\n", path, protocol)
 	if err != nil {
 		t.Fatal(err)
 	}

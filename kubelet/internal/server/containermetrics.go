@@ -67,7 +67,8 @@ func (r row) in(path string) row {
 
 // of writes the labels, with more of them, given as pairs of name and value.
 func (r row) of(more ...string) string {
-	return labelled(append([]string{"container", r.container, "id", r.id, "image", r.image, "name", r.name, "namespace", r.namespace, "pod", r.pod}, more...)...)
+	return labelled(append([]string{"container", r.container, "id", r.id, "image", r.image, "name", r.name, "namespace", r.namespace, "pod",
+		r.pod}, more...)...)
 }
 
 // labelled writes labels, given as pairs of name and value.
@@ -160,7 +161,8 @@ func (f samples) addMeasured(one *runtimeapi.ContainerStats, r row) {
 	f.tell("container_memory_swap", r.of(), one.GetSwap().GetSwapUsageBytes(), one.GetSwap().GetTimestamp())
 	for _, scope := range []string{"container", "hierarchy"} {
 		f.tell("container_memory_failures_total", r.of("failure_type", "pgfault", "scope", scope), memory.GetPageFaults(), memory.GetTimestamp())
-		f.tell("container_memory_failures_total", r.of("failure_type", "pgmajfault", "scope", scope), memory.GetMajorPageFaults(), memory.GetTimestamp())
+		f.tell("container_memory_failures_total", r.of("failure_type", "pgmajfault", "scope", scope), memory.GetMajorPageFaults(),
+			memory.GetTimestamp())
 	}
 }
 

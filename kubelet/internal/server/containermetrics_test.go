@@ -120,7 +120,8 @@ func TestLimitsOfPodsAsAWhole(t *testing.T) {
 			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
 		}}
 	}
-	pod := &core.Pod{Spec: core.PodSpec{Resources: limits("500m", "64Mi"), Containers: []core.Container{{Name: "none"}, {Name: "own", Resources: *limits("250m", "8Mi")}}}}
+	pod := &core.Pod{Spec: core.PodSpec{Resources: limits("500m", "64Mi"), Containers: []core.Container{{Name: "none"},
+		{Name: "own", Resources: *limits("250m", "8Mi")}}}}
 	for _, c := range []struct {
 		name   string
 		period int64

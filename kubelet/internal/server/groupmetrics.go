@@ -65,7 +65,8 @@ func (f samples) addDetails(d cgroup.Details, now time.Time, r row) {
 		f.add("container_fs_writes_bytes_total", r.of("device", device), fmt.Sprint(used.WriteBytes), ms)
 		major, minor, _ := strings.Cut(used.Number, ":")
 		for operation, bytes := range map[string]uint64{"Read": used.ReadBytes, "Write": used.WriteBytes} {
-			f.add("container_blkio_device_usage_total", r.of("device", device, "major", major, "minor", minor, "operation", operation), fmt.Sprint(bytes), ms)
+			f.add("container_blkio_device_usage_total", r.of("device", device, "major", major, "minor", minor, "operation", operation),
+				fmt.Sprint(bytes), ms)
 		}
 	}
 }
@@ -75,8 +76,9 @@ func (f samples) addDetails(d cgroup.Details, now time.Time, r row) {
 func (f samples) addDisk(d node.DiskIO, ms int64, of string) {
 	for metric, count := range map[string]uint64{
 		"container_fs_reads_total": d.Reads, "container_fs_reads_merged_total": d.ReadsMerged, "container_fs_sector_reads_total": d.SectorsRead,
-		"container_fs_writes_total": d.Writes, "container_fs_writes_merged_total": d.WritesMerged, "container_fs_sector_writes_total": d.SectorsWritten,
-		"container_fs_io_current": d.InProgress,
+		"container_fs_writes_total": d.Writes, "container_fs_writes_merged_total": d.WritesMerged,
+		"container_fs_sector_writes_total": d.SectorsWritten,
+		"container_fs_io_current":          d.InProgress,
 	} {
 		f.add(metric, of, fmt.Sprint(count), ms)
 	}

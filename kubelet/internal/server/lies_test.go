@@ -33,7 +33,8 @@ func (l liar) ListContainerStats(ctx context.Context, filter *runtimeapi.Contain
 	for i, odd := range oddNames {
 		for j, number := range oddNumbers {
 			labels := l.labels()
-			labels[[]string{kubelettypes.KubernetesPodUIDLabel, kubelettypes.KubernetesPodNameLabel, kubelettypes.KubernetesPodNamespaceLabel, kubelettypes.KubernetesContainerNameLabel}[(i+j)%4]] = odd
+			labels[[]string{kubelettypes.KubernetesPodUIDLabel, kubelettypes.KubernetesPodNameLabel, kubelettypes.KubernetesPodNamespaceLabel,
+				kubelettypes.KubernetesContainerNameLabel}[(i+j)%4]] = odd
 			when := []int64{0, math.MinInt64, math.MaxInt64}[j%3]
 			all = append(all, &runtimeapi.ContainerStats{
 				Attributes:    &runtimeapi.ContainerAttributes{Id: oddNames[len(oddNames)-1-i], Labels: labels},
@@ -70,7 +71,8 @@ func (l liar) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSan
 func (l liar) SandboxImage(context.Context, string) (string, error) { return oddNames[9], nil }
 
 func (l liar) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
-	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: oddNames[9]}, UsedBytes: oddNumbers[4]}, nil}}, nil
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: oddNames[9]},
+		UsedBytes: oddNumbers[4]}, nil}}, nil
 }
 
 // What a runtime measures may be nonsense, and there may be something that no kubelet made:
@@ -86,12 +88,14 @@ func TestStatsOfALyingRuntime(t *testing.T) {
 		group.Go(func() error {
 			code, text := get(t, server, "/stats/summary")
 			var summary stats.Summary
-			if err := json.Unmarshal([]byte(text), &summary); err != nil || code != http.StatusOK || len(text) > 1<<20 || !strings.Contains(text, `"usageCoreNanoSeconds":2500000000`) {
+			if err := json.Unmarshal([]byte(text), &summary); err != nil || code != http.StatusOK || len(text) > 1<<20 ||
+				!strings.Contains(text, `"usageCoreNanoSeconds":2500000000`) {
 				return fmt.Errorf("summary of %d bytes: %d, %w", len(text), code, err)
 			}
 			return nil
 		})
-		for path, truth := range map[string]string{"/metrics/cadvisor": `container="c",id="/kubepods/poduid-1/id-1"`, "/metrics/resource": `container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 2.5 1000`} {
+		for path, truth := range map[string]string{"/metrics/cadvisor": `container="c",id="/kubepods/poduid-1/id-1"`,
+			"/metrics/resource": `container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 2.5 1000`} {
 			group.Go(func() error {
 				code, text := get(t, server, path)
 				if code != http.StatusOK || len(text) > 1<<20 || !strings.Contains(text, truth) {

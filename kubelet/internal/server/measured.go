@@ -64,7 +64,8 @@ func labelsOf(request *http.Request) []string {
 	}
 	method := request.Method
 	switch method {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace, http.MethodConnect:
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodHead, http.MethodOptions, http.MethodDelete, http.MethodTrace,
+		http.MethodConnect:
 	default:
 		method = "other"
 	}

@@ -34,7 +34,8 @@ type counters struct{ bytes, packets, errors, dropped *uint64 }
 func trafficOf(all []node.Interface) []interfaceTraffic {
 	var of []interfaceTraffic
 	for _, i := range all {
-		of = append(of, interfaceTraffic{i.Name, counters{&i.RxBytes, &i.RxPackets, &i.RxErrors, &i.RxDropped}, counters{&i.TxBytes, &i.TxPackets, &i.TxErrors, &i.TxDropped}})
+		of = append(of, interfaceTraffic{i.Name, counters{&i.RxBytes, &i.RxPackets, &i.RxErrors, &i.RxDropped},
+			counters{&i.TxBytes, &i.TxPackets, &i.TxErrors, &i.TxDropped}})
 	}
 	return of
 }
@@ -80,7 +81,8 @@ func (s *Server) measuredNetworks(ctx context.Context, but map[string]bool) (all
 		for _, u := range append([]*runtimeapi.NetworkInterfaceUsage{n.GetDefaultInterface()}, n.GetInterfaces()...) {
 			if u != nil && areNames(u.GetName()) && (len(of.interfaces) == 0 || u.GetName() != first) {
 				of.interfaces = append(of.interfaces, interfaceTraffic{
-					u.GetName(), counters{bytes: value(u.GetRxBytes()), errors: value(u.GetRxErrors())}, counters{bytes: value(u.GetTxBytes()), errors: value(u.GetTxErrors())},
+					u.GetName(), counters{bytes: value(u.GetRxBytes()), errors: value(u.GetRxErrors())},
+					counters{bytes: value(u.GetTxBytes()), errors: value(u.GetTxErrors())},
 				})
 			}
 		}
@@ -102,7 +104,8 @@ func (n network) stats() *stats.NetworkStats {
 	}
 	result := &stats.NetworkStats{Time: metav1.NewTime(n.at)}
 	for _, i := range n.interfaces {
-		result.Interfaces = append(result.Interfaces, stats.InterfaceStats{Name: i.name, RxBytes: i.rx.bytes, RxErrors: i.rx.errors, TxBytes: i.tx.bytes, TxErrors: i.tx.errors})
+		result.Interfaces = append(result.Interfaces, stats.InterfaceStats{Name: i.name, RxBytes: i.rx.bytes, RxErrors: i.rx.errors,
+			TxBytes: i.tx.bytes, TxErrors: i.tx.errors})
 	}
 	result.InterfaceStats = result.Interfaces[0]
 	return result

@@ -66,7 +66,8 @@ func (n *oneNode) Status(types.UID) (core.PodStatus, bool) {
 }
 
 func (n *oneNode) labels() map[string]string {
-	return map[string]string{kubelettypes.KubernetesPodUIDLabel: "uid-1", kubelettypes.KubernetesPodNameLabel: "p", kubelettypes.KubernetesPodNamespaceLabel: "ns", kubelettypes.KubernetesContainerNameLabel: "c"}
+	return map[string]string{kubelettypes.KubernetesPodUIDLabel: "uid-1", kubelettypes.KubernetesPodNameLabel: "p", kubelettypes.KubernetesPodNamespaceLabel: "ns",
+		kubelettypes.KubernetesContainerNameLabel: "c"}
 }
 
 func (n *oneNode) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
@@ -130,7 +131,8 @@ func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStats
 		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
-		Swap:       &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512}, SwapAvailableBytes: &runtimeapi.UInt64Value{Value: 88}},
+		Swap: &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512},
+			SwapAvailableBytes: &runtimeapi.UInt64Value{Value: 88}},
 	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
 }
 
@@ -145,7 +147,8 @@ func (n *oneNode) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxSta
 	eth0 := &runtimeapi.NetworkInterfaceUsage{Name: "eth0", RxBytes: &runtimeapi.UInt64Value{Value: 77}}
 	return []*runtimeapi.PodSandboxStats{{
 		Attributes: &runtimeapi.PodSandboxAttributes{Id: "box-1", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1", Namespace: "ns", Name: "p"}},
-		Linux:      &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{Timestamp: 1e9, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}},
+		Linux: &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{Timestamp: 1e9, DefaultInterface: eth0,
+			Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}},
 	}}, nil
 }
 
@@ -221,7 +224,8 @@ func onlyNode(t *testing.T) *oneNode {
 		logPath: filepath.Join(t.TempDir(), "0.log"),
 	}
 	n.status = core.PodStatus{ContainerStatuses: []core.ContainerStatus{{
-		Name: "c", Image: "img:1", ContainerID: "containerd://id-1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
+		Name: "c", Image: "img:1", ContainerID: "containerd://id-1",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
 	}}}
 	if err := os.WriteFile(n.logPath, []byte("2026-11-21T09:00:00Z stdout F one\n2026-11-21T09:00:01Z stderr F two\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -264,12 +268,14 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 			return cgroup.Usage{CPU: 3e9, Memory: 70, WorkingSet: 60, RSS: 50, Limit: 100, Pressure: waited}, (uid == "" || uid == "uid-1") && (id == "" || id == "id-1")
 		},
 		Daemons: func() map[string]cgroup.Usage {
-			return map[string]cgroup.Usage{"kubelet": {Path: "/system.slice/kubelet.service", CPU: 4e9, Memory: 9, WorkingSet: 8, RSS: 7, PageFaults: 6, MajorPageFaults: 5, Started: time.Unix(1, 0)}}
+			return map[string]cgroup.Usage{"kubelet": {Path: "/system.slice/kubelet.service", CPU: 4e9, Memory: 9, WorkingSet: 8, RSS: 7, PageFaults: 6,
+				MajorPageFaults: 5, Started: time.Unix(1, 0)}}
 		},
 		GroupDetails: func(_ types.UID, id string) (cgroup.Details, bool) {
 			of := map[string]string{"id-1": "/kubepods/poduid-1/id-1", "box-1": "/kubepods/poduid-1/box-1", "": "/kubepods/poduid-1"}
 			return cgroup.Details{
-				Usage: cgroup.Usage{Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Swap: 16, Limit: 8192, PageFaults: 23, MajorPageFaults: 24, Pressure: waited, Started: time.Unix(2, 0)},
+				Usage: cgroup.Usage{Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Swap: 16, Limit: 8192, PageFaults: 23, MajorPageFaults: 24,
+					Pressure: waited, Started: time.Unix(2, 0)},
 				CPU: cgroup.CPUDetails{
 					User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Bursts: 3, BurstTime: 25e8, Shares: 102, Quota: 25000, Period: 100000,
 				},
@@ -285,7 +291,8 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 			return []cgroup.Details{{Usage: cgroup.Usage{Path: "/kubepods", CPU: 65e8}}}
 		},
 		PodUsage: func(context.Context) map[types.UID]PodUsage {
-			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5, Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Claim: "data", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
+			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5,
+				Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Claim: "data", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},
 		Clock: clock.RealClock{}, Logger: zap.NewNop(), Debugging: true, Profiling: true, Log: &daemon.LogOptions{},
 	})

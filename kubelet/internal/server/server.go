@@ -296,7 +296,8 @@ type ListenOptions struct {
 
 // Run listens until ctx ends.
 func (s *Server) Run(ctx context.Context, l ListenOptions) error {
-	certFile, keyFile, err := pki.ServingFiles(l.CertFile, l.KeyFile, l.CertDir, pki.Subject{CommonName: "kubelet", IPs: l.IPs, DNSNames: l.DNSNames}, s.Clock.Now())
+	certFile, keyFile, err := pki.ServingFiles(l.CertFile, l.KeyFile, l.CertDir,
+		pki.Subject{CommonName: "kubelet", IPs: l.IPs, DNSNames: l.DNSNames}, s.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("kubelet server: %w", err)
 	}

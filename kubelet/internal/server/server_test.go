@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +17,6 @@ import (
 
 	machine "kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/server/auth"
-	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
@@ -34,10 +31,12 @@ func TestNothingIsOpen(t *testing.T) {
 		t.Fatalf("only %d routes", len(routes))
 	}
 	paths := map[string]string{
-		"/none": "GET", "/": "GET", "/pods/../exec": "POST", "/logs": "GET", "/stats/summary/": "GET", "/exec/ns/p/c/": "POST", "/debug/pprof": "GET", "/run/ns/p/c/": "POST",
+		"/none": "GET", "/": "GET", "/pods/../exec": "POST", "/logs": "GET", "/stats/summary/": "GET", "/exec/ns/p/c/": "POST", "/debug/pprof": "GET",
+		"/run/ns/p/c/": "POST",
 	}
 	for _, r := range routes {
-		paths[strings.NewReplacer(":namespace", "ns", ":pod", "p", ":container", "c", ":last", "c", ":uid", "uid-1", ":check", "ping", "*file", "0.log", "*profile", "heap").Replace(r.Path)] = r.Method
+		paths[strings.NewReplacer(":namespace", "ns", ":pod", "p", ":container", "c", ":last", "c", ":uid", "uid-1", ":check", "ping", "*file", "0.log", "*profile",
+			"heap").Replace(r.Path)] = r.Method
 	}
 	for path, method := range paths {
 		w := httptest.NewRecorder()
@@ -54,12 +53,14 @@ func TestReadOnly(t *testing.T) {
 	s := newServer(t, n, auth.Authentication{Certificates: &pki.Authorities{}})
 	server := httptest.NewServer(s.ReadOnly())
 	defer server.Close()
-	for _, path := range []string{"/pods", "/pods/", "/stats/summary", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/healthz", "/healthz/ping", "/metrics/slis"} {
+	for _, path := range []string{"/pods", "/pods/", "/stats/summary", "/metrics/resource", "/metrics/cadvisor", "/metrics/probes", "/healthz", "/healthz/ping",
+		"/metrics/slis"} {
 		if code, text := get(t, server, path); code != http.StatusOK {
 			t.Errorf("%s: %d %q", path, code, text)
 		}
 	}
-	if code, text := get(t, server, "/metrics"); code != http.StatusOK || !strings.Contains(text, `kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readonly"} 2`) {
+	if code, text := get(t, server, "/metrics"); code != http.StatusOK || !strings.Contains(text,
+		`kubelet_http_requests_total{long_running="false",method="GET",path="pods",server_type="readonly"} 2`) {
 		t.Errorf("%d %s", code, text)
 	}
 	for _, path := range []string{"/configz", "/statusz", "/flagz", "/checkpoint/ns/p/c", "/debug/flags/v"} {
@@ -67,7 +68,8 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: %d %q", path, code, text)
 		}
 	}
-	for _, path := range []string{"/exec/ns/p/c", "/attach/ns/p/c", "/run/ns/p/c", "/portForward/ns/p", "/containerLogs/ns/p/c", "/runningpods/", "/logs/", "/debug/pprof/heap"} {
+	for _, path := range []string{"/exec/ns/p/c", "/attach/ns/p/c", "/run/ns/p/c", "/portForward/ns/p", "/containerLogs/ns/p/c", "/runningpods/", "/logs/",
+		"/debug/pprof/heap"} {
 		if code, text := do(t, server, http.MethodPost, path); code != http.StatusMethodNotAllowed || !strings.Contains(text, "disabled") {
 			t.Errorf("%s: %d %q", path, code, text)
 		}
@@ -79,7 +81,8 @@ func TestReadOnly(t *testing.T) {
 func TestNetworksOfPods(t *testing.T) {
 	n, _ := newNode(t)
 	s := newServer(t, n, auth.Authentication{Anonymous: true})
-	of := map[string][]machine.Interface{"sandbox-1": {{Name: "eth0", RxBytes: 1, RxPackets: 2, RxErrors: 3, RxDropped: 4, TxBytes: 5, TxPackets: 6, TxErrors: 7, TxDropped: 8}}}
+	of := map[string][]machine.Interface{"sandbox-1": {{Name: "eth0", RxBytes: 1, RxPackets: 2, RxErrors: 3, RxDropped: 4, TxBytes: 5, TxPackets: 6, TxErrors: 7,
+		TxDropped: 8}}}
 	s.Interfaces = func(_ types.UID, sandbox string) []machine.Interface { return of[sandbox] }
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -88,7 +91,8 @@ func TestNetworksOfPods(t *testing.T) {
 		"receive_bytes": "1", "receive_packets": "2", "receive_errors": "3", "receive_packets_dropped": "4",
 		"transmit_bytes": "5", "transmit_packets": "6", "transmit_errors": "7", "transmit_packets_dropped": "8",
 	} {
-		line := "container_network_" + figure + `_total{container="",id="sandbox-1",image="pause-of-sandbox-1",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} ` + want + " "
+		line := "container_network_" + figure +
+			`_total{container="",id="sandbox-1",image="pause-of-sandbox-1",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} ` + want + " "
 		if !strings.Contains(metrics, line) {
 			t.Errorf("%s is not among\n%s", line, metrics)
 		}
@@ -97,7 +101,8 @@ func TestNetworksOfPods(t *testing.T) {
 		t.Error("the figures from the runtime alone are missing")
 	}
 	of["box-1"] = []machine.Interface{} // it has no interface of its own
-	if _, summary := get(t, server, "/stats/summary"); !strings.Contains(summary, `"name":"eth0","rxBytes":1,"rxErrors":3,"txBytes":5,"txErrors":7,"interfaces":[{`) {
+	if _, summary := get(t, server, "/stats/summary"); !strings.Contains(summary,
+		`"name":"eth0","rxBytes":1,"rxErrors":3,"txBytes":5,"txErrors":7,"interfaces":[{`) {
 		t.Error(summary)
 	}
 }
@@ -148,18 +153,25 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/metrics/resource", 200, "resource_scrape_error 0\n"},
 		{"GET", "/metrics/resource", 200, `container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 600 1000`},
 		{"GET", "/metrics/probes", 200, "of_probes 0"},
-		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 3.5 `},
-		{"GET", "/metrics/cadvisor", 200, `container_memory_working_set_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 61 `},
-		{"GET", "/metrics/cadvisor", 200, `container_spec_memory_limit_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 8192` + "\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_quota{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 25000` + "\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_network_receive_bytes_total{container="",id="/kubepods/poduid-1/box-1",image="pause-of-box-1",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_cpu_usage_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 3.5 `},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_memory_working_set_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 61 `},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_spec_memory_limit_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 8192` + "\n"},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_spec_cpu_quota{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 25000` + "\n"},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_network_receive_bytes_total{container="",id="/kubepods/poduid-1/box-1",image="pause-of-box-1",name="box-1",namespace="ns",pod="p",interface="eth0"} 77 1000`},
 		{"GET", "/metrics/cadvisor", 200, `container_cpu_usage_seconds_total{container="",id="/",image="",name="",namespace="",pod="",cpu="total"} 1.5 7000`},
 		{"GET", "/metrics/cadvisor", 200, `machine_memory_bytes{boot_id="boot",machine_id="machine",system_uuid="system"} 1024` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, `machine_swap_bytes{boot_id="boot",machine_id="machine",system_uuid="system"} 6` + "\n"},
 		{"GET", "/metrics/cadvisor", 200, `machine_cpu_physical_cores{boot_id="boot",machine_id="machine",system_uuid="system"} `},
 		{"GET", "/metrics/cadvisor", 200, "machine_scrape_error 0\n"},
-		{"GET", "/metrics/cadvisor", 200, `container_cpu_cfs_throttled_periods_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2 `},
-		{"GET", "/metrics/cadvisor", 200, `container_cpu_user_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4 `},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_cpu_cfs_throttled_periods_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 2 `},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_cpu_user_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4 `},
 		{"GET", "/metrics/cadvisor", 200, `container_threads{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 14 `},
 		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics",server_type="readwrite"}`},
 		{"GET", "/metrics", 200, `kubelet_http_requests_total{long_running="false",method="GET",path="metrics/cadvisor",server_type="readwrite"}`},
@@ -167,37 +179,53 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/stats/summary", 200, `"availableBytes":40,"usageBytes":70,"workingSetBytes":60,"rssBytes":50,"pageFaults":0,"majorPageFaults":0,"psi":{`},
 		{"GET", "/stats/summary", 200, `"usageBytes":9,"workingSetBytes":8,"rssBytes":7,"pageFaults":6,"majorPageFaults":5}},{"name":"pods",`},
 		{"GET", "/stats/summary", 200, `"pods":[{"podRef":{"name":"p",`},
-		{"GET", "/stats/summary", 200, `"logs":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":8,"inodesFree":0,"inodes":0,"inodesUsed":1}`},
-		{"GET", "/stats/summary?only_cpu_and_memory=true", 200, `"pods":[{"podRef":{"name":"p","namespace":"ns","uid":"uid-1"},"startTime":null,"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`},
+		{"GET", "/stats/summary", 200,
+			`"logs":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":8,"inodesFree":0,"inodes":0,"inodesUsed":1}`},
+		{"GET", "/stats/summary?only_cpu_and_memory=true", 200,
+			`"pods":[{"podRef":{"name":"p","namespace":"ns","uid":"uid-1"},"startTime":null,"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`},
 		{"GET", "/stats/summary", 200, `}}}],"startTime":"1970-01-01T00:00:01Z","cpu":{"time":"1970-01-01T00:00:07Z","usageCoreNanoSeconds":1500000000,`},
 		{"GET", "/metrics/cadvisor", 200, `container_processes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 1 `},
 		{"GET", "/metrics/cadvisor", 200, `container_memory_failcnt{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 17`},
-		{"GET", "/metrics/cadvisor", 200, `container_oom_events_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 18`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 19`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_reads_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 20`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 21`},
-		{"GET", "/metrics/cadvisor", 200, `container_fs_writes_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 22`},
-		{"GET", "/metrics/cadvisor", 200, `container_blkio_device_usage_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda",major="254",minor="0",operation="Write"} 22`},
-		{"GET", "/metrics/cadvisor", 200, `container_spec_cpu_shares{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 102`},
-		{"GET", "/metrics/cadvisor", 200, `container_pressure_cpu_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4`},
-		{"GET", "/metrics/cadvisor", 200, `container_pressure_memory_stalled_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_oom_events_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 18`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_fs_reads_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 19`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_fs_reads_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 20`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_fs_writes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 21`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_fs_writes_bytes_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda"} 22`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_blkio_device_usage_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device="/dev/vda",major="254",minor="0",operation="Write"} 22`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_spec_cpu_shares{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 102`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_pressure_cpu_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 4`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_pressure_memory_stalled_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 5`},
 		{"GET", "/metrics/cadvisor", 200, `container_fs_limit_bytes{container="",id="/",image="",name="",namespace="",pod="",device="/dev/sda1"} 100 7000`},
 		{"GET", "/metrics/cadvisor", 200, `container_fs_sector_reads_total{container="",id="/",image="",name="",namespace="",pod="",device="/dev/sda1"} 37 7000`},
 		{"GET", "/metrics/cadvisor", 200, `container_fs_write_seconds_total{container="",id="/",image="",name="",namespace="",pod="",device="/dev/sda1"} 1.5 7000`},
 		{"GET", "/metrics/cadvisor", 200, `container_health_state{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} -1`},
-		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 6`},
+		{"GET", "/metrics/cadvisor", 200,
+			`container_pressure_io_waiting_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p"} 6`},
 		{"GET", "/metrics/cadvisor", 200, `container_pressure_io_waiting_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 6 7000`},
 		{"GET", "/stats/summary", 200, `"node":{"nodeName":"node-1","systemContainers":[{"name":"kubelet","startTime":"1970-01-01T00:00:01Z","cpu":{`},
-		{"GET", "/stats/summary", 200, `"usageCoreNanoSeconds":1500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},
-		{"GET", "/stats/summary", 200, `"usageCoreNanoSeconds":2500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},
-		{"GET", "/stats/summary?only_cpu_and_memory=true", 200, `"io":{"time":"1970-01-01T00:00:01Z","psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":6000000,"avg10":0,"avg60":0,"avg300":0}}}`},
+		{"GET", "/stats/summary", 200,
+			`"usageCoreNanoSeconds":1500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},
+		{"GET", "/stats/summary", 200,
+			`"usageCoreNanoSeconds":2500000000,"psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":4000000,"avg10":1.5,"avg60":2,"avg300":3}}}`},
+		{"GET", "/stats/summary?only_cpu_and_memory=true", 200,
+			`"io":{"time":"1970-01-01T00:00:01Z","psi":{"full":{"total":0,"avg10":0,"avg60":0,"avg300":0},"some":{"total":6000000,"avg10":0,"avg60":0,"avg300":0}}}`},
 		{"GET", "/stats/summary", 200, `"network":{"time":"1970-01-01T00:00:07Z","name":"eth0","rxBytes":11,`},
 		{"GET", "/stats/summary", 200, `"runtime":{"imageFs":{"time":"1970-01-01T00:00:01Z","availableBytes":`},
 		{"GET", "/stats/summary", 200, `"rlimit":{"time":"1970-01-01T00:00:07Z","maxpid":4,"curproc":3}`},
 		{"GET", "/stats/summary", 200, `"swap":{"time":"1970-01-01T00:00:07Z","swapAvailableBytes":6,"swapUsageBytes":3}`},
 		{"GET", "/stats/summary", 200, `"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z"`},
 		{"GET", "/stats/summary", 200, `"network":{"time":"1970-01-01T00:00:01Z","name":"eth0","rxBytes":77,"interfaces":[{"name":"eth0","rxBytes":77}]}`},
-		{"GET", "/stats/summary", 200, `"volume":[{"time":"1970-01-01T00:00:07Z","availableBytes":0,"capacityBytes":0,"usedBytes":20,"inodesFree":0,"inodes":0,"inodesUsed":3,"name":"scratch","pvcRef":{"name":"data","namespace":"ns"}}],"ephemeral-storage":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":21,"inodesFree":0,"inodes":0,"inodesUsed":2},"process_stats":{"process_count":5}`},
+		{"GET", "/stats/summary", 200,
+			`"volume":[{"time":"1970-01-01T00:00:07Z","availableBytes":0,"capacityBytes":0,"usedBytes":20,"inodesFree":0,"inodes":0,"inodesUsed":3,"name":"scratch","pvcRef":{"name":"data","namespace":"ns"}}],"ephemeral-storage":{"time":"1970-01-01T00:00:07Z","availableBytes":50,"capacityBytes":100,"usedBytes":21,"inodesFree":0,"inodes":0,"inodesUsed":2},"process_stats":{"process_count":5}`},
 		{"GET", "/metrics/resource", 200, `container_start_time_seconds{container="c",namespace="ns",pod="p"} 1700000000` + "\n"},
 		{"GET", "/metrics/resource", 200, `pod_swap_usage_bytes{namespace="ns",pod="p"} 512 1000`},
 		{"GET", "/metrics/resource", 200, "node_swap_usage_bytes 3 7000\n"},
@@ -235,7 +263,8 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s %s: %d %q, want %d %q", c.method, c.path, code, body, c.code, c.want)
 		}
 	}
-	if code, body := do(t, server, "POST", "/exec/ns/p/c?output=1&command=sh", "Connection", "Upgrade", "Upgrade", "SPDY/3.1"); code != 500 || !strings.Contains(body, "the runtime refuses") {
+	if code, body := do(t, server, "POST", "/exec/ns/p/c?output=1&command=sh", "Connection", "Upgrade", "Upgrade", "SPDY/3.1"); code != 500 ||
+		!strings.Contains(body, "the runtime refuses") {
 		t.Errorf("a runtime that refuses: %d %q", code, body)
 	}
 	archives, err := filepath.Glob(n.checkpoints() + "/*.tar")
@@ -251,7 +280,8 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("exec into what does not run: %d %q", code, body)
 	}
 	var list corev1.PodList
-	if _, body := get(t, server, "/pods"); json.Unmarshal([]byte(body), &list) != nil || list.Kind != "PodList" || len(list.Items[0].Status.ContainerStatuses) != 1 {
+	if _, body := get(t, server, "/pods"); json.Unmarshal([]byte(body), &list) != nil || list.Kind != "PodList" ||
+		len(list.Items[0].Status.ContainerStatuses) != 1 {
 		t.Errorf("/pods: %+v", list)
 	}
 }
@@ -273,91 +303,11 @@ func TestDebuggingCanBeOff(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	for _, path := range []string{"/runningpods/", "/containerLogs/ns/p/c", "/exec/ns/p/c?command=sh", "/run/ns/p/c", "/attach/ns/p/c", "/portForward/ns/p", "/logs/", "/debug/pprof/cmdline"} {
+	for _, path := range []string{"/runningpods/", "/containerLogs/ns/p/c", "/exec/ns/p/c?command=sh", "/run/ns/p/c", "/attach/ns/p/c", "/portForward/ns/p",
+		"/logs/", "/debug/pprof/cmdline"} {
 		if code, body := get(t, server, path); code != 405 || body != "Debug endpoints are disabled.\n" {
 			t.Errorf("%s: %d %q", path, code, body)
 		}
-	}
-}
-
-func TestLoggedContainer(t *testing.T) {
-	waiting := func(reason string) corev1.ContainerState {
-		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
-	}
-	terminated := func(id string) corev1.ContainerState {
-		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id}}
-	}
-	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	for _, c := range []struct {
-		name        string
-		state, last corev1.ContainerState
-		previous    bool
-		id, err     string
-	}{
-		{"running", running, corev1.ContainerState{}, false, "now", ""},
-		{"running, before", running, terminated("r://last"), true, "last", ""},
-		{"running, nothing before", running, corev1.ContainerState{}, true, "", `previous terminated container "c" in pod "p" not found`},
-		{"terminated", terminated("r://gone"), terminated("r://last"), false, "gone", ""},
-		{"terminated without an id", terminated(""), terminated("r://last"), false, "last", ""},
-		{"terminated, never ran", terminated(""), corev1.ContainerState{}, false, "", `container "c" in pod "p" is terminated`},
-		{"crash loop", waiting("CrashLoopBackOff"), terminated("r://last"), false, "last", ""},
-		{"creating", waiting("ContainerCreating"), corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: ContainerCreating`},
-		{"pulling fails", waiting("ErrImagePull"), corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: image can't be pulled`},
-		{"pulling backs off", waiting("ImagePullBackOff"), corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: trying and failing to pull image`},
-		{"nothing known", corev1.ContainerState{}, corev1.ContainerState{}, false, "", `container "c" in pod "p" is waiting to start: no logs available yet`},
-	} {
-		status := &core.PodStatus{InitContainerStatuses: []core.ContainerStatus{{Name: "c", ContainerID: "r://now", State: c.state, LastTerminationState: c.last}}}
-		id, err := loggedContainer("p", "c", status, c.previous)
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if id != c.id || text != c.err {
-			t.Errorf("%s: %q, %q; want %q, %q", c.name, id, text, c.id, c.err)
-		}
-	}
-	if _, err := loggedContainer("p", "c", &core.PodStatus{}, false); err == nil || err.Error() != `container "c" in pod "p" is not available` {
-		t.Errorf("no status: %v", err)
-	}
-}
-
-// A followed log arrives line by line, and ends with the container.
-func TestLogsFollow(t *testing.T) {
-	n, server := newNode(t)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/containerLogs/ns/p/c?follow=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := server.Client().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	expect := func(want string) {
-		t.Helper()
-		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("got %q, %v; want %q", lines.Text(), lines.Err(), want)
-		}
-	}
-	expect("one")
-	expect("two")
-	file, err := os.OpenFile(n.logPath, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for i := range 3 {
-		if _, err := fmt.Fprintf(file, "2026-11-21T09:00:02Z stdout F more %d\n", i); err != nil {
-			t.Fatal(err)
-		}
-		expect(fmt.Sprintf("more %d", i))
-	}
-	n.mu.Lock()
-	n.running = false
-	n.mu.Unlock()
-	if lines.Scan() {
-		t.Errorf("after the end: %q", lines.Text())
 	}
 }
 

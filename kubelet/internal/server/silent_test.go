@@ -51,12 +51,14 @@ func (silent) ListPodSandbox(ctx context.Context, _ *runtimeapi.PodSandboxFilter
 func TestStatsOfASilentRuntime(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/stats/summary": {
-			`"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`, `"usageCoreNanoSeconds":3000000000`, `"availableBytes":40,"usageBytes":70,"workingSetBytes":60`,
+			`"containers":[{"name":"c","startTime":"2023-11-14T22:13:20Z","cpu":{`, `"usageCoreNanoSeconds":3000000000`,
+			`"availableBytes":40,"usageBytes":70,"workingSetBytes":60`,
 			`"process_stats":{"process_count":5}`, `"usageCoreNanoSeconds":1500000000`,
 		},
 		"/stats/summary?only_cpu_and_memory=true": {`"containers":[{"name":"c",`, `"usageCoreNanoSeconds":1500000000`},
-		"/metrics/resource":                       {`container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 3 `, `pod_memory_working_set_bytes{namespace="ns",pod="p"} 60 `, "node_cpu_usage_seconds_total 1.5 "},
-		"/metrics/cadvisor":                       {`container_cpu_usage_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 3.5 `, "machine_scrape_error 0\n"},
+		"/metrics/resource": {`container_cpu_usage_seconds_total{container="c",namespace="ns",pod="p"} 3 `,
+			`pod_memory_working_set_bytes{namespace="ns",pod="p"} 60 `, "node_cpu_usage_seconds_total 1.5 "},
+		"/metrics/cadvisor": {`container_cpu_usage_seconds_total{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",cpu="total"} 3.5 `, "machine_scrape_error 0\n"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := onlyNode(t)
@@ -117,12 +119,14 @@ func TestWhatIsKnownOfASilentRuntime(t *testing.T) {
 		ask("/metrics/cadvisor", `image="pause-of-sandbox-1"`)
 		s.Runtime = silent{n}
 		for range 2 {
-			ask("/metrics/cadvisor", `container_network_receive_bytes_total{container="",id="sandbox-1",image="pause-of-sandbox-1",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} 9 `,
+			ask("/metrics/cadvisor",
+				`container_network_receive_bytes_total{container="",id="sandbox-1",image="pause-of-sandbox-1",name="sandbox-1",namespace="ns",pod="p",interface="eth0"} 9 `,
 				`container_fs_usage_bytes{container="c",id="/kubepods/poduid-1/id-1",image="img:1",name="id-1",namespace="ns",pod="p",device=""} 4321 1000`)
 		}
 		cpu += 5e9
 		time.Sleep(5 * time.Second) // of the test's own clock; the runtime takes five more
-		ask("/stats/summary", `"usageNanoCores":500000000`, `"network":{"time":`, `"name":"eth0","rxBytes":9`, `"rootfs":{"time":"1970-01-01T00:00:01Z"`, `"usedBytes":4321`,
+		ask("/stats/summary", `"usageNanoCores":500000000`, `"network":{"time":`, `"name":"eth0","rxBytes":9`, `"rootfs":{"time":"1970-01-01T00:00:01Z"`,
+			`"usedBytes":4321`,
 			`"swapAvailableBytes":0,"swapUsageBytes":0`)
 		ask("/metrics/resource", `container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 0 `)
 		s.Runtime = n
@@ -159,7 +163,8 @@ func TestSwapThatTheRuntimeDoesNotReport(t *testing.T) {
 	s.Runtime = swapless{n}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics/resource", nil))
-	for _, line := range []string{`container_swap_usage_bytes{container="c",namespace="ns",pod="p"} 0 `, `container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 0 `, `pod_swap_usage_bytes{namespace="ns",pod="p"} 0 `} {
+	for _, line := range []string{`container_swap_usage_bytes{container="c",namespace="ns",pod="p"} 0 `,
+		`container_swap_limit_bytes{container="c",namespace="ns",pod="p"} 0 `, `pod_swap_usage_bytes{namespace="ns",pod="p"} 0 `} {
 		if !strings.Contains(w.Body.String(), line) {
 			t.Errorf("no %s in\n%s", line, w.Body)
 		}

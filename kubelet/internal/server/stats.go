@@ -51,12 +51,14 @@ func (s *Server) summary(c *gin.Context) {
 // cpuAndMemory leaves out everything else, for clients that ask often and need
 // only these.
 func cpuAndMemory(all *stats.Summary) *stats.Summary {
-	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU, Memory: all.Node.Memory, IO: all.Node.IO, SystemContainers: all.Node.SystemContainers}}
+	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU,
+		Memory: all.Node.Memory, IO: all.Node.IO, SystemContainers: all.Node.SystemContainers}}
 	little.Pods = make([]stats.PodStats, len(all.Pods))
 	for i, pod := range all.Pods {
 		little.Pods[i] = stats.PodStats{PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory, IO: pod.IO}
 		for _, c := range pod.Containers {
-			little.Pods[i].Containers = append(little.Pods[i].Containers, stats.ContainerStats{Name: c.Name, StartTime: c.StartTime, CPU: c.CPU, Memory: c.Memory, IO: c.IO})
+			little.Pods[i].Containers = append(little.Pods[i].Containers,
+				stats.ContainerStats{Name: c.Name, StartTime: c.StartTime, CPU: c.CPU, Memory: c.Memory, IO: c.IO})
 		}
 	}
 	return little
@@ -237,7 +239,8 @@ func addContainerGroup(c *stats.ContainerStats, u cgroup.Usage) {
 }
 
 func swapStats(u *runtimeapi.SwapUsage) *stats.SwapStats {
-	return &stats.SwapStats{Time: at(u.GetTimestamp()), SwapAvailableBytes: value(u.GetSwapAvailableBytes()), SwapUsageBytes: value(u.GetSwapUsageBytes())}
+	return &stats.SwapStats{Time: at(u.GetTimestamp()), SwapAvailableBytes: value(u.GetSwapAvailableBytes()),
+		SwapUsageBytes: value(u.GetSwapUsageBytes())}
 }
 
 func at(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }
@@ -282,6 +285,7 @@ func addMemory(a, b *stats.MemoryStats) *stats.MemoryStats {
 	}
 	return &stats.MemoryStats{
 		Time: b.Time, UsageBytes: sum(a.UsageBytes, b.UsageBytes), WorkingSetBytes: sum(a.WorkingSetBytes, b.WorkingSetBytes),
-		AvailableBytes: both(a.AvailableBytes, b.AvailableBytes), RSSBytes: sum(a.RSSBytes, b.RSSBytes), PageFaults: sum(a.PageFaults, b.PageFaults), MajorPageFaults: sum(a.MajorPageFaults, b.MajorPageFaults),
+		AvailableBytes: both(a.AvailableBytes, b.AvailableBytes), RSSBytes: sum(a.RSSBytes, b.RSSBytes),
+		PageFaults: sum(a.PageFaults, b.PageFaults), MajorPageFaults: sum(a.MajorPageFaults, b.MajorPageFaults),
 	}
 }

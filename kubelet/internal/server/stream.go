@@ -165,8 +165,9 @@ func (s *Server) run(c *gin.Context) {
 // back.
 func (s *Server) runningContainer(ctx context.Context, pod *core.Pod, container string) (string, error) {
 	containers, err := s.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{
-		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-		LabelSelector: map[string]string{kubelettypes.KubernetesPodUIDLabel: string(pod.UID), kubelettypes.KubernetesContainerNameLabel: container},
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+		LabelSelector: map[string]string{kubelettypes.KubernetesPodUIDLabel: string(pod.UID),
+			kubelettypes.KubernetesContainerNameLabel: container},
 	})
 	if err != nil {
 		return "", err

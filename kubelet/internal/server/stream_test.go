@@ -46,7 +46,8 @@ func TestStreamsPassThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := &websocket.Config{Location: address, Origin: &url.URL{Scheme: "http", Host: "localhost"}, Version: websocket.ProtocolVersionHybi13, Header: http.Header{"Authorization": {"Bearer good"}}}
+		config := &websocket.Config{Location: address, Origin: &url.URL{Scheme: "http", Host: "localhost"}, Version: websocket.ProtocolVersionHybi13,
+			Header: http.Header{"Authorization": {"Bearer good"}}}
 		conn, err := config.DialContext(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -70,7 +71,8 @@ func TestStreamsPassThrough(t *testing.T) {
 	runtime.Close()
 	s.Authenticator = auth.NewAuthenticator(auth.Authentication{Anonymous: true}, nil, clock.RealClock{})
 	for upgrade, want := range map[string]string{"SPDY/3.1": "502 the runtime's streaming server", "": "500 Upgrade request required"} {
-		if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1", "Connection", "Upgrade", "Upgrade", upgrade); !strings.HasPrefix(fmt.Sprint(code, " ", body), want) {
+		if code, body := do(t, server, "POST", "/exec/ns/p/c?command=sh&output=1", "Connection", "Upgrade", "Upgrade",
+			upgrade); !strings.HasPrefix(fmt.Sprint(code, " ", body), want) {
 			t.Errorf("with the streaming server gone, upgrading to %q: %d %q", upgrade, code, body)
 		}
 	}

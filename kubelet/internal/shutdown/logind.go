@@ -72,7 +72,8 @@ func (l logind) inhibit(ctx context.Context) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var fd dbus.UnixFD
-	err := l.object().CallWithContext(ctx, logindInterface+".Inhibit", 0, "shutdown", "kubelet", "pods are to end in order", "delay").Store(&fd)
+	err := l.object().CallWithContext(ctx, logindInterface+".Inhibit", 0, "shutdown", "kubelet", "pods are to end in order",
+		"delay").Store(&fd)
 	if err != nil {
 		return nil, fmt.Errorf("asking logind to delay shutdowns: %w", err)
 	}
@@ -129,7 +130,9 @@ func (m *Manager) ensure(ctx context.Context, l logind) error {
 			return ctx.Err()
 		}
 	}
-	return errors.Join(err, fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, less than the %s needed to end pods and report it to the API server; another file in logind's configuration probably sets it", has, least))
+	return errors.Join(err,
+		fmt.Errorf("logind delays shutdowns by InhibitDelayMaxSec=%s, less than the %s needed to end pods and report it to the API server; "+
+			"another file in logind's configuration probably sets it", has, least))
 }
 
 const (

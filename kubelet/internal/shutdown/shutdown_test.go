@@ -53,7 +53,8 @@ func pod(name string, priority int32, grace int64) *core.Pod {
 func TestShare(t *testing.T) {
 	none := pod("none", 0, 1)
 	none.Spec.Priority = nil
-	groups := groupByPriority([]Period{{-10, 1}, {0, 1}, {100, 1}}, []*core.Pod{pod("below", -100, 1), none, pod("99", 99, 1), pod("100", 100, 1), pod("critical", 2000000000, 1)})
+	groups := groupByPriority([]Period{{-10, 1}, {0, 1}, {100, 1}}, []*core.Pod{pod("below", -100, 1), none, pod("99", 99, 1), pod("100", 100, 1),
+		pod("critical", 2000000000, 1)})
 	var got []string
 	for _, group := range groups {
 		var names []string

@@ -31,7 +31,8 @@ type container struct {
 }
 
 // CreateContainer makes a container from a present image.
-func (r *Runtime) CreateContainer(ctx context.Context, request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+func (r *Runtime) CreateContainer(ctx context.Context,
+	request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	config := request.GetConfig()
 	if err := r.take(ctx, r.Create); err != nil {
 		return nil, err
@@ -60,7 +61,8 @@ func (r *Runtime) CreateContainer(ctx context.Context, request *runtimeapi.Creat
 
 // StartContainer starts a created container, which ends when its behaviour
 // says so.
-func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+func (r *Runtime) StartContainer(ctx context.Context,
+	request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	if err := r.take(ctx, r.Start); err != nil {
 		return nil, err
 	}
@@ -135,7 +137,8 @@ func (r *Runtime) end(c *container, code int32) {
 }
 
 // RemoveContainer removes a container, by force if it runs.
-func (r *Runtime) RemoveContainer(_ context.Context, request *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+func (r *Runtime) RemoveContainer(_ context.Context,
+	request *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.containers[request.GetContainerId()]; c != nil {
@@ -181,15 +184,17 @@ func (r *Runtime) ListContainers(_ context.Context, request *runtimeapi.ListCont
 			continue
 		}
 		answer.Containers = append(answer.Containers, &runtimeapi.Container{
-			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(), ImageRef: reference(c.config.GetImage().GetImage()),
-			State: c.state, CreatedAt: c.created, Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(),
+			ImageRef: reference(c.config.GetImage().GetImage()),
+			State:    c.state, CreatedAt: c.created, Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
 		})
 	}
 	return answer, nil
 }
 
 // ContainerStatus returns a container's status.
-func (r *Runtime) ContainerStatus(_ context.Context, request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (r *Runtime) ContainerStatus(_ context.Context,
+	request *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, err := r.find(request.GetContainerId())
@@ -216,7 +221,8 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 }
 
 // UpdateContainerResources takes note of what the container may have.
-func (r *Runtime) UpdateContainerResources(_ context.Context, request *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+func (r *Runtime) UpdateContainerResources(_ context.Context,
+	request *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, err := r.find(request.GetContainerId())
@@ -228,7 +234,8 @@ func (r *Runtime) UpdateContainerResources(_ context.Context, request *runtimeap
 }
 
 // ReopenContainerLog has no log to open.
-func (r *Runtime) ReopenContainerLog(context.Context, *runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
+func (r *Runtime) ReopenContainerLog(context.Context,
+	*runtimeapi.ReopenContainerLogRequest) (*runtimeapi.ReopenContainerLogResponse, error) {
 	return &runtimeapi.ReopenContainerLogResponse{}, nil
 }
 

@@ -12,7 +12,8 @@ import (
 const subscriberBuffer = 1000
 
 // GetContainerEvents streams what happens until the caller goes.
-func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
+func (r *Runtime) GetContainerEvents(_ *runtimeapi.GetEventsRequest,
+	stream grpc.ServerStreamingServer[runtimeapi.ContainerEventResponse]) error {
 	events := make(chan *runtimeapi.ContainerEventResponse, subscriberBuffer)
 	r.mu.Lock()
 	r.subscribers[events] = true
@@ -60,7 +61,8 @@ func (r *Runtime) tell(kind runtimeapi.ContainerEventType, id string, s *sandbox
 	if len(r.subscribers) == 0 {
 		return
 	}
-	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: r.Clock.Now().UnixNano(), PodSandboxStatus: s.status()}
+	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: r.Clock.Now().UnixNano(),
+		PodSandboxStatus: s.status()}
 	for _, c := range r.containersOf(s.id) {
 		event.ContainersStatuses = append(event.ContainersStatuses, c.status())
 	}

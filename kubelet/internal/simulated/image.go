@@ -70,7 +70,8 @@ func (r *Runtime) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (
 	defer r.mu.Unlock()
 	usage := []*runtimeapi.FilesystemUsage{{
 		Timestamp: r.Clock.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.Root},
-		UsedBytes: &runtimeapi.UInt64Value{Value: uint64(len(r.images)) * imageSize}, InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(r.images))},
+		UsedBytes:  &runtimeapi.UInt64Value{Value: uint64(len(r.images)) * imageSize},
+		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(r.images))},
 	}}
 	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: usage, ContainerFilesystems: usage}, nil
 }

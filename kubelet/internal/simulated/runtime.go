@@ -122,7 +122,8 @@ func (r *Runtime) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeap
 		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
 	}}, Features: &runtimeapi.RuntimeFeatures{}}
 	for _, name := range append([]string{""}, r.Handlers...) {
-		answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: name, Features: &runtimeapi.RuntimeHandlerFeatures{}})
+		answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: name,
+			Features: &runtimeapi.RuntimeHandlerFeatures{}})
 	}
 	return answer, nil
 }
@@ -134,7 +135,8 @@ func (r *Runtime) RuntimeConfig(context.Context, *runtimeapi.RuntimeConfigReques
 
 // UpdateRuntimeConfig does nothing: addresses of simulated pods don't come from
 // the node's pod CIDRs.
-func (r *Runtime) UpdateRuntimeConfig(context.Context, *runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
+func (r *Runtime) UpdateRuntimeConfig(context.Context,
+	*runtimeapi.UpdateRuntimeConfigRequest) (*runtimeapi.UpdateRuntimeConfigResponse, error) {
 	return &runtimeapi.UpdateRuntimeConfigResponse{}, nil
 }
 

@@ -67,7 +67,8 @@ func (r *Runtime) address() (netip.Addr, error) {
 }
 
 // StopPodSandbox ends what runs in the sandbox, and gives its address back.
-func (r *Runtime) StopPodSandbox(ctx context.Context, request *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+func (r *Runtime) StopPodSandbox(ctx context.Context,
+	request *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
 	if err := r.take(ctx, r.Stop); err != nil {
 		return nil, err
 	}
@@ -92,7 +93,8 @@ func (r *Runtime) stopSandbox(s *sandbox) {
 }
 
 // RemovePodSandbox removes the sandbox and all in it.
-func (r *Runtime) RemovePodSandbox(_ context.Context, request *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+func (r *Runtime) RemovePodSandbox(_ context.Context,
+	request *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.sandboxes[request.GetPodSandboxId()]; s != nil {
@@ -108,7 +110,8 @@ func (r *Runtime) RemovePodSandbox(_ context.Context, request *runtimeapi.Remove
 }
 
 // PodSandboxStatus returns a sandbox's status.
-func (r *Runtime) PodSandboxStatus(_ context.Context, request *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (r *Runtime) PodSandboxStatus(_ context.Context,
+	request *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.sandboxes[request.GetPodSandboxId()]

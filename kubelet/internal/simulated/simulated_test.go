@@ -93,7 +93,8 @@ func TestAPodsLife(t *testing.T) {
 		if result, err := c.ExecSync(ctx, id, []string{"true"}, time.Second); err != nil || result.ExitCode != 0 {
 			t.Errorf("exec: %v, %v", result, err)
 		}
-		if list, err := c.ListContainers(ctx, &runtimeapi.ContainerFilter{PodSandboxId: sandboxID, LabelSelector: map[string]string{"container": "main"}}); err != nil || len(list) != 1 {
+		if list, err := c.ListContainers(ctx, &runtimeapi.ContainerFilter{PodSandboxId: sandboxID,
+			LabelSelector: map[string]string{"container": "main"}}); err != nil || len(list) != 1 {
 			t.Errorf("list: %v, %v", list, err)
 		}
 		if list, err := c.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"container": "other"}}); err != nil || len(list) != 0 {
@@ -105,7 +106,8 @@ func TestAPodsLife(t *testing.T) {
 		if err := c.StopContainer(ctx, id, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if s := state(t, c, id); s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || s.GetExitCode() != 0 || s.GetReason() != "Completed" || s.GetFinishedAt() == 0 {
+		if s := state(t, c, id); s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || s.GetExitCode() != 0 || s.GetReason() != "Completed" ||
+			s.GetFinishedAt() == 0 {
 			t.Errorf("stopped container %v", s)
 		}
 		for range 2 { // a second stop or removal succeeds
@@ -207,7 +209,8 @@ func TestEvents(t *testing.T) {
 			{id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT}, {sandboxID, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT},
 		} {
 			event, err := stream.Recv()
-			if err != nil || event.GetContainerId() != want.id || event.GetContainerEventType() != want.kind || event.GetPodSandboxStatus().GetMetadata().GetUid() != "a" {
+			if err != nil || event.GetContainerId() != want.id || event.GetContainerEventType() != want.kind ||
+				event.GetPodSandboxStatus().GetMetadata().GetUid() != "a" {
 				t.Fatalf("event %v, %v; want %v", event, err, want)
 			}
 		}

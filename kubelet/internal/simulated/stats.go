@@ -13,7 +13,8 @@ const (
 )
 
 // ListContainerStats says that all running containers that match use the same.
-func (r *Runtime) ListContainerStats(_ context.Context, request *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+func (r *Runtime) ListContainerStats(_ context.Context,
+	request *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
 	filter := request.GetFilter()
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,11 +33,12 @@ func TestWhatMakesAStaticPodAnother(t *testing.T) {
 		"read again":             {manifest, "node-1", "/m/web.yaml", true},
 		"a comment":              {"# why\n" + manifest, "node-1", "/m/web.yaml", true},
 		"JSON, in another order": {`{"kind":"Pod","apiVersion":"v1","spec":{"containers":[{"resources":{"limits":{"cpu":"100m"}},"image":"registry.example/app:1","name":"app"}]},"metadata":{"name":"web"}}`, "node-1", "/m/web.yaml", true},
-		"defaults spelled out":   {manifest + "    imagePullPolicy: IfNotPresent\n  restartPolicy: Always\n  dnsPolicy: ClusterFirst\n", "node-1", "/m/web.yaml", true},
-		"another image":          {strings.Replace(manifest, "app:1", "app:2", 1), "node-1", "/m/web.yaml", false},
-		"a label":                {strings.Replace(manifest, "name: web", "name: web\n  labels: {a: b}", 1), "node-1", "/m/web.yaml", false},
-		"another node":           {manifest, "node-2", "/m/web.yaml", false},
-		"another file":           {manifest, "node-1", "/m/web2.yaml", false},
+		"defaults spelled out": {manifest + "    imagePullPolicy: IfNotPresent\n  restartPolicy: Always\n  dnsPolicy: ClusterFirst\n", "node-1", "/m/web.yaml",
+			true},
+		"another image": {strings.Replace(manifest, "app:1", "app:2", 1), "node-1", "/m/web.yaml", false},
+		"a label":       {strings.Replace(manifest, "name: web", "name: web\n  labels: {a: b}", 1), "node-1", "/m/web.yaml", false},
+		"another node":  {manifest, "node-2", "/m/web.yaml", false},
+		"another file":  {manifest, "node-1", "/m/web2.yaml", false},
 	} {
 		if got := uid(c.text, c.node, c.path); (got == first) != c.same {
 			t.Errorf("%s: %s, was %s", name, got, first)

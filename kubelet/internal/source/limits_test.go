@@ -34,13 +34,16 @@ func TestManifestsThatGrow(t *testing.T) {
 	}
 	// 10 MB of these took 840 MB.
 	for name, text := range map[string]string{
-		"lines": "- a\n", "carriage returns": "- a\r", "lines of Unicode": "- a\u2028", "lists in lists": "- [[]]\n", "one list": "- [" + strings.Repeat("a,", maxTokens) + "]\n",
+		"lines": "- a\n", "carriage returns": "- a\r", "lines of Unicode": "- a\u2028", "lists in lists": "- [[]]\n",
+		"one list": "- [" + strings.Repeat("a,", maxTokens) + "]\n",
 	} {
-		if _, err := decodePods([]byte(strings.Repeat(text, maxTokens/strings.Count(text+",", ",")+1))); err == nil || !strings.Contains(err.Error(), "lines, names and values") {
+		if _, err := decodePods([]byte(strings.Repeat(text, maxTokens/strings.Count(text+",", ",")+1))); err == nil ||
+			!strings.Contains(err.Error(), "lines, names and values") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	long := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"i","args":["` + strings.Repeat("{},[]", maxTokens) + `"]}]}}`
+	long := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{"containers":[{"name":"c","image":"i","args":["` +
+		strings.Repeat("{},[]", maxTokens) + `"]}]}}`
 	if pods, err := decodePods([]byte(long)); err != nil || len(pods) != 1 {
 		t.Errorf("a long argument: %v", err)
 	}
@@ -182,7 +185,8 @@ func TestManifestServersThatRedirect(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	h := &HTTP{URL: server.URL, Header: http.Header{"X-Token": {"secret"}}, NodeName: "n", Clock: clock.RealClock{}, Logger: zap.NewNop(), Client: NewClient(time.Minute)}
+	h := &HTTP{URL: server.URL, Header: http.Header{"X-Token": {"secret"}}, NodeName: "n", Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Client: NewClient(time.Minute)}
 	if _, pods, err := h.read(t.Context(), nil); err != nil || len(pods) != 1 {
 		t.Fatalf("%v, %v", pods, err)
 	}

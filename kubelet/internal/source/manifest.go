@@ -306,9 +306,11 @@ func validateContainer(c *core.Container, volumes map[string]bool) error {
 	}
 	policy := ptr.Deref(c.RestartPolicy, corev1.ContainerRestartPolicyAlways)
 	if err := errors.Join(
-		oneOf("restartPolicy", policy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyNever),
+		oneOf("restartPolicy", policy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyOnFailure,
+			corev1.ContainerRestartPolicyNever),
 		oneOf("imagePullPolicy", c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever),
-		oneOf("terminationMessagePolicy", c.TerminationMessagePolicy, corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError),
+		oneOf("terminationMessagePolicy", c.TerminationMessagePolicy, corev1.TerminationMessageReadFile,
+			corev1.TerminationMessageFallbackToLogsOnError),
 	); err != nil {
 		return err
 	}

@@ -125,7 +125,8 @@ func (m *Mux) yield(ctx context.Context, s *state, source string, uids map[types
 func (m *Mux) isClaimed(source string, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(precedence[:max(0, slices.Index(precedence, source))], func(before string) bool { return m.claimed[before][uid] })
+	return slices.ContainsFunc(precedence[:max(0, slices.Index(precedence, source))],
+		func(before string) bool { return m.claimed[before][uid] })
 }
 
 func (m *Mux) sendAll(ctx context.Context, source string, byOp map[core.PodOperation][]*core.Pod) (sent bool) {

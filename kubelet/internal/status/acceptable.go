@@ -12,12 +12,14 @@ import (
 // they were, so that others learn the rest: that the pod is not ready, and its new address. So are
 // ephemeral containers that a runtime without its records is made to run once more.
 func acceptable(status core.PodStatus, object *core.Pod) core.PodStatus {
-	status.InitContainerStatuses = withEnds(status.InitContainerStatuses, object.Status.InitContainerStatuses, func(ended *core.ContainerStatus) bool {
-		return mayLeaveEnd(object, ended)
-	})
-	status.EphemeralContainerStatuses = withEnds(status.EphemeralContainerStatuses, object.Status.EphemeralContainerStatuses, func(*core.ContainerStatus) bool {
-		return false
-	})
+	status.InitContainerStatuses = withEnds(status.InitContainerStatuses, object.Status.InitContainerStatuses,
+		func(ended *core.ContainerStatus) bool {
+			return mayLeaveEnd(object, ended)
+		})
+	status.EphemeralContainerStatuses = withEnds(status.EphemeralContainerStatuses, object.Status.EphemeralContainerStatuses,
+		func(*core.ContainerStatus) bool {
+			return false
+		})
 	return status
 }
 

@@ -134,7 +134,8 @@ func initialized(spec *core.PodSpec, status *core.PodStatus) verdict {
 	// Once a container has run, the pod has been initialised, even if its init
 	// containers have been removed since.
 	for i := range status.ContainerStatuses {
-		if s := &status.ContainerStatuses[i]; s.State.Running != nil || s.State.Terminated != nil && s.State.Terminated.Reason != "ContainerStatusUnknown" {
+		if s := &status.ContainerStatuses[i]; s.State.Running != nil ||
+			s.State.Terminated != nil && s.State.Terminated.Reason != "ContainerStatusUnknown" {
 			return verdict{ok: true}
 		}
 	}
@@ -150,7 +151,8 @@ func initialized(spec *core.PodSpec, status *core.PodStatus) verdict {
 		}
 	}
 	if len(incomplete) > 0 {
-		return verdict{reason: "ContainersNotInitialized", message: fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(incomplete, " "))}
+		return verdict{reason: "ContainersNotInitialized", message: fmt.Sprintf("containers with incomplete status: [%s]",
+			strings.Join(incomplete, " "))}
 	}
 	return verdict{ok: true}
 }

@@ -19,12 +19,15 @@ func TestReadinessGates(t *testing.T) {
 		conditions []core.PodCondition
 		want       string // the message, "" if the gates are passed
 	}{
-		"no gate":      {nil, []core.PodCondition{condition("other", corev1.ConditionFalse)}, ""},
-		"passed":       {[]corev1.PodConditionType{"a"}, []core.PodCondition{condition("a", corev1.ConditionTrue)}, ""},
-		"not there":    {[]corev1.PodConditionType{"a"}, nil, `corresponding condition of pod readiness gate "a" does not exist.`},
-		"not true":     {[]corev1.PodConditionType{"a"}, []core.PodCondition{condition("a", corev1.ConditionFalse)}, `the status of pod readiness gate "a" is not "True", but False`},
-		"unknown":      {[]corev1.PodConditionType{"a"}, []core.PodCondition{condition("a", corev1.ConditionUnknown)}, `the status of pod readiness gate "a" is not "True", but Unknown`},
-		"one of three": {[]corev1.PodConditionType{"a", "b", "c"}, []core.PodCondition{condition("b", corev1.ConditionTrue), condition("c", corev1.ConditionFalse)}, `corresponding condition of pod readiness gate "a" does not exist., the status of pod readiness gate "c" is not "True", but False`},
+		"no gate":   {nil, []core.PodCondition{condition("other", corev1.ConditionFalse)}, ""},
+		"passed":    {[]corev1.PodConditionType{"a"}, []core.PodCondition{condition("a", corev1.ConditionTrue)}, ""},
+		"not there": {[]corev1.PodConditionType{"a"}, nil, `corresponding condition of pod readiness gate "a" does not exist.`},
+		"not true": {[]corev1.PodConditionType{"a"}, []core.PodCondition{condition("a", corev1.ConditionFalse)},
+			`the status of pod readiness gate "a" is not "True", but False`},
+		"unknown": {[]corev1.PodConditionType{"a"}, []core.PodCondition{condition("a", corev1.ConditionUnknown)},
+			`the status of pod readiness gate "a" is not "True", but Unknown`},
+		"one of three": {[]corev1.PodConditionType{"a", "b", "c"}, []core.PodCondition{condition("b", corev1.ConditionTrue), condition("c", corev1.ConditionFalse)},
+			`corresponding condition of pod readiness gate "a" does not exist., the status of pod readiness gate "c" is not "True", but False`},
 	} {
 		spec := &core.PodSpec{}
 		for _, gate := range c.gates {

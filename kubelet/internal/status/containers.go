@@ -226,7 +226,8 @@ func unobserved(in Input, c *core.Container, old *core.ContainerStatus) core.Con
 		return *old.DeepCopy()
 	case old.State.Running != nil || in.Terminal && old.ContainerID != "":
 		// It was running when last seen, and is gone without a trace.
-		waiting.LastTerminationState.Terminated = lost(old.ContainerID, "The container could not be located when the pod was deleted.  The container used to be Running")
+		waiting.LastTerminationState.Terminated = lost(old.ContainerID,
+			"The container could not be located when the pod was deleted.  The container used to be Running")
 		waiting.RestartCount = old.RestartCount + 1
 		return waiting
 	default:

@@ -34,8 +34,10 @@ func TestEnded(t *testing.T) {
 		want   []string
 	}{
 		{"an end that the API knows", core.PodStatus{ContainerStatuses: of(runs, end("x://earlier", 1))}, nil},
-		{"an init container", core.PodStatus{InitContainerStatuses: of(end("x://init", 0), none), ContainerStatuses: of(runs, end("x://earlier", 1))}, []string{"1x://init 0"}},
-		{"an end", core.PodStatus{InitContainerStatuses: of(end("x://init", 0), none), ContainerStatuses: of(end("x://a", 139), end("x://earlier", 1))}, []string{"0x://a 139"}},
+		{"an init container", core.PodStatus{InitContainerStatuses: of(end("x://init", 0), none), ContainerStatuses: of(runs, end("x://earlier", 1))},
+			[]string{"1x://init 0"}},
+		{"an end", core.PodStatus{InitContainerStatuses: of(end("x://init", 0), none), ContainerStatuses: of(end("x://a", 139), end("x://earlier", 1))},
+			[]string{"0x://a 139"}},
 		{"a start thereafter", core.PodStatus{ContainerStatuses: of(runs, end("x://a", 139))}, nil},
 		{"two at once", core.PodStatus{ContainerStatuses: of(end("x://c", 3), end("x://b", 2)), EphemeralContainerStatuses: of(end("x://d", 0), none)},
 			[]string{"0x://b 2", "0x://c 3", "2x://d 0"}},

@@ -119,13 +119,20 @@ func TestGenerate(t *testing.T) {
 	}{
 		{"new", testPod(always, "", "a b"), "", nil, false, corev1.PodPending, "W:ContainerCreating W:ContainerCreating", base + "Initialized PodScheduled"},
 		{"running", testPod(always, "", "a"), "a=running", nil, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
-		{"half running", testPod(always, "", "a b"), "a=running b=created", nil, false, corev1.PodPending, "R W:ContainerCreating", base + "Initialized PodScheduled"},
-		{"pull failed", testPod(always, "", "a"), "", map[string]runtimestate.Waiting{"a": {Reason: "ErrImagePull", Message: "no"}}, false, corev1.PodPending, "W:ErrImagePull", base + "Initialized PodScheduled"},
-		{"crash loop", testPod(always, "", "a"), "a=exit1", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff", base + "Initialized PodScheduled"},
-		{"old reason, runs again", testPod(always, "", "a"), "a=running a=exit1", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
-		{"could not be started, again", testPod(onFailure, "", "a"), "a=exit128", map[string]runtimestate.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodRunning, "W:RunContainerError", base + "Initialized PodScheduled"},
-		{"could not be started, never again", testPod(never, "", "a"), "a=exit128", map[string]runtimestate.Waiting{"a": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error", base + "Initialized PodScheduled"},
-		{"init could not be started, never again", testPod(never, "i", "a"), "i=exit128", map[string]runtimestate.Waiting{"i": {Reason: "RunContainerError"}}, false, corev1.PodFailed, "T128:Error|W:PodInitializing", base + "PodScheduled"},
+		{"half running", testPod(always, "", "a b"), "a=running b=created", nil, false, corev1.PodPending, "R W:ContainerCreating",
+			base + "Initialized PodScheduled"},
+		{"pull failed", testPod(always, "", "a"), "", map[string]runtimestate.Waiting{"a": {Reason: "ErrImagePull", Message: "no"}}, false, corev1.PodPending,
+			"W:ErrImagePull", base + "Initialized PodScheduled"},
+		{"crash loop", testPod(always, "", "a"), "a=exit1", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning,
+			"W:CrashLoopBackOff", base + "Initialized PodScheduled"},
+		{"old reason, runs again", testPod(always, "", "a"), "a=running a=exit1", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false,
+			corev1.PodRunning, "R", base + "Initialized Ready ContainersReady PodScheduled"},
+		{"could not be started, again", testPod(onFailure, "", "a"), "a=exit128", map[string]runtimestate.Waiting{"a": {Reason: "RunContainerError"}}, false,
+			corev1.PodRunning, "W:RunContainerError", base + "Initialized PodScheduled"},
+		{"could not be started, never again", testPod(never, "", "a"), "a=exit128", map[string]runtimestate.Waiting{"a": {Reason: "RunContainerError"}}, false,
+			corev1.PodFailed, "T128:Error", base + "Initialized PodScheduled"},
+		{"init could not be started, never again", testPod(never, "i", "a"), "i=exit128", map[string]runtimestate.Waiting{"i": {Reason: "RunContainerError"}}, false,
+			corev1.PodFailed, "T128:Error|W:PodInitializing", base + "PodScheduled"},
 		{"completed", testPod(never, "", "a b"), "a=exit0 b=exit0", nil, false, corev1.PodSucceeded, "T0:Completed T0:Completed", base + "Initialized PodScheduled"},
 		{"failed", testPod(never, "", "a b"), "a=exit0 b=exit3", nil, false, corev1.PodFailed, "T0:Completed T3:Error", base + "Initialized PodScheduled"},
 		{"one left", testPod(never, "", "a b"), "a=running b=exit3", nil, false, corev1.PodRunning, "R T3:Error", base + "Initialized PodScheduled"},
@@ -133,21 +140,33 @@ func TestGenerate(t *testing.T) {
 		{"on failure, done", testPod(onFailure, "", "a"), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
 		{"rule applies", ruled(testPod(never, "", "a")), "a=exit42", nil, false, corev1.PodRunning, "T42:Error", base + "Initialized PodScheduled"},
 		{"rule does not apply", ruled(testPod(never, "", "a")), "a=exit41", nil, false, corev1.PodFailed, "T41:Error", base + "Initialized PodScheduled"},
-		{"rule applies, held back", ruled(testPod(never, "", "a b")), "a=exit42 b=exit0", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false, corev1.PodRunning, "W:CrashLoopBackOff T0:Completed", base + "Initialized PodScheduled"},
-		{"all never again by themselves", ruled(testPod(always, "", "a")), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
-		{"rule of init applies", ruledInit(testPod(never, "i", "a")), "i=exit42", nil, false, corev1.PodPending, "T42:Error|W:PodInitializing", base + "PodScheduled"},
-		{"rule of init does not apply", ruledInit(testPod(always, "i", "a")), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
+		{"rule applies, held back", ruled(testPod(never, "", "a b")), "a=exit42 b=exit0", map[string]runtimestate.Waiting{"a": {Reason: "CrashLoopBackOff"}}, false,
+			corev1.PodRunning, "W:CrashLoopBackOff T0:Completed", base + "Initialized PodScheduled"},
+		{"all never again by themselves", ruled(testPod(always, "", "a")), "a=exit0", nil, false, corev1.PodSucceeded, "T0:Completed",
+			base + "Initialized PodScheduled"},
+		{"rule of init applies", ruledInit(testPod(never, "i", "a")), "i=exit42", nil, false, corev1.PodPending, "T42:Error|W:PodInitializing",
+			base + "PodScheduled"},
+		{"rule of init does not apply", ruledInit(testPod(always, "i", "a")), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing",
+			base + "PodScheduled"},
 		{"init runs", testPod(always, "i", "a"), "i=running", nil, false, corev1.PodPending, "R|W:PodInitializing", base + "PodScheduled"},
 		{"init done", testPod(always, "i", "a"), "i=exit0", nil, false, corev1.PodPending, "T0:Completed|W:PodInitializing", base + "Initialized PodScheduled"},
 		{"init failed for good", testPod(never, "i", "a"), "i=exit1", nil, false, corev1.PodFailed, "T1:Error|W:PodInitializing", base + "PodScheduled"},
-		{"init failed, again", testPod(always, "i", "a"), "i=exit1", map[string]runtimestate.Waiting{"i": {Reason: "CrashLoopBackOff"}}, false, corev1.PodPending, "W:CrashLoopBackOff|W:PodInitializing", base + "PodScheduled"},
-		{"sidecar and container", testPod(always, "i+", "a"), "a=running i=running", nil, false, corev1.PodRunning, "R|R", base + "Initialized Ready ContainersReady PodScheduled"},
-		{"init is gone, container runs", testPod(always, "i", "a"), "a=running", nil, false, corev1.PodRunning, "T0:Completed|R", base + "Initialized Ready ContainersReady PodScheduled"},
-		{"init is gone, container ended", testPod(never, "i", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed|T0:Completed", base + "Initialized PodScheduled"},
-		{"init runs again in a new sandbox", testPod(always, "i", "a"), "i=running old a=exit137", nil, false, corev1.PodPending, "R|T137:Error", base + "Initialized PodScheduled"},
-		{"init is to run again in a new sandbox", testPod(always, "i", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error", base + "Initialized PodScheduled"},
-		{"sidecar starts again in a new sandbox", testPod(always, "i+", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error", base + "Initialized PodScheduled"},
-		{"sidecar ended with its sandbox", testPod(always, "i+", "a"), "old i=exit2 a=exit0", nil, false, corev1.PodRunning, "T2:Error|T0:Completed", base + "Initialized PodScheduled"},
+		{"init failed, again", testPod(always, "i", "a"), "i=exit1", map[string]runtimestate.Waiting{"i": {Reason: "CrashLoopBackOff"}}, false, corev1.PodPending,
+			"W:CrashLoopBackOff|W:PodInitializing", base + "PodScheduled"},
+		{"sidecar and container", testPod(always, "i+", "a"), "a=running i=running", nil, false, corev1.PodRunning, "R|R",
+			base + "Initialized Ready ContainersReady PodScheduled"},
+		{"init is gone, container runs", testPod(always, "i", "a"), "a=running", nil, false, corev1.PodRunning, "T0:Completed|R",
+			base + "Initialized Ready ContainersReady PodScheduled"},
+		{"init is gone, container ended", testPod(never, "i", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed|T0:Completed",
+			base + "Initialized PodScheduled"},
+		{"init runs again in a new sandbox", testPod(always, "i", "a"), "i=running old a=exit137", nil, false, corev1.PodPending, "R|T137:Error",
+			base + "Initialized PodScheduled"},
+		{"init is to run again in a new sandbox", testPod(always, "i", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error",
+			base + "Initialized PodScheduled"},
+		{"sidecar starts again in a new sandbox", testPod(always, "i+", "a"), "old a=exit137", nil, false, corev1.PodPending, "W:PodInitializing|T137:Error",
+			base + "Initialized PodScheduled"},
+		{"sidecar ended with its sandbox", testPod(always, "i+", "a"), "old i=exit2 a=exit0", nil, false, corev1.PodRunning, "T2:Error|T0:Completed",
+			base + "Initialized PodScheduled"},
 		{"sidecar is gone", testPod(always, "i+", "a"), "a=running", nil, false, corev1.PodRunning, "W:PodInitializing|R", base + "Initialized PodScheduled"},
 		{"ended while running", testPod(always, "", "a"), "a=exit0", nil, true, corev1.PodSucceeded, "T0:Completed", base + "Initialized PodScheduled"},
 		{"ended before it began", testPod(always, "", "a"), "", nil, true, corev1.PodFailed, "T137:ContainerStatusUnknown", base + "Initialized PodScheduled"},
@@ -180,11 +199,13 @@ func TestGenerate(t *testing.T) {
 // next runs.
 func TestWhatWasInitializedStaysSo(t *testing.T) {
 	held := map[string]runtimestate.Waiting{"i": {Reason: "CrashLoopBackOff"}, "a": {Reason: "CrashLoopBackOff"}}
-	in := Input{Pod: testPod(corev1.RestartPolicyAlways, "i+", "a"), Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit5 a=running"), Ready: yes, Started: yes, Now: now}
+	in := Input{Pod: testPod(corev1.RestartPolicyAlways, "i+", "a"), Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit5 a=running"), Ready: yes,
+		Started: yes, Now: now}
 	first := Generate(in)
 	in.Previous, in.Runtime, in.Waiting = &first, runtimeOf("i=exit5 a=exit0"), held
 	second := Generate(in)
-	if c := findCondition(second.Conditions, corev1.PodInitialized); second.ContainerStatuses[0].State.Waiting == nil || c.Status != corev1.ConditionTrue || c.Reason != "" {
+	if c := findCondition(second.Conditions, corev1.PodInitialized); second.ContainerStatuses[0].State.Waiting == nil || c.Status != corev1.ConditionTrue ||
+		c.Reason != "" {
 		t.Errorf("%+v while the containers are %s", c, short(second.ContainerStatuses))
 	}
 }
@@ -296,7 +317,8 @@ func TestWhatWasGranted(t *testing.T) {
 	status := Generate(in)
 	const running = "105m of 205m up to 0, i: 10m of 10m up to 0, a: 100m of 200m up to 100m, b: 0 of 0 up to 0"
 	check("while it runs", status, running)
-	if pod, container := status.Resources.Requests.Memory(), status.ContainerStatuses[0].Resources.Requests.Memory(); pod.String() != "48Mi" || container.String() != "32Mi" {
+	if pod, container := status.Resources.Requests.Memory(), status.ContainerStatuses[0].Resources.Requests.Memory(); pod.String() != "48Mi" ||
+		container.String() != "32Mi" {
 		t.Errorf("the pod requests %s of memory as soon as it is granted, its container %s as long as it has it", pod, container)
 	}
 	if _, told := status.Resources.Requests[corev1.ResourceEphemeralStorage]; told || len(status.Resources.Limits) > 0 {

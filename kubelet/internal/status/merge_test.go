@@ -87,7 +87,8 @@ func TestInitContainersThatRunOnceMore(t *testing.T) {
 	} {
 		pod := testPod(c.policy, "i", "a")
 		pod.Spec.Containers[0].RestartPolicyRules = c.rules
-		pod.Status.InitContainerStatuses = []core.ContainerStatus{{Name: "i", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: c.code}}}}
+		pod.Status.InitContainerStatuses = []core.ContainerStatus{{Name: "i",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: c.code}}}}
 		ours := core.PodStatus{PodIP: "192.0.2.9", InitContainerStatuses: []core.ContainerStatus{
 			{Name: "i", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 		}}

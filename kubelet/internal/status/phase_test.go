@@ -67,7 +67,8 @@ func TestInitContainersThatAreInterruptedAreNotDone(t *testing.T) {
 		in := Input{Pod: testPod(policy, "i j", "a"), Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit0 j=exit0"), Ready: yes, Started: yes, Now: now}
 		in.Runtime.Container("j").Again = true
 		got := Generate(in)
-		if is := short(got.InitContainerStatuses); is != "T0:Completed R" || got.InitContainerStatuses[1].Ready || findCondition(got.Conditions, corev1.PodInitialized).Status != corev1.ConditionFalse {
+		if is := short(got.InitContainerStatuses); is != "T0:Completed R" || got.InitContainerStatuses[1].Ready ||
+			findCondition(got.Conditions, corev1.PodInitialized).Status != corev1.ConditionFalse {
 			t.Errorf("%s: %s, %+v", policy, is, got.Conditions)
 		}
 	}

@@ -34,7 +34,8 @@ func TestAStartIsTold(t *testing.T) {
 		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(after(60)), FinishedAt: metav1.NewTime(after(65))}}
 		status := phaseStatus(corev1.PodRunning)
 		status.InitContainerStatuses = []core.ContainerStatus{{Name: "first", State: ended}, {Name: "side", State: running}}
-		status.ContainerStatuses = []core.ContainerStatus{{Name: "a", State: running}, {Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+		status.ContainerStatuses = []core.ContainerStatus{{Name: "a", State: running},
+			{Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
 		m.Set(pod, status)
 		synctest.Wait()
 		if len(starts) != 0 {

@@ -84,9 +84,11 @@ func TestHowPodsEnd(t *testing.T) {
 	for _, c := range []struct {
 		runtime *runtimestate.PodStatus
 		message string
-	}{{&runtimestate.PodStatus{}, "no pod sandbox exists"}, {&runtimestate.PodStatus{Sandboxes: []*runtimestate.SandboxStatus{{ID: "s"}}}, "pod sandbox is not ready"}} {
+	}{{&runtimestate.PodStatus{}, "no pod sandbox exists"}, {&runtimestate.PodStatus{Sandboxes: []*runtimestate.SandboxStatus{{ID: "s"}}},
+		"pod sandbox is not ready"}} {
 		status := Generate(Input{Pod: pod, Previous: &core.PodStatus{}, Runtime: c.runtime, Ready: yes, Started: yes, Now: now})
-		if got := findCondition(status.Conditions, corev1.PodReadyToStartContainers); got.Status != corev1.ConditionFalse || got.Reason != "PodSandboxNotReady" || got.Message != c.message {
+		if got := findCondition(status.Conditions, corev1.PodReadyToStartContainers); got.Status != corev1.ConditionFalse || got.Reason != "PodSandboxNotReady" ||
+			got.Message != c.message {
 			t.Errorf("condition %+v, want %s", got, c.message)
 		}
 	}

@@ -21,7 +21,9 @@ import (
 func (m *Manager) makeClaimed(ctx context.Context, pod *core.Pod, spec *corev1.Volume) (*volume, error) {
 	found, err := claim.Find(ctx, m.config.Objects, pod, spec)
 	if err != nil {
-		return &volume{}, fmt.Errorf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%[1]s]: %w", spec.Name, err)
+		return &volume{},
+			fmt.Errorf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%[1]s]: %w",
+				spec.Name, err)
 	}
 	kind := kindOf(found.Spec.PersistentVolumeSource)
 	made := &volume{plugin: pluginName(kind), persistent: found.Name, readOnly: claim.ReadOnly(spec)}

@@ -64,13 +64,17 @@ func TestClaimsThatCantBeHad(t *testing.T) {
 		but  func(a all)
 		want string
 	}{
-		{func(a all) { delete(a.s.claims, "ns/data") }, unprocessed + `error processing PVC ns/data: failed to fetch PVC from API server: persistentvolumeclaims "ns/data" not found`},
+		{func(a all) { delete(a.s.claims, "ns/data") },
+			unprocessed + `error processing PVC ns/data: failed to fetch PVC from API server: persistentvolumeclaims "ns/data" not found`},
 		{func(a all) { a.claim.Status.Phase = corev1.ClaimPending }, unprocessed + "error processing PVC ns/data: PVC is not bound"},
 		{func(a all) { a.claim.DeletionTimestamp = &now }, unprocessed + "error processing PVC ns/data: PVC is being deleted"},
 		{func(a all) { a.claim.Spec.VolumeName = "" }, unprocessed + "error processing PVC ns/data: PVC has empty pvc.Spec.VolumeName"},
-		{func(a all) { delete(a.s.volumes, "pv") }, unprocessed + `error processing PVC ns/data: failed to fetch PV pv from API server: persistentvolumes "pv" not found`},
-		{func(a all) { a.pv.Spec.ClaimRef = nil }, unprocessed + "error processing PVC ns/data: found PV object pv but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"},
-		{func(a all) { a.pv.Spec.ClaimRef.UID = "other" }, unprocessed + "error processing PVC ns/data: found PV object pv but its pv.Spec.ClaimRef.UID other does not point to claim.UID claim-1"},
+		{func(a all) { delete(a.s.volumes, "pv") },
+			unprocessed + `error processing PVC ns/data: failed to fetch PV pv from API server: persistentvolumes "pv" not found`},
+		{func(a all) { a.pv.Spec.ClaimRef = nil },
+			unprocessed + "error processing PVC ns/data: found PV object pv but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"},
+		{func(a all) { a.pv.Spec.ClaimRef.UID = "other" },
+			unprocessed + "error processing PVC ns/data: found PV object pv but its pv.Spec.ClaimRef.UID other does not point to claim.UID claim-1"},
 		{func(a all) { a.pv.Spec.VolumeMode = &block }, unprocessed + "volume data has volumeMode Block, but is specified in volumeMounts"},
 		{func(a all) {
 			a.pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
@@ -85,12 +89,15 @@ func TestClaimsThatCantBeHad(t *testing.T) {
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"node-2"}}},
 			}}}}
 		}, `MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms`},
-		{func(a all) { a.pv.Spec.MountOptions = []string{"hard"} }, `MountVolume.MountOptionSupport check failed for volume "pv" : mount options are not supported for this volume type`},
+		{func(a all) { a.pv.Spec.MountOptions = []string{"hard"} },
+			`MountVolume.MountOptionSupport check failed for volume "pv" : mount options are not supported for this volume type`},
 		{func(a all) {
 			a.pv.Spec.MountOptions, a.pv.Spec.PersistentVolumeSource = []string{"hard"}, localSource("/")
 		}, `MountVolume.SetUp failed for volume "pv" : directories are not mounted with the option "hard"`},
-		{func(a all) { a.pv.Spec.PersistentVolumeSource = localSource("/non-existent") }, `MountVolume.SetUp failed for volume "pv" : open /non-existent: no such file or directory`},
-		{func(a all) { a.pv.Spec.PersistentVolumeSource = localSource("/dev/null") }, `MountVolume.SetUp failed for volume "pv" : /dev/null is not a directory: only directories are supported`},
+		{func(a all) { a.pv.Spec.PersistentVolumeSource = localSource("/non-existent") },
+			`MountVolume.SetUp failed for volume "pv" : open /non-existent: no such file or directory`},
+		{func(a all) { a.pv.Spec.PersistentVolumeSource = localSource("/dev/null") },
+			`MountVolume.SetUp failed for volume "pv" : /dev/null is not a directory: only directories are supported`},
 	} {
 		s := newStore()
 		m := newManager(t, s)

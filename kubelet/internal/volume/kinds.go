@@ -23,7 +23,8 @@ import (
 
 // supportedKinds are the kinds of volume that pods may have, by the names of
 // their fields in the API.
-var supportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim", "projected", "secret"}
+var supportedKinds = []string{"configMap", "downwardAPI", "emptyDir", "ephemeral", "hostPath", "image", "persistentVolumeClaim",
+	"projected", "secret"}
 
 // Check says why the pod's volumes cannot be made, naming the first that needs
 // something unsupported.

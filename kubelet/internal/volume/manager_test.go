@@ -69,7 +69,8 @@ func TestMountMakesEveryKind(t *testing.T) {
 		path     string
 		readOnly bool
 	}{{filepath.Join(volumes, "kubernetes.io~configmap/config"), true}, {filepath.Join(volumes, "kubernetes.io~empty-dir/scratch"), false}, {host, true}} {
-		if mounts[i].SELinuxRelabel != (want.path != host) || mounts[i].HostPath != want.path || mounts[i].ReadOnly != want.readOnly || mounts[i].ContainerPath != c.VolumeMounts[i].MountPath {
+		if mounts[i].SELinuxRelabel != (want.path != host) || mounts[i].HostPath != want.path || mounts[i].ReadOnly != want.readOnly ||
+			mounts[i].ContainerPath != c.VolumeMounts[i].MountPath {
 			t.Errorf("mount %d is %+v, want %+v", i, mounts[i], want)
 		}
 	}
@@ -102,7 +103,8 @@ func TestMountErrorsNameTheVolume(t *testing.T) {
 		}}}}, `MountVolume.SetUp failed for volume "v" : [configmaps "none" not found, configmaps "neither" not found]`},
 		{emptyDirVolume("v", "HugePages-2Mi"), "there is no resource request for huge pages"},
 		{emptyDirVolume("v", "HugePages-two"), "medium HugePages-two is not supported"},
-		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}}}}}, "unknown is not supported"},
+		{corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}}}}},
+			"unknown is not supported"},
 	}
 	for _, c := range cases {
 		m := newManager(t, newStore())
@@ -297,7 +299,8 @@ func TestFSGroupOwnsVolumes(t *testing.T) {
 	needsMounts(t)
 	m := newManager(t, newStore())
 	group := int64(4321)
-	pod := podWith(configMapVolume("settings", true), secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""), emptyDirVolume("ram", corev1.StorageMediumMemory))
+	pod := podWith(configMapVolume("settings", true), secretVolume(), tokenVolume(), emptyDirVolume("scratch", ""),
+		emptyDirVolume("ram", corev1.StorageMediumMemory))
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
 	mustMount(t, m, pod)
 	below := &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "ram", MountPath: "/ram", SubPath: "below"}}}

@@ -21,7 +21,8 @@ import (
 // Mounts are the paths of the pod's volumes in one of its containers, in the
 // order of its spec. Mount must have returned before. variables is the
 // container's environment, for subPathExpr.
-func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Container, variables map[string]string) ([]runtimeconfig.Mount, error) {
+func (m *Manager) Mounts(ctx context.Context, pod *core.Pod, container *core.Container,
+	variables map[string]string) ([]runtimeconfig.Mount, error) {
 	if len(container.VolumeMounts) == 0 {
 		return nil, nil
 	}

@@ -50,7 +50,8 @@ const expireEvery = 30 * time.Second
 // Run schedules until ctx ends or the lease is lost, or only writes the configuration
 // down if it was asked to: one with which it could schedule. The configuration may
 // name plugins besides the built-in ones.
-func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, logger *zap.Logger) error {
+func Run(ctx context.Context, options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory,
+	logger *zap.Logger) error {
 	s, err := assemble(options, configuration, plugins, clock.RealClock{}, logger)
 	if err != nil {
 		return err
@@ -192,7 +193,8 @@ func connect(kubeconfig, master string, meter rest.Meter, logger *zap.Logger) (*
 	return client, nil
 }
 
-func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, clock clock.Clock, logger *zap.Logger) (*parts, error) {
+func assemble(options *config.Options, configuration *profile.Configuration, plugins map[string]framework.Factory, clock clock.Clock,
+	logger *zap.Logger) (*parts, error) {
 	requests := daemon.NewRequests()
 	client, err := connect(options.Kubeconfig, options.Master, requests, logger)
 	if err != nil {
@@ -203,15 +205,17 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
 	s := &parts{
-		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(), requests: requests,
-		budgets: newBudgets(), nominator: nominator.New(), waitingPods: waitingpods.New(clock), selectors: selectors.New(),
+		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
+		requests: requests,
+		budgets:  newBudgets(), nominator: nominator.New(), waitingPods: waitingpods.New(clock), selectors: selectors.New(),
 		cache: cache.New(clock, cache.DefaultExpiry),
 	}
 	s.volumes = volumes.New(clock, func(event framework.ClusterEvent) { s.queue.MoveAllToActiveOrBackoffQueue(event) })
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
-	s.preemption = preemption.New(preemption.Options{API: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Events: s.recorders.tellingFor, Clock: clock, Logger: logger})
+	s.preemption = preemption.New(preemption.Options{API: api, Nominator: s.nominator, WaitingPods: s.waitingPods,
+		Events: s.recorders.tellingFor, Clock: clock, Logger: logger})
 	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
 		return nil, &daemon.UsageError{Err: configuration.Locate(err)}
 	}
@@ -229,20 +233,24 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 }
 
 // assembleCycle makes the queue, the cycle that serves it, and what explains and measures both.
-func (s *parts) assembleCycle(options *config.Options, configuration *profile.Configuration, profiles map[string]*framework.Profile, api apiPods) {
+func (s *parts) assembleCycle(options *config.Options, configuration *profile.Configuration, profiles map[string]*framework.Profile,
+	api apiPods) {
 	s.queue = queue.New(queue.Options{
 		Profiles: profiles, Clock: s.clock, FlushAfter: options.FlushAfter,
 		Backoff: backoff.Policy{Initial: configuration.InitialBackoff, Max: configuration.MaxBackoff},
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	s.nominator.OnRelease(func(pod *core.Pod) {
-		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true})
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			OldPod: pod, Nominated: true})
 	})
 	s.cycle = &cycle.Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Extenders: s.extenders,
-		Clock: s.clock, Logger: s.logger, Metrics: s.metrics,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominator: s.nominator, WaitingPods: s.waitingPods,
+		Extenders: s.extenders,
+		Clock:     s.clock, Logger: s.logger, Metrics: s.metrics,
 	}
-	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api, Extenders: s.extenders}
+	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api,
+		Extenders: s.extenders}
 	s.gauges = metrics.Gauges{
 		Pending: s.queue.Pending, Unschedulable: s.queue.Unschedulable, Inflight: s.queue.Inflight, CacheSizes: s.cache.Sizes,
 		Leading: func() bool { return true }, Lease: options.Election.Name,

@@ -72,8 +72,9 @@ func TestWhenAStandbyBeginsToWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
-			`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`"}}]}`), 0o600); err != nil {
+		if err := os.WriteFile(kubeconfig,
+			[]byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
+				`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`"}}]}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		options, flags := config.NewOptions(), pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -159,7 +159,8 @@ func (s *hostileServer) fail(w http.ResponseWriter, code int) {
 		http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
 	}
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reasons[code], Code: int32(code)})
+	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reasons[code],
+		Code: int32(code)})
 }
 
 // put stores an object at a new revision and tells the watchers. The caller holds s.mu.
@@ -214,8 +215,9 @@ func (s *hostileServer) await(pods ...string) {
 func (s *hostileServer) schedule(configured string) {
 	server := httptest.NewServer(s)
 	kubeconfig := filepath.Join(s.t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
-		`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`"}}]}`), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig,
+		[]byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
+			`"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`"}}]}`), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	file := filepath.Join(s.t.TempDir(), "config")
@@ -342,7 +344,8 @@ func TestHostileExtenderHoldsUpNobodyElse(t *testing.T) {
 		"null":                     text("null"),
 		"nodes that exist nowhere": text(`{"NodeNames":["x","","x"],"FailedNodes":{"x":"gone","n":"full"}}`),
 		"a node twice, and no number": func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, map[string]string{"/filter": `{"NodeNames":["n","n","m"]}`, "/prioritize": `[{"Host":"n","Score":NaN}]`, "/bind": `<html>`}[r.URL.Path])
+			_, _ = io.WriteString(w, map[string]string{"/filter": `{"NodeNames":["n","n","m"]}`, "/prioritize": `[{"Host":"n","Score":NaN}]`,
+				"/bind": `<html>`}[r.URL.Path])
 		},
 		"scores out of range": func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, map[string]string{"/filter": `{"NodeNames":["n","m"]}`, "/bind": `{"Error":"no"}`,
@@ -357,7 +360,8 @@ func TestHostileExtenderHoldsUpNobodyElse(t *testing.T) {
 				for _, node := range []string{"n", "m"} {
 					s.put("nodes", "ADDED", fixture.Node(node, fixture.Allocatable("example.com/device", "8")))
 				}
-				s.schedule(fmt.Sprintf("extenders: [{urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 1000000, bindVerb: bind, nodeCacheCapable: true, "+
+				s.schedule(fmt.Sprintf("extenders: [{urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 1000000, bindVerb: "+
+					"bind, nodeCacheCapable: true, "+
 					"ignorable: %t, httpTimeout: 50ms, managedResources: [{name: example.com/device}]}]", server.URL, ignorable))
 				s.change(func() { s.put("pods", "ADDED", podNamed("asks", fixture.Requests("example.com/device", "1"))) })
 				s.change(func() { s.put("pods", "ADDED", podNamed("other")) })

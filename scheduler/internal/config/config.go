@@ -69,21 +69,28 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.flags = fs
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "kubeconfig for the connection to the API server")
 	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "file with a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1)")
-	fs.StringVar(&o.PolicyFile, "policy-config-file", o.PolicyFile, "file with a scheduling Policy (v1) of Kubernetes before 1.23, which is converted, with notes in the log; can't be used together with --config")
+	fs.StringVar(&o.PolicyFile, "policy-config-file", o.PolicyFile,
+		"file with a scheduling Policy (v1) of Kubernetes before 1.23, which is converted, with notes in the log; can't be "+
+			"used together with --config")
 	fs.IPVar(&o.BindAddress, "bind-address", o.BindAddress, "address for health checks and metrics")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "HTTPS port for health checks and metrics; 0 for none")
 	fs.StringVar(&o.CertFile, "tls-cert-file", o.CertFile, "serving certificate (default: self-signed, in memory)")
 	fs.StringVar(&o.KeyFile, "tls-private-key-file", o.KeyFile, "key of the serving certificate")
 	o.Access.AddFlags(fs)
-	fs.BoolVar(&o.Profiling, "profiling", o.Profiling, "serve Go profiles at /debug/pprof and changes of the log verbosity at /debug/flags/v, to users authorized for these paths")
+	fs.BoolVar(&o.Profiling, "profiling", o.Profiling,
+		"serve Go profiles at /debug/pprof and changes of the log verbosity at /debug/flags/v, to users authorized for these paths")
 	o.Election.Add(fs, "schedule only while holding the lease")
 	fs.StringVar(&o.ElectionLock, "leader-elect-resource-lock", o.ElectionLock, "type of the leader election lock; only leases is supported")
 	fs.StringVar(&o.Master, "master", o.Master, "address of the API server, instead of the kubeconfig's")
 	fs.StringVar(&o.WriteConfigTo, "write-config-to", o.WriteConfigTo, "write the effective configuration to this file and exit")
-	fs.DurationVar(&o.FlushAfter, "pod-max-in-unschedulable-pods-duration", o.FlushAfter, "how long a pod may stay unschedulable before it is tried again")
-	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling, "record contention for locks and channels; with --config, set it in the file instead")
-	daemon.PairsVar(fs, &o.FeatureGates, "feature-gates", "", "feature gates as NAME=true|false,…; most can only be set to their defaults, and a value that is not supported is an error")
-	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "directory for the self-signed certificate that is used without --tls-cert-file (default: kept in memory)")
+	fs.DurationVar(&o.FlushAfter, "pod-max-in-unschedulable-pods-duration", o.FlushAfter,
+		"how long a pod may stay unschedulable before it is tried again")
+	fs.BoolVar(&o.ContentionProfiling, "contention-profiling", o.ContentionProfiling,
+		"record contention for locks and channels; with --config, set it in the file instead")
+	daemon.PairsVar(fs, &o.FeatureGates, "feature-gates", "",
+		"feature gates as NAME=true|false,…; most can only be set to their defaults, and a value that is not supported is an error")
+	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir,
+		"directory for the self-signed certificate that is used without --tls-cert-file (default: kept in memory)")
 	o.TLS.AddFlags(fs)
 	o.TLS.AddHTTP2Flag(fs)
 	daemon.AddUnused(fs, daemon.UnusedComponent...)

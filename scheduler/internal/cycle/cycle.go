@@ -95,7 +95,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	measured := newPoints(s.Metrics, s.Clock)
-	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominator, s.Extenders, measured), bindCtx: bindCtx, slots: make(chan struct{}, maxBindings)}
+	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominator, s.Extenders, measured), bindCtx: bindCtx,
+		slots: make(chan struct{}, maxBindings)}
 	for {
 		pod, err := s.Queue.Pop(ctx)
 		if err != nil {

@@ -87,7 +87,8 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	nominated.OnRelease(func(pod *core.Pod) {
-		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true})
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod,
+			Nominated: true})
 	})
 	handlers := eventhandlers.New(ctx, eventhandlers.Slim, s.queue, s.cache, nominated, waiting)
 	c.sink, c.nodes = handlers.Pods(), handlers.Nodes()
@@ -145,7 +146,8 @@ func TestWordsForNoNode(t *testing.T) {
 	}
 	byName := func(p *core.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n2"}}}}},
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn,
+				Values: []string{"n2"}}}}},
 		}}}
 	}
 	for name, test := range map[string]struct {
@@ -155,11 +157,14 @@ func TestWordsForNoNode(t *testing.T) {
 	}{
 		"no nodes": {nil, fixture.Pod("p"), "p: no nodes available to schedule pods"},
 		"counted and sorted": {mixed, fixture.Pod("p", fixture.Requests("cpu", "2")),
-			"p: 0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s). preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},
+			"p: 0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s). preemption: 0/4 nodes are available: 4 " +
+				"Preemption is not helpful for scheduling."},
 		"left out by name": {mixed, fixture.Pod("p", byName),
-			"p: 0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},
+			"p: 0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. preemption: 0/4 nodes are available: " +
+				"4 Preemption is not helpful for scheduling."},
 		"for all nodes at once": {mixed, fixture.Pod("p", func(p *core.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }),
-			"p: 0/4 nodes are available: spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin). preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."},
+			"p: 0/4 nodes are available: spec.resourceClaims is not supported by this scheduler (it has no DynamicResources plugin). preemption: 0/4 nodes are " +
+				"available: 4 Preemption is not helpful for scheduling."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withScheduler(t, test.nodes, func(t *testing.T, c *cluster, _ *running) {

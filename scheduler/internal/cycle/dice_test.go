@@ -23,7 +23,8 @@ func (d dice) once(in int) bool { return d.IntN(in) == 0 }
 func (d dice) of(values ...string) string { return values[d.IntN(len(values))] }
 
 func (d dice) node(i int) *core.Node {
-	node := fixture.Node(fmt.Sprintf("n%02d", i), fixture.Allocatable("cpu", fmt.Sprint(1+d.IntN(4)), "memory", fmt.Sprint(1+d.IntN(4), "Gi"), "pods", fmt.Sprint(2+d.IntN(6))))
+	node := fixture.Node(fmt.Sprintf("n%02d", i), fixture.Allocatable("cpu", fmt.Sprint(1+d.IntN(4)), "memory", fmt.Sprint(1+d.IntN(4), "Gi"), "pods",
+		fmt.Sprint(2+d.IntN(6))))
 	for _, key := range []string{"zone", "rack"} {
 		if !d.once(5) {
 			node.Labels[key] = d.of("a", "b", "c")
@@ -55,7 +56,8 @@ func (d dice) pod(i int) *core.Pod {
 	pod := fixture.Pod(fmt.Sprint("p", i), fixture.Requests("cpu", fmt.Sprintf("%dm", 100*d.IntN(12)), "memory", fmt.Sprintf("%dMi", 100*d.IntN(8))))
 	pod.Namespace, pod.Labels = d.of("default", "default", "other"), map[string]string{"app": d.of("x", "y", "z")}
 	if d.once(3) {
-		pod.Spec.Tolerations = []corev1.Toleration{{Key: d.of("k", "", corev1.TaintNodeUnschedulable), Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffect(d.of("", "NoSchedule"))}}
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: d.of("k", "", corev1.TaintNodeUnschedulable), Operator: corev1.TolerationOpExists,
+			Effect: corev1.TaintEffect(d.of("", "NoSchedule"))}}
 	}
 	if d.once(6) {
 		pod.Spec.NodeSelector = map[string]string{"zone": d.of("a", "b")}
@@ -65,7 +67,8 @@ func (d dice) pod(i int) *core.Pod {
 	}
 	pod.Spec.Affinity = d.affinity()
 	for range d.IntN(3) {
-		c := corev1.TopologySpreadConstraint{TopologyKey: d.of("zone", "rack"), MaxSkew: 1 + d.Int32N(2), WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.selector()}
+		c := corev1.TopologySpreadConstraint{TopologyKey: d.of("zone", "rack"), MaxSkew: 1 + d.Int32N(2), WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: d.selector()}
 		if d.once(4) {
 			domains := 1 + d.Int32N(4)
 			c.MinDomains = &domains

@@ -97,7 +97,8 @@ func TestExtendersThatLeaveNoCandidate(t *testing.T) {
 		server := httptest.NewServer(answer)
 		defer server.Close()
 		var err error
-		if c.extenders, err = extender.NewChain([]configv1.Extender{{URLPrefix: server.URL, PreemptVerb: "preempt", NodeCacheCapable: true}}, zap.NewNop()); err != nil {
+		if c.extenders, err = extender.NewChain([]configv1.Extender{{URLPrefix: server.URL, PreemptVerb: "preempt", NodeCacheCapable: true}},
+			zap.NewNop()); err != nil {
 			t.Fatal(err)
 		}
 		s := startScheduler(t, c)

@@ -23,8 +23,9 @@ var hostile = map[string]struct {
 	change func(*core.Pod)
 	word   string
 }{
-	"a selector's operator":          {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Almost"}}}), "Almost"},
-	"a selector without values":      {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn}}}), "labelSelector"},
+	"a selector's operator": {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Almost"}}}), "Almost"},
+	"a selector without values": {near(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a",
+		Operator: metav1.LabelSelectorOpIn}}}), "labelSelector"},
 	"a selector's label":             {near(metav1.LabelSelector{MatchLabels: map[string]string{"a": strings.Repeat("x", 100)}}), "labelSelector"},
 	"a namespace selector":           {elsewhere(metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}), "namespaceSelector"},
 	"a selector, only preferred":     {fond(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}}), "labelSelector"},
@@ -70,7 +71,8 @@ func fond(s metav1.LabelSelector) func(*core.Pod) {
 
 func spreadOver(s metav1.LabelSelector) func(*core.Pod) {
 	return func(p *core.Pod) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &s}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &s}}
 	}
 }
 
@@ -93,7 +95,8 @@ func terms(p *core.Pod, n int) {
 	anti := &corev1.PodAntiAffinity{}
 	for i := range n {
 		anti.RequiredDuringSchedulingIgnoredDuringExecution = append(anti.RequiredDuringSchedulingIgnoredDuringExecution,
-			corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint("other", i)}}})
+			corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint("other",
+				i)}}})
 	}
 	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: anti}
 }
@@ -227,7 +230,8 @@ func TestPreemptionInAChainEnds(t *testing.T) {
 func TestNobodyIsDrivenOutWhoIsNeeded(t *testing.T) {
 	withScheduler(t, []*core.Node{fixture.Node("n1", fixture.Label("zone", "a"))}, func(t *testing.T, c *cluster, _ *running) {
 		c.create(resident("friend", "n1", "4", 0, 1))
-		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(100), near(metav1.LabelSelector{MatchLabels: map[string]string{"app": "friend"}})))
+		c.create(fixture.Pod("important", fixture.Requests("cpu", "4"), fixture.Priority(100),
+			near(metav1.LabelSelector{MatchLabels: map[string]string{"app": "friend"}})))
 		time.Sleep(20 * time.Minute)
 		if !c.has("friend") || strings.Contains(c.said(), " leaves ") {
 			t.Errorf("said:\n%s", c.said())

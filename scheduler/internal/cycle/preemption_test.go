@@ -59,7 +59,8 @@ func TestWhoHasToLeave(t *testing.T) {
 			residents: []*core.Pod{resident("a", "n1", "4", 5, 1), resident("b", "n2", "4", 4, 1)}, pod: important("1"), leave: "b", on: "n2",
 		},
 		"rather few": {
-			residents: []*core.Pod{resident("a", "n1", "2", 5, 1), resident("b", "n1", "2", 5, 1), resident("c", "n2", "4", 5, 1)}, pod: important("4"), leave: "c", on: "n2",
+			residents: []*core.Pod{resident("a", "n1", "2", 5, 1), resident("b", "n1", "2", 5, 1), resident("c", "n2", "4", 5, 1)}, pod: important("4"), leave: "c",
+			on: "n2",
 		},
 		"who came last": {
 			residents: []*core.Pod{resident("a", "n1", "4", 5, 1), resident("b", "n2", "4", 5, 2)}, pod: important("4"), leave: "b", on: "n2",

@@ -294,7 +294,8 @@ func TestFiltersAgreeWithTheReference(t *testing.T) {
 		}
 	}
 	t.Logf("%d pods found a node; refusals: %v", taken, refused)
-	for _, rule := range []string{"pods", "cpu", "memory", "taint", "node selector", "node affinity", "port", "anti-affinity", "another pod's anti-affinity", "affinity", "spread", "spread, no label"} {
+	for _, rule := range []string{"pods", "cpu", "memory", "taint", "node selector", "node affinity", "port", "anti-affinity", "another pod's anti-affinity",
+		"affinity", "spread", "spread, no label"} {
 		if refused[rule] == 0 {
 			t.Errorf("nothing was ever refused by %s: the test proves less than it says", rule)
 		}

@@ -69,7 +69,8 @@ type search struct {
 
 // schedulePod finds the best node. The error is a *framework.FitError or ErrNoNodes
 // if there is none, and any other if that could not be determined.
-func (p *placer) schedulePod(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, stamp stampFunc) (ScheduleResult, error) {
+func (p *placer) schedulePod(ctx context.Context, profile *framework.Profile, state *framework.CycleState, pod *framework.PodInfo,
+	stamp stampFunc) (ScheduleResult, error) {
 	nodes := p.snapshot.Nodes()
 	if len(nodes) == 0 {
 		return ScheduleResult{}, framework.ErrNoNodes
@@ -123,7 +124,8 @@ func (p *placer) preFilter(ctx context.Context, s *search) (framework.PreFilterO
 }
 
 // nodesAfterPreFilter are the nodes that PreFilter left; the others count as refused.
-func (p *placer) nodesAfterPreFilter(outcome framework.PreFilterOutcome, nodes []*framework.NodeInfo, fit *framework.FitError) []*framework.NodeInfo {
+func (p *placer) nodesAfterPreFilter(outcome framework.PreFilterOutcome, nodes []*framework.NodeInfo,
+	fit *framework.FitError) []*framework.NodeInfo {
 	if outcome.NodeNames == nil {
 		return p.snapshot.Turns()
 	}

@@ -35,7 +35,8 @@ type cachedAnswer[A any] struct {
 
 // lookup returns what plugins said about that many places for pods like this
 // one, or nil if not all plugins sign pods.
-func lookup[A any, P framework.Plugin](c *signatureCache[A], profile *framework.Profile, plugins []P, pod *framework.PodInfo, places int) []cachedAnswer[A] {
+func lookup[A any, P framework.Plugin](c *signatureCache[A], profile *framework.Profile, plugins []P, pod *framework.PodInfo,
+	places int) []cachedAnswer[A] {
 	c.signature = c.signature[:0]
 	for _, plugin := range plugins {
 		signing, signs := any(plugin).(framework.Sign)
@@ -45,7 +46,10 @@ func lookup[A any, P framework.Plugin](c *signatureCache[A], profile *framework.
 		c.signature.String(plugin.Name())
 		signing.SignPod(pod, &c.signature)
 	}
-	at := slices.IndexFunc(c.bySignature, func(e *signatureEntry[A]) bool { return e.profile == profile && bytes.Equal(e.signature, c.signature) })
+	at := slices.IndexFunc(c.bySignature, func(e *signatureEntry[A]) bool {
+		return e.profile == profile &&
+			bytes.Equal(e.signature, c.signature)
+	})
 	if at < 0 {
 		at = c.evictOldest()
 		c.bySignature[at].profile, c.bySignature[at].signature = profile, bytes.Clone(c.signature)

@@ -67,7 +67,8 @@ func (g *Guard) LookUp(ctx context.Context) error {
 	}
 	err := g.trust.read(ctx, g.client)
 	if err != nil && g.options.TolerateLookupFailure && ctx.Err() == nil {
-		g.logger.Warn("the authorities of the cluster's clients can't be looked up; until they can, their certificates count as none (to end instead: --authentication-tolerate-lookup-failure=false)", zap.Error(err))
+		g.logger.Warn("the authorities of the cluster's clients can't be looked up; until they can, their certificates count as none (to end "+
+			"instead: --authentication-tolerate-lookup-failure=false)", zap.Error(err))
 		return nil
 	}
 	if err != nil {
@@ -128,7 +129,8 @@ func (g *Guard) authenticate(r *http.Request) (*authenticationv1.UserInfo, error
 
 // authenticated adds the group of all whose name is known to a copy, because users are shared.
 func authenticated(user *authenticationv1.UserInfo) *authenticationv1.UserInfo {
-	if user.Username == core.UserAnonymous || slices.Contains(user.Groups, core.GroupAuthenticated) || slices.Contains(user.Groups, core.GroupUnauthenticated) {
+	if user.Username == core.UserAnonymous || slices.Contains(user.Groups, core.GroupAuthenticated) ||
+		slices.Contains(user.Groups, core.GroupUnauthenticated) {
 		return user
 	}
 	with := *user
@@ -156,7 +158,8 @@ func (g *Guard) authorize(r *http.Request, user *authenticationv1.UserInfo) *api
 		message += ": " + reason
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message, Details: &metav1.StatusDetails{},
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{},
 	}}
 }
 

@@ -177,12 +177,14 @@ func TestRefusals(t *testing.T) {
 		closed bool
 	}{
 		{bad, "GET", metav1.Status{Code: 401, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized"}, true},
-		{request(t, nil, ""), "PUT", metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: `forbidden: User "system:anonymous" cannot put path "/metrics": because`}, true},
+		{request(t, nil, ""), "PUT", metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden,
+			Message: `forbidden: User "system:anonymous" cannot put path "/metrics": because`}, true},
 	} {
 		test.r.ProtoMajor, test.r.Method = 2, test.method
 		w := s.answered(test.want.Message, test.r, int(test.want.Code))
 		var got metav1.Status
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Kind != "Status" || got.Code != test.want.Code || got.Reason != test.want.Reason || got.Message != test.want.Message {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Kind != "Status" || got.Code != test.want.Code || got.Reason != test.want.Reason ||
+			got.Message != test.want.Message {
 			t.Errorf("%+v (%v), want %+v", got, err, test.want)
 		}
 		if closed := w.Header().Get("Connection") == "close"; closed != test.closed {

@@ -183,7 +183,8 @@ func (v *reviews) May(ctx context.Context, user *authenticationv1.UserInfo, verb
 	return status.Allowed && !status.Denied, status.Reason, nil
 }
 
-func (v *reviews) rightOf(ctx context.Context, turns turns, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+func (v *reviews) rightOf(ctx context.Context, turns turns,
+	spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: spec}
 	review.SetGroupVersionKind(core.AccessReviews.GVK())
 	answer := &authorizationv1.SubjectAccessReview{}

@@ -20,16 +20,17 @@ func TestLookUp(t *testing.T) {
 		err    bool
 		want   int // for a client of the authority
 	}{
-		"there":                  {api: api{published: there}, strict: true, want: 200},
-		"skipped":                {api: api{published: there}, strict: true, skip: true, want: 403}, // as without a certificate
-		"not there":              {strict: true, want: 403},
-		"may not":                {api: api{published: there, forbidden: true}, strict: true, err: true, want: 403},
-		"may not, tolerated":     {api: api{published: there, forbidden: true}, want: 403},
-		"no answer":              {api: api{broken: true}, strict: true, err: true, want: 500},
-		"no answer, tolerated":   {api: api{broken: true}, want: 500},
-		"unreadable":             {api: api{published: published(map[string]string{keyClients: "rubbish"})}, strict: true, err: true, want: 403},
-		"unreadable, tolerated":  {api: api{published: published(map[string]string{keyClients: "rubbish"})}, want: 403},
-		"of proxies, unreadable": {api: api{published: published(map[string]string{keyProxies: string(authority.Cert), keyNames: "rubbish"})}, strict: true, err: true, want: 403},
+		"there":                 {api: api{published: there}, strict: true, want: 200},
+		"skipped":               {api: api{published: there}, strict: true, skip: true, want: 403}, // as without a certificate
+		"not there":             {strict: true, want: 403},
+		"may not":               {api: api{published: there, forbidden: true}, strict: true, err: true, want: 403},
+		"may not, tolerated":    {api: api{published: there, forbidden: true}, want: 403},
+		"no answer":             {api: api{broken: true}, strict: true, err: true, want: 500},
+		"no answer, tolerated":  {api: api{broken: true}, want: 500},
+		"unreadable":            {api: api{published: published(map[string]string{keyClients: "rubbish"})}, strict: true, err: true, want: 403},
+		"unreadable, tolerated": {api: api{published: published(map[string]string{keyClients: "rubbish"})}, want: 403},
+		"of proxies, unreadable": {api: api{published: published(map[string]string{keyProxies: string(authority.Cert), keyNames: "rubbish"})}, strict: true,
+			err: true, want: 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, &test.api, func(o *Options) { o.TolerateLookupFailure, o.SkipLookup = !test.strict, test.skip })

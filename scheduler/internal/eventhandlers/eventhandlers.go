@@ -192,7 +192,8 @@ func (h *Handlers) onPodDelete(pod *core.Pod) {
 	removed := h.cache.RemovePod(pod.UID)
 	h.nominator.Left(pod.UID)
 	if removed {
-		h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod})
+		h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			OldPod: pod})
 	}
 }
 
@@ -200,7 +201,8 @@ func (h *Handlers) onPodDelete(pod *core.Pod) {
 // node to which it was said to be bound, as an extender may say without doing it. A pod
 // that the API shows without a node is scheduled again.
 func (h *Handlers) OnExpired(expired *core.Pod) {
-	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: expired})
+	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+		OldPod: expired})
 	var added *core.Pod
 	for {
 		pod, waits := h.waiting(expired)
@@ -219,7 +221,8 @@ func (h *Handlers) OnExpired(expired *core.Pod) {
 // waiting is the pod as the API shows it, if it waits for a node there.
 func (h *Handlers) waiting(pod *core.Pod) (stored *core.Pod, waits bool) {
 	stored, known := h.pods.Get(pod.Namespace, pod.Name)
-	return stored, known && stored.UID == pod.UID && stored.Spec.NodeName == "" && stored.DeletionTimestamp == nil && !core.Ended(stored.Status.Phase)
+	return stored, known && stored.UID == pod.UID && stored.Spec.NodeName == "" && stored.DeletionTimestamp == nil &&
+		!core.Ended(stored.Status.Phase)
 }
 
 func (h *Handlers) onNodeAdd(node *core.Node) {
@@ -233,7 +236,8 @@ func (h *Handlers) onNodeUpdate(old, node *core.Node) {
 		return // a heartbeat
 	}
 	h.cache.SetNode(node)
-	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: actions, OldNode: old, NewNode: node})
+	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: actions, OldNode: old,
+		NewNode: node})
 }
 
 // onNodeDelete frees no room, but it changes how pods are spread.

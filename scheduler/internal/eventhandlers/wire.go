@@ -137,7 +137,8 @@ func (w *wireSpec) mayNeedFeatures() bool {
 	needs := func(c wireContainer) bool {
 		return len(c.RestartPolicyRules) > 0 || bytes.Contains(c.VolumeMounts, mountOptions)
 	}
-	return w.HostUsers != nil || bytes.Contains(w.EphemeralContainers, mountOptions) || slices.ContainsFunc(w.Containers, needs) || slices.ContainsFunc(w.InitContainers, needs)
+	return w.HostUsers != nil || bytes.Contains(w.EphemeralContainers, mountOptions) || slices.ContainsFunc(w.Containers, needs) ||
+		slices.ContainsFunc(w.InitContainers, needs)
 }
 
 // wireFeatures is what is decoded of such a pod in addition.
@@ -169,7 +170,8 @@ func addFeatures(pod *core.Pod, data []byte) error {
 		return containers
 	}
 	pod.Spec.HostUsers, pod.Spec.EphemeralContainers = w.Spec.HostUsers, w.Spec.EphemeralContainers
-	pod.Spec.Containers, pod.Spec.InitContainers = add(pod.Spec.Containers, w.Spec.Containers), add(pod.Spec.InitContainers, w.Spec.InitContainers)
+	pod.Spec.Containers, pod.Spec.InitContainers = add(pod.Spec.Containers, w.Spec.Containers),
+		add(pod.Spec.InitContainers, w.Spec.InitContainers)
 	return nil
 }
 

@@ -23,37 +23,40 @@ func crowded() *core.Pod {
 	always, never, zero := corev1.ContainerRestartPolicyAlways, corev1.PreemptNever, int64(0)
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	return fixture.Pod("p", fixture.On("n1"), fixture.Priority(7), fixture.Gate("g"), fixture.Requests("cpu", "1", "example.org/gpu", "2"), fixture.HostPort("", "TCP", 80), func(p *core.Pod) {
-		p.ResourceVersion, p.Generation, p.CreationTimestamp, p.DeletionTimestamp = "5", 3, now, &now
-		p.Labels, p.Annotations = map[string]string{"app": "web"}, map[string]string{"a": "b"}
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", APIVersion: "apps/v1", Name: "r", UID: "u", Controller: new(bool)}}
-		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)}}}
-		c := &p.Spec.Containers[0]
-		c.Env, c.Command = []corev1.EnvVar{{Name: "A", Value: "\"b\""}}, []string{"/bin/web"}
-		c.Resources.Limits = fixture.List("cpu", "3")
-		p.Spec.InitContainers = []core.Container{{Name: "side", Image: "demo", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "500m")}}}
-		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
-		p.Spec.Overhead, p.Spec.Resources = fixture.List("cpu", "10m"), &corev1.ResourceRequirements{Requests: fixture.List("memory", "1Gi")}
-		p.Spec.NodeSelector, p.Spec.HostNetwork, p.Spec.PreemptionPolicy = map[string]string{"disk": "ssd"}, true, &never
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &zero}}
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: selector}},
-		}}
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
-		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
-		p.Spec.Volumes = []corev1.Volume{
-			{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
-			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "d"}}},
-		}
-		p.Status = core.PodStatus{
-			Phase: corev1.PodRunning, NominatedNodeName: "n2", StartTime: &now, PodIP: "10.0.0.1",
-			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now}},
-			ContainerStatuses: []core.ContainerStatus{{Name: "main", AllocatedResources: fixture.List("cpu", "2"),
-				Resources: &corev1.ResourceRequirements{Requests: fixture.List("cpu", "2")}}},
-			InitContainerStatuses: []core.ContainerStatus{{Name: "side", ContainerID: "1"}},
-		}
-	})
+	return fixture.Pod("p", fixture.On("n1"), fixture.Priority(7), fixture.Gate("g"), fixture.Requests("cpu", "1", "example.org/gpu", "2"),
+		fixture.HostPort("", "TCP", 80), func(p *core.Pod) {
+			p.ResourceVersion, p.Generation, p.CreationTimestamp, p.DeletionTimestamp = "5", 3, now, &now
+			p.Labels, p.Annotations = map[string]string{"app": "web"}, map[string]string{"a": "b"}
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", APIVersion: "apps/v1", Name: "r", UID: "u", Controller: new(bool)}}
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)}}}
+			c := &p.Spec.Containers[0]
+			c.Env, c.Command = []corev1.EnvVar{{Name: "A", Value: "\"b\""}}, []string{"/bin/web"}
+			c.Resources.Limits = fixture.List("cpu", "3")
+			p.Spec.InitContainers = []core.Container{{Name: "side", Image: "demo", RestartPolicy: &always,
+				Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "500m")}}}
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+			p.Spec.Overhead, p.Spec.Resources = fixture.List("cpu", "10m"), &corev1.ResourceRequirements{Requests: fixture.List("memory", "1Gi")}
+			p.Spec.NodeSelector, p.Spec.HostNetwork, p.Spec.PreemptionPolicy = map[string]string{"disk": "ssd"}, true, &never
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &zero}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: selector}},
+			}}
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: selector}}
+			p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+			p.Spec.Volumes = []corev1.Volume{
+				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}},
+				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "d"}}},
+			}
+			p.Status = core.PodStatus{
+				Phase: corev1.PodRunning, NominatedNodeName: "n2", StartTime: &now, PodIP: "10.0.0.1",
+				Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now}},
+				ContainerStatuses: []core.ContainerStatus{{Name: "main", AllocatedResources: fixture.List("cpu", "2"),
+					Resources: &corev1.ResourceRequirements{Requests: fixture.List("cpu", "2")}}},
+				InitContainerStatuses: []core.ContainerStatus{{Name: "side", ContainerID: "1"}},
+			}
+		})
 }
 
 func encode(t *testing.T, obj any) []byte {

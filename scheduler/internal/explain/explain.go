@@ -182,7 +182,8 @@ func (q *question) ask(ctx context.Context) error {
 }
 
 // refusals are those of all plugins, where an attempt only hears the first.
-func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutcome, node *framework.NodeInfo) ([]*framework.Status, error) {
+func (q *question) refusals(ctx context.Context, outcome framework.PreFilterOutcome,
+	node *framework.NodeInfo) ([]*framework.Status, error) {
 	var refusals []*framework.Status
 	if outcome.LeavesOut(node.Name()) {
 		refusals = append(refusals, outcome.LeftOut())
@@ -220,12 +221,13 @@ func (q *question) rank(ctx context.Context, feasible []*framework.NodeInfo) err
 	}
 	status := q.profile.RunPreScore(ctx, q.state, q.pod, feasible)
 	if status.IsSuccess() {
-		status = new(framework.Scores).RunEach(ctx, q.profile.ActiveScores(q.state), q.state, q.pod, feasible, func(plugin framework.WeightedScore, scores []int64) {
-			for i, score := range scores {
-				ranked[i].Scores = append(ranked[i].Scores, Score{Plugin: plugin.Name(), Score: score, Weight: plugin.Weight})
-				ranked[i].Total += score * plugin.Weight
-			}
-		})
+		status = new(framework.Scores).RunEach(ctx, q.profile.ActiveScores(q.state), q.state, q.pod, feasible,
+			func(plugin framework.WeightedScore, scores []int64) {
+				for i, score := range scores {
+					ranked[i].Scores = append(ranked[i].Scores, Score{Plugin: plugin.Name(), Score: score, Weight: plugin.Weight})
+					ranked[i].Total += score * plugin.Weight
+				}
+			})
 	}
 	if !status.IsSuccess() {
 		return status.Err()

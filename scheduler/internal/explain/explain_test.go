@@ -76,7 +76,8 @@ func lines(x *Explanation) string {
 func TestExplain(t *testing.T) {
 	nodes := []*core.Node{
 		fixture.Node("n1", fixture.Allocatable("cpu", "1")),
-		fixture.Node("n2", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule), fixture.Taint("soft", "", corev1.TaintEffectPreferNoSchedule), fixture.Allocatable("cpu", "2")),
+		fixture.Node("n2", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule), fixture.Taint("soft", "", corev1.TaintEffectPreferNoSchedule),
+			fixture.Allocatable("cpu", "2")),
 		fixture.Node("n3"), fixture.Node("n4"),
 	}
 	stored := pods{}
@@ -87,7 +88,8 @@ func TestExplain(t *testing.T) {
 		fixture.Pod("claims", func(p *core.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} }),
 		fixture.Pod("named", func(p *core.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"n3"}}}}},
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn,
+					Values: []string{"n3"}}}}},
 			}}}
 		}),
 		fixture.Pod("foreign", func(p *core.Pod) { p.Spec.SchedulerName = "other" }),

@@ -75,7 +75,8 @@ func (c *Chain) pass(e *Extender, pod *core.Pod, err error) bool {
 
 // Prioritize passes each extender's scores to take, on the plugins' scale and
 // weighted. An extender that fails gives none.
-func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framework.NodeInfo, take func(scores map[string]int64, weight int64)) {
+func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framework.NodeInfo,
+	take func(scores map[string]int64, weight int64)) {
 	for _, e := range c.asked(pod, func(e *Extender) string { return e.PrioritizeVerb }) {
 		var answer extenderv1.HostPriorityList
 		if err := e.ask(ctx, e.PrioritizeVerb, e.arguments(pod, nodes), &answer); err != nil {

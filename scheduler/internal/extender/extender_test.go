@@ -89,7 +89,8 @@ func TestFilter(t *testing.T) {
 			refused: "n2:Unschedulable:busy n3:UnschedulableAndUnresolvable:no such device"},
 		"whole nodes": {config: verb, answer: whole, pod: gpu("p"), kept: "n2 n3", asked: `"Nodes":{"metadata":{},"items":[{"metadata":{"name":"n1"`,
 			refused: "n1:Unschedulable:node(s) were refused by an extender"},
-		"of its resource":         {config: managed, answer: whole, pod: gpu("p"), kept: "n2 n3", asked: "gpu", refused: "n1:Unschedulable:node(s) were refused by an extender"},
+		"of its resource": {config: managed, answer: whole, pod: gpu("p"), kept: "n2 n3", asked: "gpu",
+			refused: "n1:Unschedulable:node(s) were refused by an extender"},
 		"not of its resource":     {config: managed, answer: whole, pod: fixture.Pod("p"), kept: "n1 n2 n3"},
 		"no verb":                 {config: func(*configv1.Extender) {}, pod: gpu("p"), kept: "n1 n2 n3"},
 		"error":                   {config: verb, answer: `{"Error":"out of order"}`, pod: gpu("p"), asked: "gpu", err: "out of order"},
@@ -202,8 +203,9 @@ func TestPreempt(t *testing.T) {
 		asked  string
 		err    bool
 	}{
-		"fewer":            {answer: `{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"2"}]}}}`, want: "n1:lower", asked: `"NodeNameToVictims":{"n1":{"Pods":[{`},
-		"by name":          {answer: `{"NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"1"}]}}}`, change: func(e *configv1.Extender) { e.NodeCacheCapable = true }, want: "n2:low", asked: `"n2":{"Pods":[{"UID":"1"}],"NumPDBViolations":0}`},
+		"fewer": {answer: `{"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"2"}]}}}`, want: "n1:lower", asked: `"NodeNameToVictims":{"n1":{"Pods":[{`},
+		"by name": {answer: `{"NodeNameToMetaVictims":{"n2":{"Pods":[{"UID":"1"}]}}}`, change: func(e *configv1.Extender) { e.NodeCacheCapable = true },
+			want: "n2:low", asked: `"n2":{"Pods":[{"UID":"1"}],"NumPDBViolations":0}`},
 		"none":             {answer: `{}`, asked: "POST"},
 		"nobody leaves":    {answer: `{"NodeNameToMetaVictims":{"n1":{}}}`, asked: "POST"},
 		"another node":     {answer: `{"NodeNameToMetaVictims":{"n3":{}}}`, asked: "POST", err: true},

@@ -13,7 +13,8 @@ import (
 
 // Filter returns the nodes that all extenders accept; refuse is called for the
 // others.
-func (c *Chain) Filter(ctx context.Context, pod *core.Pod, nodes []*framework.NodeInfo, refuse func(*framework.NodeInfo, *framework.Status)) ([]*framework.NodeInfo, error) {
+func (c *Chain) Filter(ctx context.Context, pod *core.Pod, nodes []*framework.NodeInfo,
+	refuse func(*framework.NodeInfo, *framework.Status)) ([]*framework.NodeInfo, error) {
 	for _, e := range c.asked(pod, func(e *Extender) string { return e.FilterVerb }) {
 		if len(nodes) == 0 {
 			break

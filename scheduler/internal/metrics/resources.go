@@ -19,8 +19,10 @@ type Resources struct {
 
 var (
 	resourceLabels = []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}
-	requestDesc    = prometheus.NewDesc("kube_pod_resource_request", "What a pod asks for of a resource, as the scheduler counts it.", resourceLabels, nil)
-	limitDesc      = prometheus.NewDesc("kube_pod_resource_limit", "What a pod may use of a resource, as the scheduler counts it.", resourceLabels, nil)
+	requestDesc    = prometheus.NewDesc("kube_pod_resource_request", "What a pod asks for of a resource, as the scheduler counts it.",
+		resourceLabels, nil)
+	limitDesc = prometheus.NewDesc("kube_pod_resource_limit", "What a pod may use of a resource, as the scheduler counts it.", resourceLabels,
+		nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -21,8 +21,10 @@ func newWork() *work {
 	w := &work{
 		entities: counters("queue_incoming_entities_total",
 			"Number of pods added to scheduling queues by event and queue type; what is queued is always a pod.", "queue", "event", "type"),
-		handled: histograms("event_handling_duration_seconds", "Event handling latency in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 12), "event"),
-		hinted: histograms("queueing_hint_execution_duration_seconds", "Duration for running a queueing hint function of a plugin, of one in a hundred.",
+		handled: histograms("event_handling_duration_seconds", "Event handling latency in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 12),
+			"event"),
+		hinted: histograms("queueing_hint_execution_duration_seconds",
+			"Duration for running a queueing hint function of a plugin, of one in a hundred.",
 			prometheus.ExponentialBuckets(0.00001, 2, 12), "plugin", "event", "hint"),
 		evaluations: counters("plugin_evaluation_total",
 			"Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, PreScore, and Score).",

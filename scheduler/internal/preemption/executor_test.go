@@ -89,11 +89,13 @@ func TestEvict(t *testing.T) {
 		want  []string
 		left  int
 	}{
-		"as it should be":    {want: []string{told, patched, deleted}},
-		"server away":        {fails: []error{nil, errors.New("EOF")}, want: []string{told, patched, patched, deleted}},
-		"answer got lost":    {fails: []error{nil, nil, errors.New("EOF"), apierrors.NewNotFound(resource, "low")}, want: []string{told, patched, deleted, patched}, left: 1},
-		"another by now":     {fails: []error{nil, apierrors.NewConflict(resource, "low", errors.New("uid"))}, want: []string{told, patched}, left: 1},
-		"forbidden for good": {fails: slices.Repeat([]error{apierrors.NewForbidden(resource, "low", nil)}, 6), want: append([]string{told}, slices.Repeat([]string{patched}, 5)...), left: 1},
+		"as it should be": {want: []string{told, patched, deleted}},
+		"server away":     {fails: []error{nil, errors.New("EOF")}, want: []string{told, patched, patched, deleted}},
+		"answer got lost": {fails: []error{nil, nil, errors.New("EOF"), apierrors.NewNotFound(resource, "low")}, want: []string{told, patched, deleted, patched},
+			left: 1},
+		"another by now": {fails: []error{nil, apierrors.NewConflict(resource, "low", errors.New("uid"))}, want: []string{told, patched}, left: 1},
+		"forbidden for good": {fails: slices.Repeat([]error{apierrors.NewForbidden(resource, "low", nil)}, 6),
+			want: append([]string{told}, slices.Repeat([]string{patched}, 5)...), left: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,8 @@ type builder struct {
 // build also returns notes on what the configuration asks for without effect.
 func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, []string, error) {
 	b := &builder{
-		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{}, notes: map[string]string{},
+		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{},
+		notes: map[string]string{},
 	}
 	p, err := b.build(config)
 	var notes []string
@@ -165,7 +166,8 @@ func (b *builder) merge(point string, on []configv1.Plugin, set configv1.PluginS
 	off := map[string]bool{}
 	for _, d := range set.Disabled {
 		if d.Name == unsupported.Name {
-			return nil, at(listed(point, "disabled", d.Name), fmt.Errorf("plugins.%s: %s can't be disabled: without it, unsupported settings would be silently ignored", point, d.Name))
+			return nil, at(listed(point, "disabled", d.Name),
+				fmt.Errorf("plugins.%s: %s can't be disabled: without it, unsupported settings would be silently ignored", point, d.Name))
 		}
 		if _, upstream := absent[d.Name]; d.Name != "*" && !upstream && b.registry[d.Name] == nil {
 			b.notes[d.Name] = "there is none of this name to be switched off"
@@ -256,7 +258,8 @@ func taking[P framework.Plugin](b *builder, point string, multi []configv1.Plugi
 		if _, ok := plugin.(P); ok {
 			takes = append(takes, m)
 		} else if slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return e.Name == m.Name }) {
-			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not implement this extension point", point, m.Name))
+			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not implement this extension point", point,
+				m.Name))
 		}
 	}
 	return takes, nil

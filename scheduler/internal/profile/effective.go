@@ -17,11 +17,12 @@ import (
 // people to look at. The extenders' keys are left out.
 func (c *Configuration) Effective() *configv1.KubeSchedulerConfiguration {
 	file := &configv1.KubeSchedulerConfiguration{
-		LeaderElection:         c.LeaderElection,
-		DelayCacheUntilActive:  c.DelayCache,
-		ClientConnection:       componentbaseconfig.ClientConnectionConfiguration{Kubeconfig: c.Kubeconfig},
-		DebuggingConfiguration: componentbaseconfig.DebuggingConfiguration{EnableProfiling: &c.Profiling, EnableContentionProfiling: &c.ContentionProfiling},
-		Profiles:               slices.Clone(c.Profiles), Extenders: slices.Clone(c.Extenders),
+		LeaderElection:        c.LeaderElection,
+		DelayCacheUntilActive: c.DelayCache,
+		ClientConnection:      componentbaseconfig.ClientConnectionConfiguration{Kubeconfig: c.Kubeconfig},
+		DebuggingConfiguration: componentbaseconfig.DebuggingConfiguration{EnableProfiling: &c.Profiling,
+			EnableContentionProfiling: &c.ContentionProfiling},
+		Profiles: slices.Clone(c.Profiles), Extenders: slices.Clone(c.Extenders),
 	}
 	file.APIVersion, file.Kind = apiVersion, kind
 	initial, most := int64(c.InitialBackoff/time.Second), int64(c.MaxBackoff/time.Second)

@@ -37,7 +37,8 @@ extenders:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(text), "keyData") || !strings.Contains(string(text), "certData: cHVibGlj") || string(given.Extenders[0].TLSConfig.KeyData) != "secret" {
+	if strings.Contains(string(text), "keyData") || !strings.Contains(string(text), "certData: cHVibGlj") ||
+		string(given.Extenders[0].TLSConfig.KeyData) != "secret" {
 		t.Errorf("the key is shown, or lost: %s", text)
 	}
 	read, err := Load(path)
@@ -59,7 +60,8 @@ extenders:
 			weights[p.Name] = *p.Weight
 		}
 	}
-	if _, there := weights["ImageLocality"]; there || weights["TaintToleration"] != 7 || weights["NodeAffinity"] != 2 || len(once.Profiles[1].Plugins.MultiPoint.Enabled) != len(defaults)-1 {
+	if _, there := weights["ImageLocality"]; there || weights["TaintToleration"] != 7 || weights["NodeAffinity"] != 2 ||
+		len(once.Profiles[1].Plugins.MultiPoint.Enabled) != len(defaults)-1 {
 		t.Errorf("plugins of the first profile: %v", weights)
 	}
 }

@@ -45,7 +45,8 @@ func TestPolicy(t *testing.T) {
   {"name": "ServiceSpreadingPriority", "weight": 2}, {"name": "EvenPodsSpreadPriority", "weight": 3}, {"name": "EqualPriority", "weight": 1}],
 "extenders": [{"urlPrefix": "https://x", "enableHttps": true, "httpTimeout": 2000000000, "filterVerb": "f"}],
 "alwaysCheckAllPredicates": true, "hardPodAffinitySymmetricWeight": 10`)
-	if got, want := names(p.Filter), []string{"NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+		"VolumeRestrictions", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	if got := scoresOf(p); len(got) != 3 || got["NodeResourcesFit"] != 1 || got["NodeResourcesBalancedAllocation"] != 4 || got["PodTopologySpread"] != 3 {

@@ -32,14 +32,17 @@ func TestDefaultProfile(t *testing.T) {
 	if p == nil || len(profiles) != 1 {
 		t.Fatalf("profiles: %v", profiles)
 	}
-	if got, want := names(p.Filter), []string{"NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "NodeDeclaredFeatures"}; !slices.Equal(got, want) {
+	if got, want := names(p.Filter), []string{"NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+		"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
+		"NodeDeclaredFeatures"}; !slices.Equal(got, want) {
 		t.Errorf("filters %v, want %v", got, want)
 	}
 	weights := map[string]int64{}
 	for _, s := range p.Score {
 		weights[s.Name()] = s.Weight
 	}
-	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2, "NodeResourcesBalancedAllocation": 1, "ImageLocality": 1} {
+	for name, want := range map[string]int64{"TaintToleration": 3, "NodeAffinity": 2, "NodeResourcesFit": 1, "PodTopologySpread": 2, "InterPodAffinity": 2,
+		"NodeResourcesBalancedAllocation": 1, "ImageLocality": 1} {
 		if weights[name] != want {
 			t.Errorf("weight of %s is %d, want %d", name, weights[name], want)
 		}
@@ -118,7 +121,8 @@ func spread(constraints string) string {
 }
 
 func ratio(points string) string {
-	return "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [" + points + "]}}}}]}]\n"
+	return "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [" +
+		points + "]}}}}]}]\n"
 }
 
 func TestBadConfigurationIsRefusedByName(t *testing.T) {
@@ -140,45 +144,61 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"profiles[1].schedulerName: Required value":                       header + "profiles: [{schedulerName: a}, {}]\n",
 		`unknown plugin "Nope"`:                                           header + "profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]\n",
 		"plugin GangScheduling is":                                        header + "profiles: [{plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}}]\n",
-		"shape[0].score: Invalid value: 11":                               header + "profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 11}]}}]}]\n",
-		"hardPodAffinityWeight: Invalid value: 101":                       header + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
-		"when .defaultConstraints are not empty":                          header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
-		`defaultingType: Unsupported value: "Other"`:                      header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",
-		"maxSkew: Invalid value: 0":                                       header + spread("{topologyKey: a, whenUnsatisfiable: ScheduleAnyway}"),
-		"topologyKey: Required value: can not be empty":                   header + spread("{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}"),
-		"whenUnsatisfiable: Required value: can not be empty":             header + spread("{maxSkew: 1, topologyKey: a}"),
-		`whenUnsatisfiable: Unsupported value: "Never"`:                   header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Never}"),
-		"labelSelector: Forbidden: constraint must not":                   header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}"),
-		`Duplicate value: "{a, DoNotSchedule}"`:                           header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: a, whenUnsatisfiable: DoNotSchedule}"),
-		"plugins.permit":                                                  header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
-		"plugins.placementScore":                                          header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
-		"does not implement":                                              header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
-		"can't be disabled":                                               header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
-		"no bind plugin":                                                  header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
-		"no queueSort plugin":                                             header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
-		"profiles[1].plugins.queueSort: Invalid value":                    header + "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: PrioritySort}], disabled: [{name: '*'}]}}}]\n",
+		"shape[0].score: Invalid value: 11": header +
+			"profiles: [{pluginConfig: [{name: VolumeBinding, args: {shape: [{utilization: 0, score: 11}]}}]}]\n",
+		"hardPodAffinityWeight: Invalid value: 101": header +
+			"profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]\n",
+		"when .defaultConstraints are not empty": header +
+			"profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: [{topologyKey: zone}]}}]}]\n",
+		`defaultingType: Unsupported value: "Other"`:          header + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: Other}}]}]\n",
+		"maxSkew: Invalid value: 0":                           header + spread("{topologyKey: a, whenUnsatisfiable: ScheduleAnyway}"),
+		"topologyKey: Required value: can not be empty":       header + spread("{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}"),
+		"whenUnsatisfiable: Required value: can not be empty": header + spread("{maxSkew: 1, topologyKey: a}"),
+		`whenUnsatisfiable: Unsupported value: "Never"`:       header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: Never}"),
+		"labelSelector: Forbidden: constraint must not":       header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}"),
+		`Duplicate value: "{a, DoNotSchedule}"`: header + spread("{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, "+
+			"topologyKey: a, whenUnsatisfiable: DoNotSchedule}"),
+		"plugins.permit":         header + "profiles: [{plugins: {permit: {enabled: [{name: NodeName}]}}}]\n",
+		"plugins.placementScore": header + "profiles: [{plugins: {placementScore: {enabled: [{name: NodeName}]}}}]\n",
+		"does not implement":     header + "profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}]\n",
+		"can't be disabled":      header + "profiles: [{plugins: {multiPoint: {disabled: [{name: KctlUnsupported}]}}}]\n",
+		"no bind plugin":         header + "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
+		"no queueSort plugin":    header + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
+		"profiles[1].plugins.queueSort: Invalid value": header +
+			"profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: PrioritySort}], disabled: [{name: '*'}]}}}]\n",
 		"weight -1": header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: -1}]}}}]\n",
-		"requestedToCapacityRatio: Required value: must be specified when type is":  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
-		"requestedToCapacityRatio: Forbidden: must be nil when type is not":         header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 1, score: 1}]}}}}]}]\n",
-		"shape: Required value: at least one point must be specified":               header + ratio(""),
-		`resources[1].name: Duplicate value: "cpu"`:                                 header + "profiles: [{pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: cpu}]}}]}]\n",
+		"requestedToCapacityRatio: Required value: must be specified when type is": header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]\n",
+		"requestedToCapacityRatio: Forbidden: must be nil when type is not": header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, requestedToCapacityRatio: {shape: " +
+			"[{utilization: 1, score: 1}]}}}}]}]\n",
+		"shape: Required value: at least one point must be specified": header + ratio(""),
+		`resources[1].name: Duplicate value: "cpu"`: header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: cpu}]}}]}]\n",
 		"utilization: Invalid value: 101: not in valid range [0, 100]":              header + ratio("{utilization: 101, score: 1}"),
 		"score: Invalid value: 11: not in valid range [0, 10]":                      header + ratio("{utilization: 1, score: 11}"),
 		"utilization: Invalid value: 50: values must be sorted in increasing order": header + ratio("{utilization: 50, score: 1}, {utilization: 50, score: 2}"),
-		`scoringStrategy.type: Unsupported value: "Any"`:                            header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Any}}}]}]\n",
-		`unknown field "bogusArg"`:                                                  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {bogusArg: 1}}]}]\n",
-		"NodeAffinityArgs":                                                          header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}]}]\n",
-		"minCandidateNodesPercentage: Invalid value: 101":                           header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 101}}]}]\n",
-		"minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)": header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesAbsolute: -1}}]}]\n",
-		"cannot be zero at the same time as minCandidateNodesAbsolute":              header + "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]\n",
+		`scoringStrategy.type: Unsupported value: "Any"`: header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Any}}}]}]\n",
+		`unknown field "bogusArg"`: header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {bogusArg: 1}}]}]\n",
+		"NodeAffinityArgs":         header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: NodeAffinityArgs}}]}]\n",
+		"minCandidateNodesPercentage: Invalid value: 101": header +
+			"profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 101}}]}]\n",
+		"minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)": header +
+			"profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesAbsolute: -1}}]}]\n",
+		"cannot be zero at the same time as minCandidateNodesAbsolute": header +
+			"profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]\n",
 		"takes no arguments":                          header + "profiles: [{pluginConfig: [{name: NodeName, args: {a: 1}}]}]\n",
 		`scoringStrategy.type: Unsupported value: ""`: header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}]\n",
-		"weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]": header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}}}]}]\n",
-		"pluginConfig: unknown":                                     header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
-		"NodePorts is duplicated":                                   header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
-		"enabled: NodeName is duplicated":                           header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
-		"ignoredResources[0]":                                       header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a b]}}]}]\n",
-		"ignoredResourceGroups[0]":                                  header + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]}]\n",
+		"weight: Invalid value: 101: resource weight of cpu not in valid range (0, 100]": header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: LeastAllocated, resources: [{name: cpu, weight: 101}]}}}]}]\n",
+		"pluginConfig: unknown":           header + "profiles: [{pluginConfig: [{name: Nope}]}]\n",
+		"NodePorts is duplicated":         header + "profiles: [{pluginConfig: [{name: NodePorts}, {name: NodePorts}]}]\n",
+		"enabled: NodeName is duplicated": header + "profiles: [{plugins: {filter: {enabled: [{name: NodeName}, {name: NodeName}]}}}]\n",
+		"ignoredResources[0]": header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a b]}}]}]\n",
+		"ignoredResourceGroups[0]": header +
+			"profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]}]\n",
 		`topologyKey: Invalid value: "a b": name part must consist`: header + spread("{maxSkew: 1, topologyKey: a b, whenUnsatisfiable: ScheduleAnyway}"),
 	} {
 		c, err := parse([]byte(file))
@@ -194,8 +214,9 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 // Fields without effect, as in kube-scheduler, are reported.
 func TestWhatHasNoEffectIsNoted(t *testing.T) {
 	for want, file := range map[string]string{
-		"parallelism: ":                           header + "parallelism: 5\n",
-		"plugin NodePorts: it is not enabled":     header + "profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
+		"parallelism: ": header + "parallelism: 5\n",
+		"plugin NodePorts: it is not enabled": header +
+			"profiles: [{plugins: {multiPoint: {disabled: [{name: NodePorts}]}}, pluginConfig: [{name: NodePorts}]}]\n",
 		"plugin EBSLimits: there is none of this": header + "profiles: [{plugins: {filter: {disabled: [{name: EBSLimits}]}}}]\n",
 		"plugin DynamicResources: not supported:": header + "profiles: [{pluginConfig: [{name: DynamicResources}]}]\n",
 	} {
@@ -321,10 +342,14 @@ func (byName) Less(a, b *framework.QueuedPodInfo) bool { return a.Pod.Name < b.P
 
 // One plugin orders the pods of all profiles, with the same arguments.
 func TestArgumentsOfTheOrder(t *testing.T) {
-	services := Services{Plugins: map[string]framework.Factory{"ByName": func(json.RawMessage, framework.Handle) (framework.Plugin, error) { return byName{}, nil }}}
+	services := Services{Plugins: map[string]framework.Factory{"ByName": func(json.RawMessage, framework.Handle) (framework.Plugin, error) {
+		return byName{},
+			nil
+	}}}
 	const order = "plugins: {queueSort: {enabled: [{name: ByName}], disabled: [{name: '*'}]}}"
 	for second, want := range map[string]string{"{a: 1}": "", "{a: 2}": "profile b: all profiles share one queue and must have the same arguments of ByName"} {
-		c, err := parse([]byte(header + "profiles:\n- {schedulerName: a, " + order + ", pluginConfig: [{name: ByName, args: {a: 1}}]}\n- {schedulerName: b, " + order + ", pluginConfig: [{name: ByName, args: " + second + "}]}\n"))
+		c, err := parse([]byte(header + "profiles:\n- {schedulerName: a, " + order + ", pluginConfig: [{name: ByName, args: {a: 1}}]}\n- {schedulerName: b, " +
+			order + ", pluginConfig: [{name: ByName, args: " + second + "}]}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

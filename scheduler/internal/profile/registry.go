@@ -189,7 +189,8 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 			return nil, err
 		}
 	}
-	options := noderesources.FitOptions{IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources), IgnoredGroups: args.IgnoredResourceGroups}
+	options := noderesources.FitOptions{IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources),
+		IgnoredGroups: args.IgnoredResourceGroups}
 	if args.ScoringStrategy != nil {
 		if err := readStrategy(args.ScoringStrategy, &options); err != nil {
 			return nil, err
@@ -212,7 +213,8 @@ func readStrategy(s *configv1.ScoringStrategy, into *noderesources.FitOptions) (
 			return err
 		}
 	default:
-		return field.NotSupported(field.NewPath("scoringStrategy.type"), s.Type, []configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio})
+		return field.NotSupported(field.NewPath("scoringStrategy.type"), s.Type,
+			[]configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio})
 	}
 	if ratio != nil && s.Type != configv1.RequestedToCapacityRatio {
 		return field.Forbidden(at, "must be nil when type is not RequestedToCapacityRatio")
@@ -305,7 +307,8 @@ func newTopologySpread(raw runtime.RawExtension, services Services) (framework.P
 		options.System = true
 	case configv1.ListDefaulting:
 	default:
-		return nil, field.NotSupported(field.NewPath("defaultingType"), args.DefaultingType, []configv1.PodTopologySpreadConstraintsDefaulting{configv1.SystemDefaulting, configv1.ListDefaulting})
+		return nil, field.NotSupported(field.NewPath("defaultingType"), args.DefaultingType,
+			[]configv1.PodTopologySpreadConstraintsDefaulting{configv1.SystemDefaulting, configv1.ListDefaulting})
 	}
 	if err := checkConstraints(args.DefaultConstraints); err != nil {
 		return nil, err
@@ -336,7 +339,8 @@ func checkConstraints(constraints []corev1.TopologySpreadConstraint) error {
 		case c.WhenUnsatisfiable == "":
 			return field.Required(path.Child("whenUnsatisfiable"), "can not be empty")
 		case c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway:
-			return field.NotSupported(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway})
+			return field.NotSupported(path.Child("whenUnsatisfiable"), c.WhenUnsatisfiable,
+				[]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway})
 		case c.LabelSelector != nil:
 			return field.Forbidden(path.Child("labelSelector"), "constraint must not define a selector, as they deduced for each pod")
 		case seen[k]:

@@ -97,12 +97,14 @@ func TestWhatIsSaid(t *testing.T) {
 		event     string
 		condition string // its reason
 	}{
-		"scheduled":     {func(r *Reporter) { r.Scheduled(pod, "n1") }, "Scheduled: Successfully assigned default/p to n1", ""},
-		"unschedulable": {func(r *Reporter) { r.Unscheduled(pod, fitError(), "") }, "FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", corev1.PodReasonUnschedulable},
-		"no nodes":      {func(r *Reporter) { r.Unscheduled(pod, framework.ErrNoNodes, "") }, "FailedScheduling: no nodes available to schedule pods", corev1.PodReasonUnschedulable},
-		"error":         {func(r *Reporter) { r.Unscheduled(pod, errors.New("50% broken"), "") }, "FailedScheduling: 50% broken", corev1.PodReasonSchedulerError},
-		"gated":         {func(r *Reporter) { r.Gated(gated, nil) }, "", corev1.PodReasonSchedulingGated},
-		"kept out":      {func(r *Reporter) { r.Gated(pod, nil) }, "", ""},
+		"scheduled": {func(r *Reporter) { r.Scheduled(pod, "n1") }, "Scheduled: Successfully assigned default/p to n1", ""},
+		"unschedulable": {func(r *Reporter) { r.Unscheduled(pod, fitError(), "") }, "FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.",
+			corev1.PodReasonUnschedulable},
+		"no nodes": {func(r *Reporter) { r.Unscheduled(pod, framework.ErrNoNodes, "") }, "FailedScheduling: no nodes available to schedule pods",
+			corev1.PodReasonUnschedulable},
+		"error":    {func(r *Reporter) { r.Unscheduled(pod, errors.New("50% broken"), "") }, "FailedScheduling: 50% broken", corev1.PodReasonSchedulerError},
+		"gated":    {func(r *Reporter) { r.Gated(gated, nil) }, "", corev1.PodReasonSchedulingGated},
+		"kept out": {func(r *Reporter) { r.Gated(pod, nil) }, "", ""},
 		"failed, then scheduled": {func(r *Reporter) { r.Unscheduled(pod, fitError(), ""); r.Scheduled(pod, "n1") },
 			"FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu.", ""},
 	} {

@@ -25,7 +25,8 @@ type Attest struct {
 // Validate implements admission.Validator.
 func (p Attest) Validate(ctx context.Context, a *admission.Attributes) error {
 	bundle, ok := a.Object.(*certificatesv1.ClusterTrustBundle)
-	if !ok || bundle.Spec.SignerName == "" || a.ChangesOnlyGarbageFields() || mayUseSigner(ctx, p.Authorizer, a.User, "attest", bundle.Spec.SignerName) {
+	if !ok || bundle.Spec.SignerName == "" || a.ChangesOnlyGarbageFields() ||
+		mayUseSigner(ctx, p.Authorizer, a.User, "attest", bundle.Spec.SignerName) {
 		return nil
 	}
 	return fmt.Errorf("user not permitted to attest for signerName %q", bundle.Spec.SignerName)

@@ -17,7 +17,8 @@ import (
 // Name is upstream's name.
 const Name = "PersistentVolumeClaimResize"
 
-var errNotExpandable = errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
+var errNotExpandable = errors.New("only dynamically provisioned pvc can be resized and the storageclass that provisions " +
+	"the pvc must support resize")
 
 // Classes finds storage classes.
 type Classes interface {

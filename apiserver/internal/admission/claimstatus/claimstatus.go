@@ -87,7 +87,8 @@ func (w statusWriter) checkBinding(now, old *resourcev1.ResourceClaimStatus) fie
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("status", "allocation"),
-		fmt.Sprintf(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission: %s`, w.verb, err))}
+		fmt.Sprintf(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission: %s`,
+			w.verb, err))}
 }
 
 func (w statusWriter) checkDevices(now, old *resourcev1.ResourceClaimStatus, namespace string) field.ErrorList {

@@ -76,7 +76,8 @@ func NewCompiler(o Options) (*Compiler, error) {
 	if c.messages, err = set.Env(o.Origin); err != nil {
 		return nil, err
 	}
-	set, err = celexpression.Extend(set, nil, cel.Variable(authorizerVar, library.AuthorizerType), cel.Variable(resourceVar, library.ResourceCheckType))
+	set, err = celexpression.Extend(set, nil, cel.Variable(authorizerVar, library.AuthorizerType),
+		cel.Variable(resourceVar, library.ResourceCheckType))
 	if err != nil {
 		return nil, err
 	}

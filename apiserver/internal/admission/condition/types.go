@@ -77,7 +77,8 @@ func declareVariable(t *cel.Type) *apiservercel.DeclType {
 // loosened is a type of scalars, and of lists and maps of them; anything else in it may be anything.
 func loosened(t *cel.Type) *cel.Type {
 	switch t.Kind() {
-	case cel.BoolKind, cel.BytesKind, cel.DoubleKind, cel.DurationKind, cel.IntKind, cel.NullTypeKind, cel.StringKind, cel.TimestampKind, cel.UintKind:
+	case cel.BoolKind, cel.BytesKind, cel.DoubleKind, cel.DurationKind, cel.IntKind, cel.NullTypeKind, cel.StringKind, cel.TimestampKind,
+		cel.UintKind:
 		return t
 	case cel.ListKind:
 		return cel.ListType(loosened(t.Parameters()[0]))

@@ -69,7 +69,8 @@ func (p Plugin) checkClusterRole(ctx context.Context, a *admission.Attributes, r
 		return nil
 	}
 	if err := p.checkRole(ctx, a, allRules); err != nil {
-		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
+		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name,
+			errors.New("must have cluster-admin privileges to use the aggregationRule"))
 	}
 	return nil
 }
@@ -112,7 +113,8 @@ const maxComparisons = 20_000_000
 func comparisons(owned, rules []rbacv1.PolicyRule) float64 {
 	combinations, have := 0.0, 200.0 // even for a user without permissions, a combination costs something
 	for _, r := range rules {
-		combinations += float64(len(r.Verbs)) * (float64(len(r.APIGroups))*float64(len(r.Resources))*float64(max(1, len(r.ResourceNames))) + float64(len(r.NonResourceURLs)))
+		combinations += float64(len(r.Verbs)) * (float64(len(r.APIGroups))*float64(len(r.Resources))*float64(max(1,
+			len(r.ResourceNames))) + float64(len(r.NonResourceURLs)))
 	}
 	for _, r := range owned {
 		have += float64(len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs))
@@ -127,7 +129,9 @@ func (p Plugin) checkCovered(ctx context.Context, a *admission.Attributes, rules
 		return fmt.Errorf("find the rules of user %q: %w", a.User.Username, err)
 	}
 	if comparisons(owned, rules) > maxComparisons {
-		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name, fmt.Errorf("user %q may grant these rules only by the right to escalate or bind: there are too many combinations of verbs, groups, resources and names in them to be checked", a.User.Username))
+		return apierrors.NewForbidden(a.Resource.GVR().GroupResource(), a.Name,
+			fmt.Errorf("user %q may grant these rules only by the right to escalate or bind: there are too many combinations of verbs, groups, "+
+				"resources and names in them to be checked", a.User.Username))
 	}
 	covered, atoms := validation.Covers(owned, rules)
 	if covered {
@@ -139,7 +143,8 @@ func (p Plugin) checkCovered(ctx context.Context, a *admission.Attributes, rules
 		lines = append(lines, describe(rule))
 	}
 	slices.Sort(lines)
-	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Username, a.User.Groups, strings.Join(lines, "\n"))
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Username, a.User.Groups,
+		strings.Join(lines, "\n"))
 	if len(dangling) > 0 {
 		text += "; resolution errors: [" + dangling.Stored() + "]"
 	}

@@ -40,7 +40,8 @@ func grants() *rbac.Authorizer {
 	give("binder", right("bind", "clusterroles", "root"))
 	give("role binder", right("bind", "roles"))
 	policy.ClusterRoleBindings = append(policy.ClusterRoleBindings, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "dangling"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "gone"}, Subjects: []rbacv1.Subject{{Kind: "Group", Name: "dev"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "dangling"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "gone"},
+		Subjects: []rbacv1.Subject{{Kind: "Group", Name: "dev"}},
 	})
 	policy.Roles = append(policy.Roles, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secrets"}, Rules: []rbacv1.PolicyRule{readSecrets}})
 	rules := rbac.NewAuthorizer()
@@ -70,7 +71,8 @@ func TestGranting(t *testing.T) {
 		return obj
 	}
 	const (
-		secrets = "user \"jane\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}`
+		secrets = "user \"jane\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
+			`{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}`
 		cluster = "must have cluster-admin privileges to use the aggregationRule"
 	)
 	rules := grants()
@@ -81,14 +83,22 @@ func TestGranting(t *testing.T) {
 		obj, old core.Object
 		want     string // the message behind who and what, "" if it is allowed
 	}{
-		"what one has":                {user: "jane", obj: role(readPods)},
-		"part of it":                  {user: "jane", obj: role(rbacv1.PolicyRule{Verbs: one("list"), APIGroups: one(""), Resources: one("pods"), ResourceNames: one("web")})},
-		"nothing":                     {user: "jane", obj: role()},
-		"what one lacks":              {user: "jane", obj: role(readPods, readSecrets), want: secrets},
-		"all that one lacks, sorted":  {user: "jane", obj: role(readSecrets, readPath, rbacv1.PolicyRule{Verbs: one("watch"), APIGroups: one(""), Resources: one("pods")}), want: "user \"jane\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["watch"]}` + "\n" + `{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}` + "\n" + `{NonResourceURLs:["/metrics"], Verbs:["get"]}`},
-		"with a role that is missing": {user: "jane", groups: one("dev"), obj: role(readPath), want: "user \"jane\" (groups=[\"dev\"]) is attempting to grant RBAC permissions not currently held:\n" + `{NonResourceURLs:["/metrics"], Verbs:["get"]}; resolution errors: [clusterroles.rbac.authorization.k8s.io "gone" not found]`},
-		"by the right to escalate":    {user: "escalator", obj: role(readSecrets)},
-		"not the cluster's by that":   {user: "escalator", obj: clusterRole(false, readSecrets), want: "user \"escalator\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}`},
+		"what one has": {user: "jane", obj: role(readPods)},
+		"part of it": {user: "jane", obj: role(rbacv1.PolicyRule{Verbs: one("list"), APIGroups: one(""), Resources: one("pods"),
+			ResourceNames: one("web")})},
+		"nothing":        {user: "jane", obj: role()},
+		"what one lacks": {user: "jane", obj: role(readPods, readSecrets), want: secrets},
+		"all that one lacks, sorted": {user: "jane", obj: role(readSecrets, readPath,
+			rbacv1.PolicyRule{Verbs: one("watch"), APIGroups: one(""), Resources: one("pods")}),
+			want: "user \"jane\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["watch"]}` +
+				"\n" + `{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}` + "\n" + `{NonResourceURLs:["/metrics"], Verbs:["get"]}`},
+		"with a role that is missing": {user: "jane", groups: one("dev"), obj: role(readPath),
+			want: "user \"jane\" (groups=[\"dev\"]) is attempting to grant RBAC permissions not currently held:\n" +
+				`{NonResourceURLs:["/metrics"], Verbs:["get"]}; resolution errors: [clusterroles.rbac.authorization.k8s.io "gone" not found]`},
+		"by the right to escalate": {user: "escalator", obj: role(readSecrets)},
+		"not the cluster's by that": {user: "escalator", obj: clusterRole(false, readSecrets),
+			want: "user \"escalator\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
+				`{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}`},
 		"a cluster role":              {user: "jane", obj: clusterRole(false, readPods)},
 		"an aggregated one":           {user: "jane", obj: clusterRole(true), want: cluster},
 		"one that was aggregated":     {user: "jane", obj: clusterRole(false, readPods), old: clusterRole(true, readPods), want: cluster},
@@ -100,17 +110,22 @@ func TestGranting(t *testing.T) {
 		"to a role that is not there": {user: "jane", obj: binding("Role", "nowhere"), want: `rolebindings.rbac.authorization.k8s.io "nowhere" not found`},
 		"by the right to bind it":     {user: "binder", obj: binding("ClusterRole", "root")},
 		"by it, for the cluster":      {user: "binder", obj: clusterBinding("root")},
-		"not another by that":         {user: "binder", obj: clusterBinding("jane"), want: "user \"binder\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
+		"not another by that": {user: "binder", obj: clusterBinding("jane"),
+			want: "user \"binder\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
+				`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
 		"roles, by the right to them": {user: "role binder", obj: binding("Role", "secrets")},
-		"not cluster roles by that":   {user: "role binder", obj: binding("ClusterRole", "jane"), want: "user \"role binder\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
-		"by the group of masters":     {user: "anyone", groups: one(core.GroupMasters), obj: role(readSecrets)},
+		"not cluster roles by that": {user: "role binder", obj: binding("ClusterRole", "jane"),
+			want: "user \"role binder\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
+				`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
+		"by the group of masters": {user: "anyone", groups: one(core.GroupMasters), obj: role(readSecrets)},
 		"an update that changes no more than owners and finalizers": {user: "jane", old: role(readSecrets), obj: changed(role(readSecrets), func(o core.Object) {
 			o.SetFinalizers(one("f"))
 			o.SetOwnerReferences([]metav1.OwnerReference{{Name: "o"}})
 			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}})
 			o.SetResourceVersion("2")
 		})},
-		"an update of labels, which may aggregate it": {user: "jane", old: role(readSecrets), obj: changed(role(readSecrets), func(o core.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: secrets},
+		"an update of labels, which may aggregate it": {user: "jane", old: role(readSecrets),
+			obj: changed(role(readSecrets), func(o core.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: secrets},
 		"another kind": {user: "jane", obj: &core.Namespace{}},
 	} {
 		a := &admission.Attributes{
@@ -151,7 +166,8 @@ func resourceOf(obj core.Object) core.Resource {
 // What the server's own loops write grants nothing on behalf of anybody.
 func TestLoopsGrantNothing(t *testing.T) {
 	rules := grants()
-	a := &admission.Attributes{Operation: admission.Create, Resource: core.Roles, Namespace: "shop", Name: "r", Object: &rbacv1.Role{Rules: []rbacv1.PolicyRule{readSecrets}}}
+	a := &admission.Attributes{Operation: admission.Create, Resource: core.Roles, Namespace: "shop", Name: "r",
+		Object: &rbacv1.Role{Rules: []rbacv1.PolicyRule{readSecrets}}}
 	if err := (Plugin{Rules: rules, Authorizer: rules}).Admit(t.Context(), a); err != nil {
 		t.Error(err)
 	}

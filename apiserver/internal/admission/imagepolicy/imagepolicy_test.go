@@ -73,15 +73,18 @@ func TestValidate(t *testing.T) {
 	}{
 		"a good pod": {"", nil, pod(notes, "good:1", "init:1", "e"), false,
 			`{"containers":[{"image":"good:1"},{"image":"init:1"}],"annotations":{"a.image-policy.k8s.io/x":"1"},"namespace":"n"}`, ""},
-		"a bad one":              {"", nil, pod(nil, "why-bad"), false, `{"containers":[{"image":"why-bad"}],"namespace":"n"}`, refused},
-		"bad for no reason":      {"", nil, pod(nil, "bad"), false, `{"containers":[{"image":"bad"}],"namespace":"n"}`, "one or more images rejected by webhook backend"},
-		"nobody to ask":          {"", nil, pod(nil, "fail"), false, `{"containers":[{"image":"fail"}],"namespace":"n"}`, "image policy: it is down"},
-		"nobody to ask, open":    {"", nil, pod(nil, "fail"), true, `{"containers":[{"image":"fail"}],"namespace":"n"}`, ""},
-		"same images":            {"", pod(map[string]string{"a": "b"}, "bad"), pod(nil, "bad"), false, "", ""},
-		"another image":          {"", pod(nil, "good"), pod(nil, "why-bad"), false, `{"containers":[{"image":"why-bad"}],"namespace":"n"}`, refused},
-		"another note":           {"", pod(nil, "good"), pod(notes, "good"), false, `{"containers":[{"image":"good"}],"annotations":{"a.image-policy.k8s.io/x":"1"},"namespace":"n"}`, ""},
-		"an ephemeral container": {"ephemeralcontainers", pod(nil, "good"), pod(nil, "good", "i", "why-bad"), false, `{"containers":[{"image":"why-bad"}],"namespace":"n"}`, refused},
-		"a status":               {"status", pod(nil, "good"), pod(nil, "bad"), false, "", ""},
+		"a bad one": {"", nil, pod(nil, "why-bad"), false, `{"containers":[{"image":"why-bad"}],"namespace":"n"}`, refused},
+		"bad for no reason": {"", nil, pod(nil, "bad"), false, `{"containers":[{"image":"bad"}],"namespace":"n"}`,
+			"one or more images rejected by webhook backend"},
+		"nobody to ask":       {"", nil, pod(nil, "fail"), false, `{"containers":[{"image":"fail"}],"namespace":"n"}`, "image policy: it is down"},
+		"nobody to ask, open": {"", nil, pod(nil, "fail"), true, `{"containers":[{"image":"fail"}],"namespace":"n"}`, ""},
+		"same images":         {"", pod(map[string]string{"a": "b"}, "bad"), pod(nil, "bad"), false, "", ""},
+		"another image":       {"", pod(nil, "good"), pod(nil, "why-bad"), false, `{"containers":[{"image":"why-bad"}],"namespace":"n"}`, refused},
+		"another note": {"", pod(nil, "good"), pod(notes, "good"), false,
+			`{"containers":[{"image":"good"}],"annotations":{"a.image-policy.k8s.io/x":"1"},"namespace":"n"}`, ""},
+		"an ephemeral container": {"ephemeralcontainers", pod(nil, "good"), pod(nil, "good", "i", "why-bad"), false,
+			`{"containers":[{"image":"why-bad"}],"namespace":"n"}`, refused},
+		"a status": {"status", pod(nil, "good"), pod(nil, "bad"), false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &service{}
@@ -124,7 +127,8 @@ func TestAnswersAreRemembered(t *testing.T) {
 
 func TestConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	const kubeconfig = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n"
+	const kubeconfig = "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\ncontexts: [{name: x, context: {cluster: " +
+		"c, user: u}}]\ncurrent-context: x\n"
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -62,18 +62,31 @@ func TestBounds(t *testing.T) {
 		{type: Pod, max: {cpu: 3, memory: 1Gi}, min: {cpu: 60m}, maxLimitRequestRatio: {memory: 2}}]`
 	bare := "[{type: Pod, max: {cpu: 2}, min: {memory: 50Mi}, maxLimitRequestRatio: {ephemeral-storage: 2}}]"
 	for name, c := range map[string]struct{ limits, spec, want string }{
-		"nothing said":       {strict, "{containers: [{name: c}]}", ""},
-		"limit too high":     {strict, "{containers: [{name: c, resources: {limits: {cpu: 3}, requests: {cpu: 3}}}]}", "maximum cpu usage per Container is 2, but limit is 3"},
-		"request too low":    {strict, "{containers: [{name: c, resources: {limits: {cpu: 10m}, requests: {cpu: 10m}}}]}", "[minimum cpu usage per Container is 50m, but request is 10m, minimum cpu usage per Pod is 60m, but request is 10m]"},
-		"too far apart":      {strict, "{containers: [{name: c, resources: {limits: {cpu: 2}, requests: {cpu: 100m}}}]}", "cpu max limit to request ratio per Container is 4, but provided ratio is 20.000000"},
-		"together too much":  {strict, "{containers: [{name: c, resources: {limits: {cpu: 2}, requests: {cpu: 1}}}, {name: d, resources: {limits: {cpu: 2}, requests: {cpu: 1}}}]}", "maximum cpu usage per Pod is 3, but limit is 4"},
-		"pod too far apart":  {strict, "{containers: [{name: c, resources: {requests: {memory: 20Mi}}}]}", "memory max limit to request ratio per Pod is 2, but provided ratio is 5.000000"},
-		"pod as a whole":     {strict, "{resources: {limits: {cpu: 4}, requests: {cpu: 4}}, containers: [{name: c}]}", "maximum cpu usage per Pod is 3, but limit is 4"},
-		"nothing to fill in": {bare, "{containers: [{name: c}]}", "[minimum memory usage per Pod is 50Mi.  No request is specified, maximum cpu usage per Pod is 2.  No limit is specified, ephemeral-storage max limit to request ratio per Pod is 2, but no request is specified or request is 0]"},
-		"init containers":    {"[{type: Container, max: {cpu: 1}}]", "{initContainers: [{name: i, resources: {limits: {cpu: 2}}}], containers: [{name: c, resources: {limits: {cpu: 1}}}]}", "maximum cpu usage per Container is 1, but limit is 2"},
-		"a negative bound":   {"[{type: Container, max: {cpu: -1}}]", "{containers: [{name: c, resources: {limits: {cpu: 1}}}]}", "maximum cpu usage per Container is -1, but limit is 1"},
-		"a huge amount":      {"[{type: Container, max: {memory: 1Gi}}]", "{containers: [{name: c, resources: {limits: {memory: 99999999999999999999999999}}}]}", "maximum memory usage per Container is 1Gi, but limit is 100e24"},
-		"no ranges":          {"[]", "{containers: [{name: c, resources: {limits: {memory: 99999999999999999999999999}}}]}", ""},
+		"nothing said": {strict, "{containers: [{name: c}]}", ""},
+		"limit too high": {strict, "{containers: [{name: c, resources: {limits: {cpu: 3}, requests: {cpu: 3}}}]}",
+			"maximum cpu usage per Container is 2, but limit is 3"},
+		"request too low": {strict, "{containers: [{name: c, resources: {limits: {cpu: 10m}, requests: {cpu: 10m}}}]}",
+			"[minimum cpu usage per Container is 50m, but request is 10m, minimum cpu usage per Pod is 60m, but request is 10m]"},
+		"too far apart": {strict, "{containers: [{name: c, resources: {limits: {cpu: 2}, requests: {cpu: 100m}}}]}",
+			"cpu max limit to request ratio per Container is 4, but provided ratio is 20.000000"},
+		"together too much": {strict,
+			"{containers: [{name: c, resources: {limits: {cpu: 2}, requests: {cpu: 1}}}, {name: d, resources: {limits: {cpu: 2}, requests: {cpu: 1}}}]}",
+			"maximum cpu usage per Pod is 3, but limit is 4"},
+		"pod too far apart": {strict, "{containers: [{name: c, resources: {requests: {memory: 20Mi}}}]}",
+			"memory max limit to request ratio per Pod is 2, but provided ratio is 5.000000"},
+		"pod as a whole": {strict, "{resources: {limits: {cpu: 4}, requests: {cpu: 4}}, containers: [{name: c}]}",
+			"maximum cpu usage per Pod is 3, but limit is 4"},
+		"nothing to fill in": {bare, "{containers: [{name: c}]}",
+			"[minimum memory usage per Pod is 50Mi.  No request is specified, maximum cpu usage per Pod is 2.  No limit is specified, ephemeral-storage max limit to " +
+				"request ratio per Pod is 2, but no request is specified or request is 0]"},
+		"init containers": {"[{type: Container, max: {cpu: 1}}]",
+			"{initContainers: [{name: i, resources: {limits: {cpu: 2}}}], containers: [{name: c, resources: {limits: {cpu: 1}}}]}",
+			"maximum cpu usage per Container is 1, but limit is 2"},
+		"a negative bound": {"[{type: Container, max: {cpu: -1}}]", "{containers: [{name: c, resources: {limits: {cpu: 1}}}]}",
+			"maximum cpu usage per Container is -1, but limit is 1"},
+		"a huge amount": {"[{type: Container, max: {memory: 1Gi}}]", "{containers: [{name: c, resources: {limits: {memory: 99999999999999999999999999}}}]}",
+			"maximum memory usage per Container is 1Gi, but limit is 100e24"},
+		"no ranges": {"[]", "{containers: [{name: c, resources: {limits: {memory: 99999999999999999999999999}}}]}", ""},
 	} {
 		pod := &core.Pod{Spec: *read[core.PodSpec](t, c.spec)}
 		check(t, name, through(t, plugin(t, c.limits), pod), c.want)
@@ -81,10 +94,12 @@ func TestBounds(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	pod := &core.Pod{Spec: *read[core.PodSpec](t, "{initContainers: [{name: i}], containers: [{name: c}, {name: d, resources: {limits: {cpu: 100m, memory: 10Mi}, requests: {cpu: 100m, memory: 10Mi}}}]}")}
+	pod := &core.Pod{Spec: *read[core.PodSpec](t,
+		"{initContainers: [{name: i}], containers: [{name: c}, {name: d, resources: {limits: {cpu: 100m, memory: 10Mi}, requests: {cpu: 100m, memory: 10Mi}}}]}")}
 	p := plugin(t, "[{type: Container, default: {cpu: 300m, memory: 100Mi}, defaultRequest: {cpu: 100m, memory: 50Mi}}]", "[{type: Container, default: {cpu: 9}}]")
 	check(t, "admitted", through(t, p, pod), "")
-	const note = "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c; cpu, memory request for init container i; cpu, memory limit for init container i"
+	const note = "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c; cpu, memory request for init container i; " +
+		"cpu, memory limit for init container i"
 	if got := pod.Annotations["kubernetes.io/limit-ranger"]; got != note {
 		t.Errorf("noted %q", got)
 	}
@@ -125,7 +140,8 @@ func TestClaims(t *testing.T) {
 		"6Gi":   "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi",
 		"2Gi":   "",
 	} {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: *read[corev1.PersistentVolumeClaimSpec](t, "{resources: {requests: {storage: "+size+"}}}")}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"},
+			Spec: *read[corev1.PersistentVolumeClaimSpec](t, "{resources: {requests: {storage: "+size+"}}}")}
 		check(t, size, through(t, p, claim), want)
 	}
 }

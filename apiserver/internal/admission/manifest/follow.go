@@ -60,9 +60,11 @@ func (p Plugin) Follow(o Options) (*configfile.Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifests of %s: %w", p.Name, err)
 	}
-	metrics := configfile.NewMetrics("manifest_admission", content, prometheus.WrapRegistererWith(prometheus.Labels{"plugin": p.Name}, o.Metrics))
+	metrics := configfile.NewMetrics("manifest_admission", content,
+		prometheus.WrapRegistererWith(prometheus.Labels{"plugin": p.Name}, o.Metrics))
 	metrics.Loaded(o.Clock.Now())
-	return &configfile.Follower{Path: path, Read: read, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: metrics}, nil
+	return &configfile.Follower{Path: path, Read: read, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: metrics},
+		nil
 }
 
 // directory is the directory that the plugin's configuration names; "" for none.

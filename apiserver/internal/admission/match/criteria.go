@@ -57,7 +57,8 @@ type Criteria struct {
 }
 
 // OfHook returns the criteria of a webhook, which selects nothing without rules.
-func OfHook(rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType, namespaces, objects *metav1.LabelSelector) (*Criteria, error) {
+func OfHook(rules []admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType,
+	namespaces, objects *metav1.LabelSelector) (*Criteria, error) {
 	resources := admissionregistrationv1.MatchResources{MatchPolicy: policy, NamespaceSelector: namespaces, ObjectSelector: objects}
 	for _, rule := range rules {
 		resources.ResourceRules = append(resources.ResourceRules, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: rule})
@@ -138,7 +139,8 @@ func (c *Criteria) target(a *admission.Attributes, versions Versions) (Target, b
 	return c.find(c.rules, a, own, versions)
 }
 
-func (c *Criteria) find(rules []admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, own Target, versions Versions) (Target, bool) {
+func (c *Criteria) find(rules []admissionregistrationv1.NamedRuleWithOperations, a *admission.Attributes, own Target,
+	versions Versions) (Target, bool) {
 	if len(rules) == 0 {
 		return Target{}, false
 	}

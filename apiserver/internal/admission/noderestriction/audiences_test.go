@@ -30,7 +30,8 @@ func (r rights) Authorize(_ context.Context, a *authz.Attributes) (authz.Decisio
 func TestAudiencesByRight(t *testing.T) {
 	web := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}, Spec: core.PodSpec{NodeName: "n1", ServiceAccountName: "web"}}
 	p := &Plugin{
-		Pods: stored[*core.Pod]{"web": web}, Claims: stored[*corev1.PersistentVolumeClaim]{}, Volumes: stored[*corev1.PersistentVolume]{}, Drivers: stored[*storagev1.CSIDriver]{},
+		Pods: stored[*core.Pod]{"web": web}, Claims: stored[*corev1.PersistentVolumeClaim]{}, Volumes: stored[*corev1.PersistentVolume]{},
+		Drivers:    stored[*storagev1.CSIDriver]{},
 		Authorizer: rights{"request-serviceaccounts-token-audience registry shop/web": true, "request-serviceaccounts-token-audience  shop/api": true},
 	}
 	for _, test := range []struct{ account, audience, want string }{
@@ -79,11 +80,15 @@ func TestAudiencesOfDrivers(t *testing.T) {
 		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "azure"}}, ""},
 		{corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, ""},
 		{corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, `n1 is not authorized to request tokens for audience "vault"`},
-		{corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{}}, `error validating audience "vault": csidriver.storage.k8s.io "cinder.csi.openstack.org" not found`},
-		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}}, `error validating audience "vault": persistentvolumeclaim "none" not found`},
-		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "unbound"}}, `error validating audience "vault": persistentvolume "" not found`},
+		{corev1.VolumeSource{Cinder: &corev1.CinderVolumeSource{}},
+			`error validating audience "vault": csidriver.storage.k8s.io "cinder.csi.openstack.org" not found`},
+		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "none"}},
+			`error validating audience "vault": persistentvolumeclaim "none" not found`},
+		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "unbound"}},
+			`error validating audience "vault": persistentvolume "" not found`},
 	} {
-		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: core.PodSpec{Volumes: []corev1.Volume{{Name: "own", VolumeSource: test.volume}}}}
+		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			Spec: core.PodSpec{Volumes: []corev1.Volume{{Name: "own", VolumeSource: test.volume}}}}
 		got := ""
 		if err := p.admitAudiences(t.Context(), &admission.Attributes{User: &request.User{Username: "n1"}}, []string{"vault"}, pod); err != nil {
 			got = err.Error()

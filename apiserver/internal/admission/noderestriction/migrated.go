@@ -9,13 +9,20 @@ var migratedDrivers = []struct {
 	inPod      func(v *corev1.VolumeSource) bool
 	persistent func(v *corev1.PersistentVolumeSource) bool
 }{
-	{"ebs.csi.aws.com", func(v *corev1.VolumeSource) bool { return v.AWSElasticBlockStore != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.AWSElasticBlockStore != nil }},
-	{"disk.csi.azure.com", func(v *corev1.VolumeSource) bool { return v.AzureDisk != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.AzureDisk != nil }},
-	{"file.csi.azure.com", func(v *corev1.VolumeSource) bool { return v.AzureFile != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.AzureFile != nil }},
-	{"cinder.csi.openstack.org", func(v *corev1.VolumeSource) bool { return v.Cinder != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.Cinder != nil }},
-	{"pd.csi.storage.gke.io", func(v *corev1.VolumeSource) bool { return v.GCEPersistentDisk != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.GCEPersistentDisk != nil }},
-	{"pxd.portworx.com", func(v *corev1.VolumeSource) bool { return v.PortworxVolume != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.PortworxVolume != nil }},
-	{"csi.vsphere.vmware.com", func(v *corev1.VolumeSource) bool { return v.VsphereVolume != nil }, func(v *corev1.PersistentVolumeSource) bool { return v.VsphereVolume != nil }},
+	{"ebs.csi.aws.com", func(v *corev1.VolumeSource) bool { return v.AWSElasticBlockStore != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.AWSElasticBlockStore != nil }},
+	{"disk.csi.azure.com", func(v *corev1.VolumeSource) bool { return v.AzureDisk != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.AzureDisk != nil }},
+	{"file.csi.azure.com", func(v *corev1.VolumeSource) bool { return v.AzureFile != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.AzureFile != nil }},
+	{"cinder.csi.openstack.org", func(v *corev1.VolumeSource) bool { return v.Cinder != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.Cinder != nil }},
+	{"pd.csi.storage.gke.io", func(v *corev1.VolumeSource) bool { return v.GCEPersistentDisk != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.GCEPersistentDisk != nil }},
+	{"pxd.portworx.com", func(v *corev1.VolumeSource) bool { return v.PortworxVolume != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.PortworxVolume != nil }},
+	{"csi.vsphere.vmware.com", func(v *corev1.VolumeSource) bool { return v.VsphereVolume != nil },
+		func(v *corev1.PersistentVolumeSource) bool { return v.VsphereVolume != nil }},
 }
 
 // driverInPod is the driver of a volume in a pod's spec, "" for none.

@@ -31,7 +31,8 @@ func TestRangesOfNodes(t *testing.T) {
 		"an update, and nobody gives ranges": {n(), n("10.1.0.0/24"), false, true},
 	} {
 		p := &Plugin{RangesGiven: test.given}
-		a := &admission.Attributes{Operation: admission.Create, Resource: core.Nodes, Name: "n1", User: &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}}, Object: test.now}
+		a := &admission.Attributes{Operation: admission.Create, Resource: core.Nodes, Name: "n1",
+			User: &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}}, Object: test.now}
 		if test.old != nil {
 			a.Operation, a.OldObject = admission.Update, test.old
 		}
@@ -59,25 +60,32 @@ func TestNodesOfNodes(t *testing.T) {
 		old, now *core.Node
 		want     string
 	}{
-		"itself":                     {nil, fresh(nil), ""},
-		"another":                    {nil, node("n2", nil), `node "n1" is not allowed to modify node "n2"`},
-		"another's update":           {node("n2", nil), node("n2", nil), `node "n1" is not allowed to modify node "n2"`},
-		"a source of configuration":  {nil, node("n1", nil), `node "n1" is not allowed to create pods with a non-nil configSource`},
-		"no change":                  {node("n1", nil), node("n1", nil), ""},
-		"another source":             {node("n1", nil), node("n1", func(n *core.Node) { n.Spec.ConfigSource.ConfigMap = &corev1.ConfigMapNodeConfigSource{Name: "c"} }), `node "n1" is not allowed to update configSource to a new non-nil configSource`},
-		"no source any more":         {node("n1", nil), node("n1", func(n *core.Node) { n.Spec.ConfigSource = nil }), ""},
-		"taints":                     {node("n1", nil), node("n1", func(n *core.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }), `node "n1" is not allowed to modify taints`},
-		"owners":                     {node("n1", nil), node("n1", func(n *core.Node) { n.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} }), `node "n1" is not allowed to modify ownerReferences`},
+		"itself":                    {nil, fresh(nil), ""},
+		"another":                   {nil, node("n2", nil), `node "n1" is not allowed to modify node "n2"`},
+		"another's update":          {node("n2", nil), node("n2", nil), `node "n1" is not allowed to modify node "n2"`},
+		"a source of configuration": {nil, node("n1", nil), `node "n1" is not allowed to create pods with a non-nil configSource`},
+		"no change":                 {node("n1", nil), node("n1", nil), ""},
+		"another source": {node("n1", nil),
+			node("n1", func(n *core.Node) { n.Spec.ConfigSource.ConfigMap = &corev1.ConfigMapNodeConfigSource{Name: "c"} }),
+			`node "n1" is not allowed to update configSource to a new non-nil configSource`},
+		"no source any more": {node("n1", nil), node("n1", func(n *core.Node) { n.Spec.ConfigSource = nil }), ""},
+		"taints": {node("n1", nil), node("n1", func(n *core.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }),
+			`node "n1" is not allowed to modify taints`},
+		"owners": {node("n1", nil), node("n1", func(n *core.Node) { n.OwnerReferences = []metav1.OwnerReference{{Name: "o"}} }),
+			`node "n1" is not allowed to modify ownerReferences`},
 		"a label of its own":         {node("n1", nil), node("n1", label("color", "blue")), ""},
 		"a label of kubelets":        {node("n1", nil), node("n1", label("kubernetes.io/hostname", "h")), ""},
 		"one below kubelets' domain": {node("n1", nil), node("n1", label("a.kubelet.kubernetes.io/x", "y")), ""},
 		"one of nodes' domain":       {node("n1", nil), node("n1", label("node.kubernetes.io/x", "y")), ""},
-		"one that places pods":       {node("n1", nil), node("n1", label("node-restriction.kubernetes.io/x", "y")), "is not allowed to modify labels: node-restriction.kubernetes.io/x"},
-		"one of k8s.io":              {node("n1", nil), node("n1", label("k8s.io/x", "y")), "is not allowed to modify labels: k8s.io/x"},
-		"a domain that ends alike":   {node("n1", nil), node("n1", label("notkubernetes.io/x", "y")), ""},
-		"another value":              {node("n1", nil), node("n1", label("placed.kubernetes.io/by", "me")), "is not allowed to modify labels: placed.kubernetes.io/by"},
-		"without an admin's label":   {node("n1", nil), node("n1", func(n *core.Node) { delete(n.Labels, "placed.kubernetes.io/by") }), "is not allowed to modify labels: placed.kubernetes.io/by"},
-		"two, as it registers":       {nil, fresh(map[string]string{"b.k8s.io/x": "", "a.k8s.io/x": ""}), `node "n1" is not allowed to set the following labels: a.k8s.io/x, b.k8s.io/x`},
+		"one that places pods": {node("n1", nil), node("n1", label("node-restriction.kubernetes.io/x", "y")),
+			"is not allowed to modify labels: node-restriction.kubernetes.io/x"},
+		"one of k8s.io":            {node("n1", nil), node("n1", label("k8s.io/x", "y")), "is not allowed to modify labels: k8s.io/x"},
+		"a domain that ends alike": {node("n1", nil), node("n1", label("notkubernetes.io/x", "y")), ""},
+		"another value":            {node("n1", nil), node("n1", label("placed.kubernetes.io/by", "me")), "is not allowed to modify labels: placed.kubernetes.io/by"},
+		"without an admin's label": {node("n1", nil), node("n1", func(n *core.Node) { delete(n.Labels, "placed.kubernetes.io/by") }),
+			"is not allowed to modify labels: placed.kubernetes.io/by"},
+		"two, as it registers": {nil, fresh(map[string]string{"b.k8s.io/x": "", "a.k8s.io/x": ""}),
+			`node "n1" is not allowed to set the following labels: a.k8s.io/x, b.k8s.io/x`},
 	} {
 		a := kubeletOf(&admission.Attributes{Operation: admission.Create, Resource: core.Nodes, Object: c.now})
 		if c.old != nil {

@@ -61,7 +61,8 @@ func admitClaim(node string, a *admission.Attributes) error {
 	claim, old := a.Object.DeepCopyObject().(*corev1.PersistentVolumeClaim), a.OldObject.(*corev1.PersistentVolumeClaim)
 	claim.ManagedFields, claim.ResourceVersion = old.ManagedFields, old.ResourceVersion
 	claim.Status.Capacity, claim.Status.Conditions = old.Status.Capacity, old.Status.Conditions
-	claim.Status.AllocatedResources, claim.Status.AllocatedResourceStatuses = old.Status.AllocatedResources, old.Status.AllocatedResourceStatuses
+	claim.Status.AllocatedResources, claim.Status.AllocatedResourceStatuses = old.Status.AllocatedResources,
+		old.Status.AllocatedResourceStatuses
 	if !equality.Semantic.DeepEqual(claim.ObjectMeta, old.ObjectMeta) || !equality.Semantic.DeepEqual(claim.Spec, old.Spec) ||
 		!equality.Semantic.DeepEqual(claim.Status, old.Status) {
 		return fmt.Errorf("node %q is not allowed to update fields other than status.quantity and status.conditions", node)
@@ -138,14 +139,17 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 	case core.IsMirror(pod):
 		return fmt.Errorf("pod %q is a mirror pod", named)
 	case pod.Spec.ServiceAccountName != spec.ServiceAccountName:
-		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)", about, spec.ServiceAccountName, pod.Spec.ServiceAccountName)
+		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)", about, spec.ServiceAccountName,
+			pod.Spec.ServiceAccountName)
 	}
 	account, err := p.Accounts.Live(ctx, a.Namespace, spec.ServiceAccountName)
 	switch {
 	case err != nil:
-		return notYetError(err, "while retrieving service account %q named in the PodCertificateRequest: %w", a.Namespace+"/"+spec.ServiceAccountName, err)
+		return notYetError(err, "while retrieving service account %q named in the PodCertificateRequest: %w",
+			a.Namespace+"/"+spec.ServiceAccountName, err)
 	case account.UID != spec.ServiceAccountUID:
-		return notYetError(nil, "%s names service account UID %q, which differs from the running service account (%q)", about, spec.ServiceAccountUID, account.UID)
+		return notYetError(nil, "%s names service account UID %q, which differs from the running service account (%q)", about,
+			spec.ServiceAccountUID, account.UID)
 	case !wantsCertificate(pod, spec.SignerName) && !p.maySignFor(ctx, a, spec):
 		return fmt.Errorf("pod %q does not mount a podCertificate projected volume for signer %q", named, spec.SignerName)
 	}
@@ -167,7 +171,8 @@ func notYetError(cause error, format string, args ...any) error {
 	if cause != nil && !apierrors.IsNotFound(cause) {
 		return err
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Message: err.Error()}}
 }
 
 func wantsCertificate(pod *core.Pod, signer string) bool {

@@ -27,7 +27,8 @@ func (p *Plugin) admitPod(ctx context.Context, node string, a *admission.Attribu
 	case a.Subresource == "eviction" && a.Operation == admission.Create:
 		return p.checkOwnPod(ctx, node, a, "evict pods")
 	}
-	return fmt.Errorf("unexpected operation %q, node %q can only create, update status of, evict and delete mirror pods and its own", a.Operation, node)
+	return fmt.Errorf("unexpected operation %q, node %q can only create, update status of, evict and delete mirror pods and its own",
+		a.Operation, node)
 }
 
 func (p *Plugin) checkOwnPod(ctx context.Context, node string, a *admission.Attributes, doing string) error {
@@ -179,7 +180,8 @@ func (p *Plugin) admitToken(ctx context.Context, node string, a *admission.Attri
 		return err
 	}
 	if ref.UID != pod.UID {
-		return fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
+		return fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have "+
+			"been deleted and then recreated", ref.UID)
 	}
 	if pod.Spec.NodeName != node {
 		return fmt.Errorf("node requested token bound to a pod scheduled on a different node")

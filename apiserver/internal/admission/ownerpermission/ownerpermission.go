@@ -44,7 +44,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if equality.Semantic.DeepEqual(owners, had) {
 			return nil
 		}
-		if decision, reason, err := p.authorize(ctx, a.User, a.Resource, request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}); decision != authz.Allow {
+		if decision, reason, err := p.authorize(ctx, a.User, a.Resource,
+			request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}); decision != authz.Allow {
 			return fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err)
 		}
 	}
@@ -81,12 +82,14 @@ func (p *Plugin) checkBlocking(ctx context.Context, a *admission.Attributes, own
 		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 		resource, served := p.Resource(kind)
 		if !served {
-			return fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: no matches for kind %q in version %q",
+			return fmt.Errorf("cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion %s Kind %s: no "+
+				"matches for kind %q in version %q",
 				owner.APIVersion, owner.Kind, owner.Kind, strings.TrimPrefix(kind.GroupVersion().String(), "/"))
 		}
 		finalizers.Name = owner.Name
 		if decision, reason, err := p.authorize(ctx, a.User, resource, finalizers); decision != authz.Allow {
-			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason, err)
+			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason,
+				err)
 		}
 	}
 	return nil

@@ -66,7 +66,8 @@ var allPlugins = []pluginEntry{
 	{name: noderestriction.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return &noderestriction.Plugin{
 			Pods: find[*core.Pod](d, core.Pods), Nodes: d.nodes, Accounts: find[*core.ServiceAccount](d, core.ServiceAccounts),
-			Claims: find[*corev1.PersistentVolumeClaim](d, core.PersistentVolumeClaims), Volumes: find[*corev1.PersistentVolume](d, core.PersistentVolumes),
+			Claims:  find[*corev1.PersistentVolumeClaim](d, core.PersistentVolumeClaims),
+			Volumes: find[*corev1.PersistentVolume](d, core.PersistentVolumes),
 			Drivers: find[*storagev1.CSIDriver](d, storage.DriverResource), RangesGiven: d.RangesGiven, Authorizer: d.Authorizer,
 		}, nil
 	}},
@@ -131,10 +132,14 @@ var allPlugins = []pluginEntry{
 	{name: podresize.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podresize.Plugin{Nodes: d.nodes}, nil
 	}},
-	{name: policy.MutatingName, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
-	{name: webhook.MutatingName, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
-	{name: policy.ValidatingName, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
-	{name: webhook.ValidatingName, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
+	{name: policy.MutatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
+	{name: webhook.MutatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
+	{name: policy.ValidatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
+	{name: webhook.ValidatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
 	{name: resourcequota.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return resourcequota.New(d.Quotas, d.QuotaRules, d.Files)
 	}},

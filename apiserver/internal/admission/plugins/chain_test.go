@@ -132,17 +132,20 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			"default/theirs": pod(func(p *core.Pod) { p.Name = "theirs"; p.Spec.NodeName = "n2" }),
 			"default/inline": pod(func(p *core.Pod) {
 				p.Name, p.Spec.NodeName = "inline", "n1"
-				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}}, {VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "gone"}}}}
+				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}},
+					{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "gone"}}}}
 			}),
 			"default/claims": pod(func(p *core.Pod) {
 				p.Name, p.Spec.NodeName = "claims", "n1"
 				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 			}),
 		}},
-		&source{resource: core.PersistentVolumeClaims, cached: map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}}},
+		&source{resource: core.PersistentVolumeClaims,
+			cached: map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}}},
 		&source{resource: core.PersistentVolumes, cached: map[string]core.Object{"/v": &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}}}}},
-		&source{resource: storage.DriverResource, cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
+		&source{resource: storage.DriverResource,
+			cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
 		&source{resource: core.Nodes, cached: map[string]core.Object{"/n1": &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}}},
 		runtimeClasses(), priorityClasses(),
 	), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},

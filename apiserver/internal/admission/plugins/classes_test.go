@@ -54,7 +54,8 @@ func runtimeClasses() *source {
 
 func admit(t *testing.T, p *core.Pod, d defaults) error {
 	t.Helper()
-	c, err := Chain(Objects{Store: stores(runtimeClasses(), priorityClasses()), DefaultPriority: d, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{}},
+	c, err := Chain(Objects{Store: stores(runtimeClasses(), priorityClasses()), DefaultPriority: d, LimitRanges: noRanges{}, Quotas: noQuotas{},
+		QuotaRules: noQuotas{}},
 		Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: []string{"NamespaceLifecycle", "ServiceAccount", "PodSecurity"}})
 	if err != nil {
 		t.Fatal(err)
@@ -76,11 +77,12 @@ func TestRuntimeClass(t *testing.T) {
 		pod  *core.Pod
 		want string
 	}{
-		"none":                 {pod(), ""},
-		"missing":              {pod(runs("gone")), `pods "web" is forbidden: pod rejected: RuntimeClass "gone" not found`},
-		"plain":                {pod(runs("plain")), ""},
-		"the same overhead":    {pod(runs("sandboxed"), costs("250m")), ""},
-		"another overhead":     {pod(runs("sandboxed"), costs("1")), `pods "web" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead`},
+		"none":              {pod(), ""},
+		"missing":           {pod(runs("gone")), `pods "web" is forbidden: pod rejected: RuntimeClass "gone" not found`},
+		"plain":             {pod(runs("plain")), ""},
+		"the same overhead": {pod(runs("sandboxed"), costs("250m")), ""},
+		"another overhead": {pod(runs("sandboxed"), costs("1")),
+			`pods "web" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead`},
 		"an empty overhead":    {pod(runs("sandboxed"), free), ""},
 		"empty, of no class":   {pod(free), `pods "web" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead`},
 		"overhead of no class": {pod(costs("1")), `pods "web" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead`},
@@ -117,7 +119,8 @@ func TestPriorityByClass(t *testing.T) {
 	}), nil), `pods "web" is forbidden: the string value of PreemptionPolicy (PreemptLowerPriority) must not be provided in pod spec`)
 
 	unnamed := pod()
-	two := defaults{{Name: "high", Value: 9, Policy: corev1.PreemptLowerPriority, Global: true}, {Name: "low", Value: 3, Policy: corev1.PreemptNever, Global: true}}
+	two := defaults{{Name: "high", Value: 9, Policy: corev1.PreemptLowerPriority, Global: true},
+		{Name: "low", Value: 3, Policy: corev1.PreemptNever, Global: true}}
 	check(t, "default", admit(t, unnamed, two), "")
 	if unnamed.Spec.PriorityClassName != "low" || *unnamed.Spec.Priority != 3 || *unnamed.Spec.PreemptionPolicy != corev1.PreemptNever {
 		t.Errorf("the default gave %q, %d, %s", unnamed.Spec.PriorityClassName, *unnamed.Spec.Priority, *unnamed.Spec.PreemptionPolicy)

@@ -89,7 +89,8 @@ func TestPodResize(t *testing.T) {
 		"nothing new": {pod(sized("9", "1Gi")), pod(sized("9", "1Gi")), nil, "", ""},
 		"a limit comes, of too much": {pod(sized("9", "1Gi"), func(p *core.Pod) {
 			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("9")}
-		}), pod(sized("9", "1Gi")), nil, `pods "web" is forbidden: node didn't have enough allocatable resources: cpu, requested: 9000, allocatable: 2000`, "NodeCapacity"},
+		}), pod(sized("9", "1Gi")), nil, `pods "web" is forbidden: node didn't have enough allocatable resources: cpu, requested: 9000, allocatable: 2000`,
+			"NodeCapacity"},
 		"no such node": {pod(sized("9", "1Gi"), on("n2")), pod(sized("1", "1Gi"), on("n2")), nil, `node "n2" not found`, ""},
 		"too much": {pod(sized("9", "2Gi")), pod(sized("1", "1Gi")), nil,
 			`pods "web" is forbidden: node didn't have enough allocatable resources: cpu, requested: 9000, allocatable: 2000; memory, requested: 2147483648, allocatable: 1073741824`, "NodeCapacity"},

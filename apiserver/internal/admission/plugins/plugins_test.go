@@ -34,7 +34,8 @@ func TestNewPodIsCompleted(t *testing.T) {
 		t.Fatalf("volumes are %+v", p.Spec.Volumes)
 	}
 	sources := p.Spec.Volumes[0].Projected.Sources
-	if *sources[0].ServiceAccountToken.ExpirationSeconds != 3607 || sources[1].ConfigMap.Name != "kube-root-ca.crt" || sources[2].DownwardAPI.Items[0].Path != "namespace" {
+	if *sources[0].ServiceAccountToken.ExpirationSeconds != 3607 || sources[1].ConfigMap.Name != "kube-root-ca.crt" ||
+		sources[2].DownwardAPI.Items[0].Path != "namespace" {
 		t.Errorf("token volume is made of %+v", sources)
 	}
 	for _, c := range []core.Container{p.Spec.InitContainers[0], p.Spec.Containers[0]} {
@@ -51,7 +52,8 @@ func TestNewPodIsCompleted(t *testing.T) {
 	if *p.Spec.Priority != 0 || *p.Spec.PreemptionPolicy != corev1.PreemptLowerPriority {
 		t.Errorf("priority %d, %s", *p.Spec.Priority, *p.Spec.PreemptionPolicy)
 	}
-	if got := p.Spec.Tolerations; len(got) != 2 || *got[0].TolerationSeconds != 300 || got[0].Key != corev1.TaintNodeNotReady || got[1].Key != corev1.TaintNodeUnreachable || *got[1].TolerationSeconds != 200 {
+	if got := p.Spec.Tolerations; len(got) != 2 || *got[0].TolerationSeconds != 300 || got[0].Key != corev1.TaintNodeNotReady ||
+		got[1].Key != corev1.TaintNodeUnreachable || *got[1].TolerationSeconds != 200 {
 		t.Errorf("tolerations are %+v", got)
 	}
 }
@@ -90,8 +92,9 @@ func TestRefusals(t *testing.T) {
 		"default namespace":      {deletion("default"), `namespaces "default" is forbidden: this namespace may not be deleted`},
 		"kube-system":            {deletion("kube-system"), `namespaces "kube-system" is forbidden: this namespace may not be deleted`},
 		"another namespace":      {deletion("team"), ""},
-		"no account":             {in("default", uses("nobody")), `pods "web" is forbidden: error looking up service account default/nobody: serviceaccount "nobody" not found`},
-		"silent account":         {in("default", uses("silent")), ""},
+		"no account": {in("default", uses("nobody")),
+			`pods "web" is forbidden: error looking up service account default/nobody: serviceaccount "nobody" not found`},
+		"silent account": {in("default", uses("silent")), ""},
 		"secret not listed": {in("default", uses("strict"), func(p *core.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}
 		}), `pods "web" is forbidden: volume with secret.secretName="s" is not allowed because service account strict does not reference that secret`},
@@ -106,9 +109,11 @@ func TestRefusals(t *testing.T) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
 			withToken(p, "vault")
 		}), `pods "web" is forbidden: a mirror pod may not use ServiceAccountToken volume projections`},
-		"unknown class":    {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "vip" }), `pods "web" is forbidden: no PriorityClass with name vip was found`},
-		"system class":     {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "system-node-critical" }), ""},
-		"priority by hand": {in("default", func(p *core.Pod) { p.Spec.Priority = new(int32(7)) }), `pods "web" is forbidden: the integer value of priority (7) must not be provided in pod spec`},
+		"unknown class": {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "vip" }),
+			`pods "web" is forbidden: no PriorityClass with name vip was found`},
+		"system class": {in("default", func(p *core.Pod) { p.Spec.PriorityClassName = "system-node-critical" }), ""},
+		"priority by hand": {in("default", func(p *core.Pod) { p.Spec.Priority = new(int32(7)) }),
+			`pods "web" is forbidden: the integer value of priority (7) must not be provided in pod spec`},
 	} {
 		check(t, name, chain(t).Admit(t.Context(), c.a), c.want)
 	}
@@ -122,18 +127,24 @@ func TestRefusals(t *testing.T) {
 // webhooks add to a pod, and to containers added later.
 func TestOnlyMountableSecrets(t *testing.T) {
 	const refused = ` is not allowed because service account strict does not reference that `
-	variable := []corev1.EnvVar{{Name: "v", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}}
+	variable := []corev1.EnvVar{{Name: "v",
+		ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}}
 	from := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
 	for name, test := range map[string]struct {
 		change func(*core.PodSpec)
 		later  bool
 		want   string
 	}{
-		"variable":           {func(s *core.PodSpec) { s.Containers = []core.Container{{Name: "c", Env: variable}} }, false, `container c with envVar v referencing secret.secretName="s"` + refused + "secret"},
-		"variables of init":  {func(s *core.PodSpec) { s.InitContainers = []core.Container{{Name: "c", EnvFrom: from}} }, false, `init container c with envFrom referencing secret.secretName="s"` + refused + "secret"},
-		"pull secret":        {func(s *core.PodSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }, false, `imagePullSecrets[0].name="s"` + refused + "imagePullSecret"},
-		"ephemeral variable": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(variable, nil) }, true, `ephemeral container e with envVar v referencing secret.secretName="s"` + refused + "secret"},
-		"ephemeral":          {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, from) }, true, `ephemeral container e with envFrom referencing secret.secretName="s"` + refused + "secret"},
+		"variable": {func(s *core.PodSpec) { s.Containers = []core.Container{{Name: "c", Env: variable}} }, false,
+			`container c with envVar v referencing secret.secretName="s"` + refused + "secret"},
+		"variables of init": {func(s *core.PodSpec) { s.InitContainers = []core.Container{{Name: "c", EnvFrom: from}} }, false,
+			`init container c with envFrom referencing secret.secretName="s"` + refused + "secret"},
+		"pull secret": {func(s *core.PodSpec) { s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}} }, false,
+			`imagePullSecrets[0].name="s"` + refused + "imagePullSecret"},
+		"ephemeral variable": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(variable, nil) }, true,
+			`ephemeral container e with envVar v referencing secret.secretName="s"` + refused + "secret"},
+		"ephemeral": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, from) }, true,
+			`ephemeral container e with envFrom referencing secret.secretName="s"` + refused + "secret"},
 		"ephemeral, nothing": {func(s *core.PodSpec) { s.EphemeralContainers = ephemeral(nil, nil) }, true, ""},
 		"true in other words": {func(s *core.PodSpec) {
 			s.ServiceAccountName, s.ImagePullSecrets = "strict-1", []corev1.LocalObjectReference{{Name: "s"}}

@@ -35,12 +35,14 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 			disable = append(disable, e.name)
 		}
 	}
-	_, err := Chain(Objects{Store: stores(namespaces)}, Settings{Enable: []string{name}, Disable: disable, Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
+	_, err := Chain(Objects{Store: stores(namespaces)}, Settings{Enable: []string{name}, Disable: disable, Files: files,
+		Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, _ := named(name)
-	d := newDependencies(Objects{Store: stores(namespaces)}, Settings{Metrics: prometheus.NewRegistry(), Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
+	d := newDependencies(Objects{Store: stores(namespaces)}, Settings{Metrics: prometheus.NewRegistry(), Files: files,
+		Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
 	p, err := e.make(d)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +86,8 @@ func TestAlwaysPullImages(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "k"}}}}
 	})
 	check(t, "new", pass(t.Context(), p, create(core.Pods, made)), "")
-	if made.Spec.InitContainers[0].ImagePullPolicy != corev1.PullAlways || made.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways || made.Spec.Volumes[0].Image.PullPolicy != corev1.PullAlways {
+	if made.Spec.InitContainers[0].ImagePullPolicy != corev1.PullAlways || made.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways ||
+		made.Spec.Volumes[0].Image.PullPolicy != corev1.PullAlways {
 		t.Errorf("policies are %+v", made.Spec)
 	}
 	made.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
@@ -148,7 +151,8 @@ func TestExtendedResourceToleration(t *testing.T) {
 	}
 	many := pod(func(p *core.Pod) {
 		seconds := int64(1) // upstream replaces it
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "a.com/gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule, TolerationSeconds: &seconds}}
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "a.com/gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+			TolerationSeconds: &seconds}}
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"a.com/gpu": resource.MustParse("1")}
 		for i := range 50_000 { // in minutes, if each were looked for among all
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName("b.com/gpu"+strconv.Itoa(i))] = resource.MustParse("1")
@@ -236,7 +240,8 @@ func TestPodTolerationRestriction(t *testing.T) {
 		t.Errorf("tolerations are %+v", burstable.Spec.Tolerations)
 	}
 	p, _ = only(t, "PodTolerationRestriction", map[string]string{"scheduler.alpha.kubernetes.io/defaultTolerations": "nonsense"}, "")
-	check(t, "nonsense", pass(t.Context(), p, create(core.Pods, pod())), "annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace default: invalid character")
+	check(t, "nonsense", pass(t.Context(), p, create(core.Pods, pod())),
+		"annotation scheduler.alpha.kubernetes.io/defaultTolerations of namespace default: invalid character")
 }
 
 func TestEventRateLimit(t *testing.T) {

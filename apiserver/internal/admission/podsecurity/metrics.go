@@ -25,15 +25,18 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		return nil, err
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pod_security", Name: name, Help: help}, append(labels, "request_operation", "resource", "subresource"))
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "pod_security", Name: name, Help: help},
+			append(labels, "request_operation", "resource", "subresource"))
 		registry.MustRegister(c)
 		return c
 	}
 	m := &metrics{
-		evaluations: counter("evaluations_total", "Policies evaluated for requests, by what was decided.", "decision", "policy_level", "policy_version", "mode"),
-		exemptions:  counter("exemptions_total", "Requests that were exempt from Pod Security."),
-		errors:      counter("errors_total", "Requests that could not be evaluated as their namespace asks; those that are not fatal were held to the level restricted.", "fatal"),
-		newest:      newest,
+		evaluations: counter("evaluations_total", "Policies evaluated for requests, by what was decided.", "decision", "policy_level",
+			"policy_version", "mode"),
+		exemptions: counter("exemptions_total", "Requests that were exempt from Pod Security."),
+		errors: counter("errors_total",
+			"Requests that could not be evaluated as their namespace asks; those that are not fatal were held to the level restricted.", "fatal"),
+		newest: newest,
 	}
 	// These are shown from the start, so that rates of them are right.
 	for _, operation := range []string{"create", "update"} {

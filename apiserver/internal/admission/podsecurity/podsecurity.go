@@ -51,7 +51,8 @@ type Plugin struct {
 }
 
 // New returns the configured plugin; its metrics are registered with registry.
-func New(namespaces Namespaces, pods Pods, files configuration.Files, registry prometheus.Registerer, clock clock.PassiveClock) (*Plugin, error) {
+func New(namespaces Namespaces, pods Pods, files configuration.Files, registry prometheus.Registerer,
+	clock clock.PassiveClock) (*Plugin, error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,8 @@ func matters(a *admission.Attributes, pod *core.Pod) bool {
 		return true
 	}
 	same := func(a, b core.Container) bool { return a.Image == b.Image }
-	return !slices.EqualFunc(pod.Spec.Containers, old.Spec.Containers, same) || !slices.EqualFunc(pod.Spec.InitContainers, old.Spec.InitContainers, same)
+	return !slices.EqualFunc(pod.Spec.Containers, old.Spec.Containers, same) ||
+		!slices.EqualFunc(pod.Spec.InitContainers, old.Spec.InitContainers, same)
 }
 
 // Keys of audit annotations.
@@ -157,7 +159,8 @@ func (p *Plugin) exempted(ctx context.Context, a *admission.Attributes, why stri
 }
 
 // evaluate refuses what the policy's levels forbid, warns of it and records it.
-func (p *Plugin) evaluate(ctx context.Context, a *admission.Attributes, asked api.Policy, enforced bool, meta *metav1.ObjectMeta, spec *core.PodSpec) error {
+func (p *Plugin) evaluate(ctx context.Context, a *admission.Attributes, asked api.Policy, enforced bool, meta *metav1.ObjectMeta,
+	spec *core.PodSpec) error {
 	results := map[api.LevelVersion]policy.AggregateCheckResult{}
 	evaluate := func(level api.LevelVersion) policy.AggregateCheckResult {
 		if _, known := results[level]; !known {
@@ -220,7 +223,8 @@ func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, na
 // warnOfExemption warns of the labels of an exempt namespace, if they ask for anything.
 func (p *Plugin) warnOfExemption(ctx context.Context, namespace *core.Namespace, asked api.Policy) {
 	if !asked.FullyPrivileged() && !asked.Equivalent(&p.defaults) {
-		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name, policyOfLabels(namespace.Labels, asked)))
+		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name,
+			policyOfLabels(namespace.Labels, asked)))
 	}
 }
 

@@ -76,7 +76,8 @@ func asked(t *testing.T, p *Plugin, a *admission.Attributes) ([]string, error) {
 const (
 	privileged = "{hostNetwork: true, containers: [{name: c, securityContext: {privileged: true}}]}"
 	ordinary   = "{containers: [{name: c}]}"
-	careful    = "{securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [{name: c, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}"
+	careful    = "{securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, containers: [{name: c, securityContext: " +
+		"{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}"
 
 	refusal = `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true), privileged (container "c" must not set securityContext.privileged=true)`
 	warning = `would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")`
@@ -155,11 +156,13 @@ func TestTemplates(t *testing.T) {
 		&corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: &corev1.PodTemplateSpec{Spec: spec}}},
 	} {
 		warnings, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: obj})
-		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], `would violate PodSecurity "restricted:latest": host namespaces (hostNetwork=true), privileged (container "c"`) {
+		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0],
+			`would violate PodSecurity "restricted:latest": host namespaces (hostNetwork=true), privileged (container "c"`) {
 			t.Errorf("%T: %v, %q", obj, err, warnings)
 		}
 	}
-	if warnings, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: &corev1.ReplicationController{}}); err != nil || len(warnings) > 0 {
+	if warnings, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict",
+		Object: &corev1.ReplicationController{}}); err != nil || len(warnings) > 0 {
 		t.Errorf("no template: %v, %q", err, warnings)
 	}
 }
@@ -172,7 +175,8 @@ func TestNamespaceLabels(t *testing.T) {
 	}
 	vm := in("vm", privileged)
 	vm.Spec.RuntimeClassName = new("vm")
-	p := plugin(t, part, in("p3", privileged), in("p1", privileged), in("p2", privileged), in("q", "{hostPID: true, containers: [{name: c}]}"), in("fine", careful), vm)
+	p := plugin(t, part, in("p3", privileged), in("p1", privileged), in("p2", privileged), in("q", "{hostPID: true, containers: [{name: c}]}"),
+		in("fine", careful), vm)
 	named := func(name string, labels ...string) *core.Namespace {
 		n := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 		for i := 0; i < len(labels); i += 2 {
@@ -185,23 +189,28 @@ func TestNamespaceLabels(t *testing.T) {
 		err      string
 		warnings []string
 	}{
-		"new":             {now: named("shop", "enforce", "baseline", "enforce-version", "v1.999")},
-		"new and wrong":   {now: named("shop", "enforce", "bogus"), err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "bogus": must be one of privileged, baseline, restricted`},
-		"made wrong":      {now: named("shop", "warn-version", "v1.2.3"), old: named("shop"), err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: "v1.2.3": must be "latest" or "v1.x"`},
+		"new": {now: named("shop", "enforce", "baseline", "enforce-version", "v1.999")},
+		"new and wrong": {now: named("shop", "enforce", "bogus"),
+			err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "bogus": must be one of privileged, baseline, restricted`},
+		"made wrong": {now: named("shop", "warn-version", "v1.2.3"), old: named("shop"),
+			err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: "v1.2.3": must be "latest" or "v1.x"`},
 		"wrong as before": {now: named("shop", "enforce", "bogus"), old: named("shop", "enforce", "bogus")},
 		"stricter": {now: named("shop", "enforce", "baseline"), old: named("shop"), warnings: []string{
 			`existing pods in namespace "shop" violate the new PodSecurity enforce level "baseline:latest"`,
 			"p1 (and 2 other pods): host namespaces, privileged", "q: host namespaces",
 		}},
-		"as strict":         {now: named("shop", "enforce", "baseline", "warn", "restricted"), old: named("shop", "enforce", "baseline")},
-		"less strict":       {now: named("shop", "enforce", "baseline"), old: named("shop", "enforce", "restricted")},
-		"as it was":         {now: named("shop", "enforce", "privileged"), old: named("shop")},
-		"new, of no effect": {now: named("exempt", "enforce", "restricted"), warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
-		"new and exempt":    {now: named("exempt", "enforce", "privileged")},
-		"partly privileged": {now: named("exempt", "enforce-version", "v1.20", "enforce", "baseline", "audit", "privileged", "warn-version", "v1.20", "warn", "baseline"), old: named("exempt"), warnings: []string{
+		"as strict":   {now: named("shop", "enforce", "baseline", "warn", "restricted"), old: named("shop", "enforce", "baseline")},
+		"less strict": {now: named("shop", "enforce", "baseline"), old: named("shop", "enforce", "restricted")},
+		"as it was":   {now: named("shop", "enforce", "privileged"), old: named("shop")},
+		"new, of no effect": {now: named("exempt", "enforce", "restricted"),
+			warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
+		"new and exempt": {now: named("exempt", "enforce", "privileged")},
+		"partly privileged": {now: named("exempt", "enforce-version", "v1.20", "enforce", "baseline", "audit", "privileged", "warn-version", "v1.20", "warn",
+			"baseline"), old: named("exempt"), warnings: []string{
 			`namespace "exempt" is exempt from Pod Security, and the policy (enforce=baseline:v1.20, warn=baseline:v1.20) will be ignored`,
 		}},
-		"of no effect": {now: named("exempt", "enforce", "restricted"), old: named("exempt"), warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
+		"of no effect": {now: named("exempt", "enforce", "restricted"), old: named("exempt"),
+			warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
 	} {
 		a := &admission.Attributes{Operation: admission.Create, Object: c.now, Name: c.now.Name}
 		if c.old != nil {
@@ -240,7 +249,8 @@ func (manyPods) Decode(registry.Encoded) (core.Object, error) { return &core.Pod
 
 func TestConfiguration(t *testing.T) {
 	p := plugin(t, "{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: baseline}}")
-	if _, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "free", Object: podOf(t, privileged)}); err == nil || err.Error() != refusal {
+	if _, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "free", Object: podOf(t, privileged)}); err == nil ||
+		err.Error() != refusal {
 		t.Errorf("by default: %v", err)
 	}
 	for wrong, want := range map[string]string{

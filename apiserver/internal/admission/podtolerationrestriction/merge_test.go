@@ -18,7 +18,8 @@ func TestMergeComparesAll(t *testing.T) {
 	some := func(n int) (out []corev1.Toleration) {
 		for range r.IntN(n) {
 			one := corev1.Toleration{
-				Key: pick("", "a", "b"), Operator: corev1.TolerationOperator(pick("Exists", "Equal", "", "Lt", "Gt")), Value: pick("", "x"), Effect: corev1.TaintEffect(pick("", "NoExecute", "odd")),
+				Key: pick("", "a", "b"), Operator: corev1.TolerationOperator(pick("Exists", "Equal", "", "Lt", "Gt")), Value: pick("", "x"),
+				Effect: corev1.TaintEffect(pick("", "NoExecute", "odd")),
 			}
 			if r.IntN(2) == 0 {
 				one.TolerationSeconds = new(r.Int64N(3))

@@ -50,7 +50,8 @@ func FollowMutating(policies, bindings informer.Source, clock clock.Clock, logge
 
 func policyOf(b *binding) string { return b.policy }
 
-func newFollower(policies, bindings informer.Source, ofPolicy func(core.Object) *policy, ofBinding func(core.Object) *binding, clock clock.Clock, logger *zap.Logger) *Follower {
+func newFollower(policies, bindings informer.Source, ofPolicy func(core.Object) *policy, ofBinding func(core.Object) *binding,
+	clock clock.Clock, logger *zap.Logger) *Follower {
 	f := &Follower{
 		policies: informer.New(policies, ofPolicy, informer.Options[*policy]{}, clock, logger),
 		bindings: informer.New(bindings, ofBinding, informer.Options[*binding]{Index: policyOf}, clock, logger),

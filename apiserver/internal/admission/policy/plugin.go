@@ -71,7 +71,8 @@ func (e *configurationError) Error() string {
 func (e *configurationError) Unwrap() error { return e.cause }
 
 // evaluations are a policy's evaluations for a request, and what prevents more.
-func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.Attributes, forms *condition.Forms) (evaluations []evaluation, failures []*configurationError) {
+func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.Attributes,
+	forms *condition.Forms) (evaluations []evaluation, failures []*configurationError) {
 	fail := func(binding *binding, cause error) {
 		failures = append(failures, &configurationError{b.policy, binding, cause})
 	}
@@ -119,7 +120,8 @@ func (p *plugin) evaluations(ctx context.Context, b *boundPolicy, a *admission.A
 
 // parametersOf are the parameters with which a binding has its policy evaluated for the
 // request, if it selects that.
-func (p *plugin) parametersOf(ctx context.Context, b *binding, in registry.Resource, a *admission.Attributes) (found []map[string]any, selected bool, err error) {
+func (p *plugin) parametersOf(ctx context.Context, b *binding, in registry.Resource,
+	a *admission.Attributes) (found []map[string]any, selected bool, err error) {
 	if b.configError != nil {
 		return nil, false, b.configError
 	}

@@ -152,7 +152,8 @@ func (v *validation) failureMessage(ctx context.Context, s *condition.Subject, b
 		value, err := v.expression.Evaluate(ctx, s, budget)
 		text, ok := value.(types.String)
 		message := strings.TrimSpace(string(text))
-		if err == nil && ok && message != "" && len(text) <= celconfig.MaxEvaluatedMessageExpressionSizeBytes && !strings.ContainsAny(message, "\r\n") {
+		if err == nil && ok && message != "" && len(text) <= celconfig.MaxEvaluatedMessageExpressionSizeBytes &&
+			!strings.ContainsAny(message, "\r\n") {
 			return message
 		}
 	}
@@ -199,6 +200,7 @@ func (o *outcome) addDecision(ctx context.Context, q *evaluation, d decision) {
 		o.failures = append(o.failures, failureRecord{d.message, q.name, q.binding.name, d.index, q.binding.actions})
 	}
 	if q.binding.hasAction(admissionregistrationv1.Warn) {
-		request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", q.name, q.binding.name, d.message))
+		request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", q.name, q.binding.name,
+			d.message))
 	}
 }

@@ -90,10 +90,12 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	if given := pod.Spec.Priority; given != nil && *given != class.Value {
-		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *given, class.Value)
+		return fmt.Errorf("the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from "+
+			"the given PriorityClass name", *given, class.Value)
 	}
 	if given := pod.Spec.PreemptionPolicy; given != nil && *given != class.Policy {
-		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *given, class.Policy)
+		return fmt.Errorf("the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed "+
+			"%s from the given PriorityClass name", *given, class.Policy)
 	}
 	pod.Spec.PriorityClassName = class.Name
 	pod.Spec.Priority = &class.Value

@@ -20,7 +20,8 @@ type Documents func(schema.GroupVersion) (document []byte, ok bool, err error)
 
 // Check compiles a policy's validations for the types that it selects. A type that is not
 // served is left out.
-func Check(policy *admissionregistrationv1.ValidatingAdmissionPolicy, documents Documents) ([]admissionregistrationv1.ExpressionWarning, error) {
+func Check(policy *admissionregistrationv1.ValidatingAdmissionPolicy,
+	documents Documents) ([]admissionregistrationv1.ExpressionWarning, error) {
 	c := &checker{documents: documents, read: map[schema.GroupVersion]*document{}}
 	kinds, err := c.selectedKinds(policy.Spec.MatchConstraints)
 	if err != nil || len(kinds) == 0 {

@@ -35,7 +35,8 @@ func FollowMutating(source informer.Source, access webhookclient.Access, clock c
 	return newFollower(source, access, ofMutating, clock, logger)
 }
 
-func newFollower(source informer.Source, access webhookclient.Access, hooks func(core.Object, webhookclient.Access) []*hook, clock clock.Clock, logger *zap.Logger) *Follower {
+func newFollower(source informer.Source, access webhookclient.Access, hooks func(core.Object, webhookclient.Access) []*hook,
+	clock clock.Clock, logger *zap.Logger) *Follower {
 	of := func(obj core.Object) []*hook { return hooks(obj, access) }
 	f := &Follower{informer: informer.New(source, of, informer.Options[[]*hook]{}, clock, logger), of: of}
 	f.informer.OnChange(func(_ informer.Key, old, _ *[]*hook) {

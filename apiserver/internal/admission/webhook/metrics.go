@@ -32,11 +32,13 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"name", "type", "operation", "rejected"})),
 		requests: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_request_total",
-			Help: "Calls of admission webhooks, by name, type, operation, the code that they answered, and whether they refused. 503 is for a call that got no answer.",
+			Help: "Calls of admission webhooks, by name, type, operation, the code that they answered, and whether they refused. 503 is " +
+				"for a call that got no answer.",
 		}, []string{"name", "type", "operation", "code", "rejected"})),
 		rejected: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_rejection_count",
-			Help: "Requests that an admission webhook refused (no_error), or that were refused because it could not be asked (calling_webhook_error), with the code of its answer.",
+			Help: "Requests that an admission webhook refused (no_error), or that were refused because it could not be asked " +
+				"(calling_webhook_error), with the code of its answer.",
 		}, []string{"name", "type", "operation", "error_type", "rejection_code"})),
 		failOpen: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "webhook_fail_open_count",

@@ -51,9 +51,12 @@ func TestTokens(t *testing.T) {
 		groups []string // nil for nobody
 		err    string
 	}{
-		"good":                  {secret(), token, []string{"system:bootstrappers"}, ""},
-		"with groups":           {secret(with(core.BootstrapTokenGroups, "system:bootstrappers:kubeadm:default-node-token, system:bootstrappers:a,system:bootstrappers:a")), token, []string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token", "system:bootstrappers:a"}, ""},
-		"not yet run out":       {secret(with(core.BootstrapTokenExpiration, now.Add(time.Second).Format(time.RFC3339))), token, []string{"system:bootstrappers"}, ""},
+		"good": {secret(), token, []string{"system:bootstrappers"}, ""},
+		"with groups": {secret(with(core.BootstrapTokenGroups,
+			"system:bootstrappers:kubeadm:default-node-token, system:bootstrappers:a,system:bootstrappers:a")), token,
+			[]string{"system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token", "system:bootstrappers:a"}, ""},
+		"not yet run out": {secret(with(core.BootstrapTokenExpiration, now.Add(time.Second).Format(time.RFC3339))), token, []string{"system:bootstrappers"},
+			""},
 		"run out":               {secret(with(core.BootstrapTokenExpiration, now.Format(time.RFC3339))), token, nil, "it has expired"},
 		"unreadable expiration": {secret(with(core.BootstrapTokenExpiration, "tomorrow")), token, nil, "not a time"},
 		"another secret":        {secret(), "abcdef.0123456789abcdee", nil, "secret part is wrong"},

@@ -30,7 +30,8 @@ func userOfSecret(s *core.Secret, id, secret string, now time.Time) (*request.Us
 	switch {
 	case s.DeletionTimestamp != nil:
 		return nil, errBeingDeleted
-	case s.Type != corev1.SecretTypeBootstrapToken || s.Name != core.BootstrapTokenSecretPrefix+id || string(s.Data[core.BootstrapTokenID]) != id:
+	case s.Type != corev1.SecretTypeBootstrapToken || s.Name != core.BootstrapTokenSecretPrefix+id ||
+		string(s.Data[core.BootstrapTokenID]) != id:
 		return nil, errWrongID
 	case subtle.ConstantTimeCompare(s.Data[core.BootstrapTokenSecret], []byte(secret)) != 1:
 		return nil, errWrongSecret

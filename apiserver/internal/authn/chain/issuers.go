@@ -87,12 +87,14 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 	}
 	changed := func(content []byte) error { return apply(content, true) }
 	a.Files = append(a.Files, &configfile.Follower{
-		Path: path, Content: content, Apply: changed, Clock: a.o.Clock, Logger: a.o.Logger, Metrics: configfile.NewMetrics("authentication", content, a.o.Metrics),
+		Path: path, Content: content, Apply: changed, Clock: a.o.Clock, Logger: a.o.Logger,
+		Metrics: configfile.NewMetrics("authentication", content, a.o.Metrics),
 	})
 	return issuers, nil
 }
 
-var errAnonymousTwice = errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
+var errAnonymousTwice = errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in " +
+	"authentication configuration file")
 
 // issuersOf builds what a file's content describes.
 func (a *Authentication) issuersOf(content []byte, metrics *oidc.Metrics) ([]*oidc.Authenticator, authn.AnonymousRule, error) {

@@ -32,14 +32,17 @@ func validateIssuer(i *apiserverv1.Issuer, own []string, at *field.Path) field.E
 	}
 	errs = append(errs, validateAudiences(i, at)...)
 	if i.CertificateAuthority != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(i.CertificateAuthority)) {
-		errs = append(errs, field.Invalid(at.Child("certificateAuthority"), "<omitted>", "data does not contain any valid RSA or ECDSA certificates"))
+		errs = append(errs, field.Invalid(at.Child("certificateAuthority"), "<omitted>",
+			"data does not contain any valid RSA or ECDSA certificates"))
 	}
 	switch i.EgressSelectorType {
 	case "":
 	case apiserverv1.EgressSelectorControlPlane, apiserverv1.EgressSelectorCluster:
-		errs = append(errs, field.Invalid(at.Child("egressSelectorType"), i.EgressSelectorType, "egress selectors are not supported by this server"))
+		errs = append(errs, field.Invalid(at.Child("egressSelectorType"), i.EgressSelectorType,
+			"egress selectors are not supported by this server"))
 	default:
-		errs = append(errs, field.Invalid(at.Child("egressSelectorType"), i.EgressSelectorType, "egress selector must be either controlplane or cluster"))
+		errs = append(errs, field.Invalid(at.Child("egressSelectorType"), i.EgressSelectorType,
+			"egress selector must be either controlplane or cluster"))
 	}
 	return errs
 }

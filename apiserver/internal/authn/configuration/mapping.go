@@ -66,7 +66,8 @@ func newMapping(j *apiserverv1.JWTAuthenticator, at *field.Path) (*Mapping, fiel
 			continue
 		}
 		c.errs = append(c.errs, seenTexts.add(r.Expression, path)...)
-		m.userRules = append(m.userRules, rule{text: r.Expression, message: r.Message, expression: c.compile(userEnvironment, r.Expression, path, cel.BoolType)})
+		m.userRules = append(m.userRules, rule{text: r.Expression, message: r.Message,
+			expression: c.compile(userEnvironment, r.Expression, path, cel.BoolType)})
 	}
 	return m, c.errs
 }
@@ -117,7 +118,8 @@ func (c *compiler) mappings(m *Mapping, from *apiserverv1.ClaimMappings, at *fie
 	}
 	if namesUser && !c.verified {
 		c.errs = append(c.errs, field.Invalid(username.Child("expression"), from.Username.Expression,
-			"claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"))
+			"claims.email_verified must be used in claimMappings.username.expression or claimMappings.extra[*].valueExpression or "+
+				"claimValidationRules[*].expression when claims.email is used in claimMappings.username.expression"))
 	}
 }
 
@@ -126,7 +128,8 @@ func (c *compiler) prefixedSource(p *apiserverv1.PrefixedClaimOrExpression, at *
 	s.prefix = ptr.Deref(p.Prefix, "")
 	switch {
 	case p.Claim != "" && p.Expression == "" && p.Prefix == nil:
-		c.errs = append(c.errs, field.Required(at.Child("prefix"), "prefix is required when claim is set. It can be set to an empty string to disable prefixing"))
+		c.errs = append(c.errs, field.Required(at.Child("prefix"),
+			"prefix is required when claim is set. It can be set to an empty string to disable prefixing"))
 	case p.Expression != "" && p.Claim == "" && p.Prefix != nil:
 		c.errs = append(c.errs, field.Invalid(at.Child("prefix"), s.prefix, "may not be specified when expression is set"))
 	}

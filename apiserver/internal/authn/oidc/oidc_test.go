@@ -132,7 +132,8 @@ func (i *issuer) check(t *testing.T, a *Authenticator, token string, want result
 	if !ok {
 		return
 	}
-	if name := strings.Replace(user.Username, i.URL, "ISSUER", 1); name != want.user || !slices.Equal(user.Groups, want.groups) || !slices.Equal(audiences, []string{"api"}) {
+	if name := strings.Replace(user.Username, i.URL, "ISSUER", 1); name != want.user || !slices.Equal(user.Groups, want.groups) ||
+		!slices.Equal(audiences, []string{"api"}) {
 		t.Errorf("%s in %v for %v, want %+v", name, user.Groups, audiences, want)
 	}
 }
@@ -156,15 +157,17 @@ func TestClaims(t *testing.T) {
 		claims jwt.MapClaims
 		want   result
 	}{
-		"default prefix":            {nil, nil, result{user: "ISSUER#jane"}},
-		"own prefix":                {func(o *Options) { o.UsernamePrefix = "id:" }, nil, result{user: "id:jane"}},
-		"no prefix":                 {func(o *Options) { o.UsernamePrefix = "-" }, nil, result{user: "jane"}},
-		"groups":                    {groups, jwt.MapClaims{"groups": []string{"a", "b"}}, result{user: "jane", groups: []string{"oidc:a", "oidc:b"}}},
-		"one group":                 {groups, jwt.MapClaims{"groups": "a"}, result{user: "jane", groups: []string{"oidc:a"}}},
-		"no group":                  {groups, nil, result{user: "jane"}},
-		"groups that are numbers":   {groups, jwt.MapClaims{"groups": []int{1}}, result{err: "neither a string nor a list"}},
-		"distributed groups":        {groups, jwt.MapClaims{"_claim_names": map[string]string{"groups": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{err: "distributed claim, which is not supported"}},
-		"other distributed claims":  {groups, jwt.MapClaims{"_claim_names": map[string]string{"roles": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{user: "jane"}},
+		"default prefix":          {nil, nil, result{user: "ISSUER#jane"}},
+		"own prefix":              {func(o *Options) { o.UsernamePrefix = "id:" }, nil, result{user: "id:jane"}},
+		"no prefix":               {func(o *Options) { o.UsernamePrefix = "-" }, nil, result{user: "jane"}},
+		"groups":                  {groups, jwt.MapClaims{"groups": []string{"a", "b"}}, result{user: "jane", groups: []string{"oidc:a", "oidc:b"}}},
+		"one group":               {groups, jwt.MapClaims{"groups": "a"}, result{user: "jane", groups: []string{"oidc:a"}}},
+		"no group":                {groups, nil, result{user: "jane"}},
+		"groups that are numbers": {groups, jwt.MapClaims{"groups": []int{1}}, result{err: "neither a string nor a list"}},
+		"distributed groups": {groups, jwt.MapClaims{"_claim_names": map[string]string{"groups": "more"},
+			"_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{err: "distributed claim, which is not supported"}},
+		"other distributed claims": {groups, jwt.MapClaims{"_claim_names": map[string]string{"roles": "more"},
+			"_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{user: "jane"}},
 		"email":                     {email, jwt.MapClaims{"email": "jane@test", "email_verified": true}, result{user: "jane@test"}},
 		"email of nobody":           {email, jwt.MapClaims{"email": "jane@test", "email_verified": false}, result{err: "has not been verified"}},
 		"email verified in words":   {email, jwt.MapClaims{"email": "jane@test", "email_verified": "true"}, result{err: "not true or false"}},

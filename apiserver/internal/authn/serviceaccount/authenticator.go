@@ -71,12 +71,14 @@ func NewAuthenticator(issuers []string, checks Checks) *Authenticator {
 }
 
 func newParser(clock clock.PassiveClock, more ...jwt.ParserOption) *jwt.Parser {
-	return jwt.NewParser(append(more, jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithLeeway(leeway), jwt.WithIssuedAt())...)
+	return jwt.NewParser(append(more, jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithLeeway(leeway),
+		jwt.WithIssuedAt())...)
 }
 
 // AuthenticateToken returns a token's user, and for which of the wanted
 // audiences it is valid. For tokens of other issuers, ok is false and err nil.
-func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wanted []string) (user *request.User, audiences []string, ok bool, err error) {
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string,
+	wanted []string) (user *request.User, audiences []string, ok bool, err error) {
 	if !a.hasKnownIssuer(token) {
 		return nil, nil, false, nil
 	}
@@ -114,7 +116,8 @@ func (a *Authenticator) countUse(ctx context.Context, c *claims) {
 		return
 	}
 	a.Uses.stale.Inc()
-	authn.AddRemark(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.Clock.Since(after.Time).Seconds())})
+	authn.AddRemark(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject,
+		a.Clock.Since(after.Time).Seconds())})
 }
 
 // hasKnownIssuer checks a token's issuer without trusting anything else in it.

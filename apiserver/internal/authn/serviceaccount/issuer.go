@@ -82,7 +82,8 @@ func (i *Issuer) Audiences() []string { return slices.Clone(i.audiences) }
 // Token makes a token for sa according to spec. The caller has validated spec
 // and looked up its boundObjectRef. expiry is the time for the client: if the
 // token's life was extended, it is earlier than the token's own.
-func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound Bound) (token string, expiry time.Time, err error) {
+func (i *Issuer) Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec,
+	bound Bound) (token string, expiry time.Time, err error) {
 	now := i.clock.Now()
 	lifetime := defaultLifetime
 	if spec.ExpirationSeconds != nil {

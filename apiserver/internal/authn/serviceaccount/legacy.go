@@ -83,7 +83,8 @@ func (l *Legacy) AuthenticateToken(ctx context.Context, token string, wanted []s
 	if _, err := l.parser.ParseWithClaims(token, &c, func(t *jwt.Token) (any, error) { return candidates(l.Keys, t) }); err != nil {
 		return nil, nil, false, fmt.Errorf("service account token of a secret: %w", err)
 	}
-	if c.Namespace == "" || c.Secret == "" || c.Account == "" || c.AccountUID == "" || c.Subject != core.ServiceAccountPrefix+c.Namespace+":"+c.Account {
+	if c.Namespace == "" || c.Secret == "" || c.Account == "" || c.AccountUID == "" ||
+		c.Subject != core.ServiceAccountPrefix+c.Namespace+":"+c.Account {
 		return nil, nil, false, errors.New("service account token of a secret: it lacks the name of the secret or of the service account")
 	}
 	audiences, err := authn.ForAPI(l.Audiences, wanted)
@@ -109,7 +110,8 @@ func (l *Legacy) checkBoundObjects(ctx context.Context, c *legacyClaims, token s
 	switch {
 	case secret.DeletionTimestamp != nil:
 		return fmt.Errorf("service account token: its secret %s has been deleted", c.Secret)
-	case secret.Type != corev1.SecretTypeServiceAccountToken || subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1:
+	case secret.Type != corev1.SecretTypeServiceAccountToken || subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey],
+		[]byte(token)) != 1:
 		return fmt.Errorf("service account token: its secret %s contains a different token", c.Secret)
 	}
 	account, err := l.Objects.ServiceAccount(ctx, c.Namespace, c.Account)
@@ -133,14 +135,16 @@ func (l *Legacy) checkUse(ctx context.Context, account *core.ServiceAccount, sec
 	if secret.Labels[InvalidSince] != "" {
 		l.Uses.marked.Inc()
 		authn.AddRemark(ctx, authn.Remark{Key: keyInvalidated, Value: secret.Name + "/" + secret.Namespace})
-		return fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. %s, or remove the '%s' label from the secret to temporarily allow use of this token",
+		return fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. %s, or remove the '%s' label from the "+
+			"secret to temporarily allow use of this token",
 			secret.Namespace, secret.Name, account.Namespace, account.Name, useRequests, InvalidSince)
 	}
 	l.Uses.legacy.Inc()
 	authn.AddRemark(ctx, authn.Remark{Key: keyLegacy, Value: core.ServiceAccountPrefix + account.Namespace + ":" + account.Name})
 	if Automatic(account, secret.Name) {
 		l.Uses.automatic.Inc()
-		authn.AddRemark(ctx, authn.Remark{Key: keyAutomatic, Value: secret.Name, Warning: useRequests + " instead of auto-generated secret-based tokens."})
+		authn.AddRemark(ctx, authn.Remark{Key: keyAutomatic, Value: secret.Name,
+			Warning: useRequests + " instead of auto-generated secret-based tokens."})
 		return nil
 	}
 	l.Uses.manual.Inc()

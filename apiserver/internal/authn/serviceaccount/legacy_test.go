@@ -39,13 +39,14 @@ func TestTokensOfSecrets(t *testing.T) {
 		change func(s *core.Secret)
 		err    string
 	}{
-		"good":                         {token, nil, ""},
-		"unsigned":                     {unsigned, nil, "signing method none is invalid"},
-		"signed by somebody else":      {other, nil, "for algorithm ES256"},
-		"secret deleted":               {token, func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: start} }, "has been deleted"},
-		"secret with another":          {token, func(s *core.Secret) { s.Data = map[string][]byte{"token": []byte("another")} }, "contains a different token"},
-		"secret of another type":       {token, func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }, "contains a different token"},
-		"secret out of use":            {token, func(s *core.Secret) { s.Labels = map[string]string{InvalidSince: "2026-01-01"} }, "the token in secret shop/web-token for service account shop/web has been marked invalid. Use tokens"},
+		"good":                    {token, nil, ""},
+		"unsigned":                {unsigned, nil, "signing method none is invalid"},
+		"signed by somebody else": {other, nil, "for algorithm ES256"},
+		"secret deleted":          {token, func(s *core.Secret) { s.DeletionTimestamp = &metav1.Time{Time: start} }, "has been deleted"},
+		"secret with another":     {token, func(s *core.Secret) { s.Data = map[string][]byte{"token": []byte("another")} }, "contains a different token"},
+		"secret of another type":  {token, func(s *core.Secret) { s.Type = corev1.SecretTypeOpaque }, "contains a different token"},
+		"secret out of use": {token, func(s *core.Secret) { s.Labels = map[string]string{InvalidSince: "2026-01-01"} },
+			"the token in secret shop/web-token for service account shop/web has been marked invalid. Use tokens"},
 		"made without being asked for": {token, func(*core.Secret) { f.objects["serviceaccounts/shop/web"] = automatic }, ""},
 		"secret gone":                  {token, func(s *core.Secret) { delete(f.objects, "secrets/shop/web-token") }, "not found"},
 		"account made anew": {token, func(*core.Secret) {
@@ -53,11 +54,13 @@ func TestTokensOfSecrets(t *testing.T) {
 		}, "was deleted and recreated"},
 		"account gone": {token, func(*core.Secret) { delete(f.objects, "serviceaccounts/shop/web") }, "no longer exists"},
 		"account deleted": {token, func(*core.Secret) {
-			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sa-1", DeletionTimestamp: &metav1.Time{Time: start}}}
+			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sa-1",
+				DeletionTimestamp: &metav1.Time{Time: start}}}
 		}, "has been deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
+			secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
+				Data: map[string][]byte{"token": []byte(token)}}
 			f.objects["secrets/shop/web-token"], f.objects["serviceaccounts/shop/web"] = secret, f.sa
 			if test.token == unsigned || test.token == other {
 				secret.Data["token"] = []byte(test.token) // it stays invalid
@@ -77,13 +80,15 @@ func TestTokensOfSecrets(t *testing.T) {
 			}
 		})
 	}
-	for name, want := range map[string]float64{"legacy_tokens": 2, "legacy_manual_token_uses": 1, "legacy_auto_token_uses": 1, "invalid_legacy_auto_token_uses": 1} {
+	for name, want := range map[string]float64{"legacy_tokens": 2, "legacy_manual_token_uses": 1, "legacy_auto_token_uses": 1,
+		"invalid_legacy_auto_token_uses": 1} {
 		if got := f.count(t, name); got != want {
 			t.Errorf("%s: %g, want %g", name, got, want)
 		}
 	}
 	f.objects["serviceaccounts/shop/web"] = f.sa
-	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
+	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
+		Data: map[string][]byte{"token": []byte(token)}}
 	f.clock.SetTime(start.Add(10 * 365 * 24 * time.Hour))
 	if _, _, ok, err := legacy.AuthenticateToken(t.Context(), token, nil); !ok {
 		t.Errorf("it ran out: %v", err)
@@ -106,7 +111,8 @@ func TestUseAtMidnight(t *testing.T) {
 	}
 	tomorrow := Date(start.Add(24 * time.Hour)) // as another server has written
 	for written, want := range map[string]string{tomorrow: tomorrow, Date(start.Add(-24 * time.Hour)): Date(start), Date(start.Add(48 * time.Hour)): Date(start)} {
-		secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
+		secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
+			Data: map[string][]byte{"token": []byte(token)}}
 		secret.Labels = map[string]string{LastUsed: written}
 		f.objects["secrets/shop/web-token"] = secret
 		if _, _, ok, err := NewLegacy(f.legacyChecks()).AuthenticateToken(t.Context(), token, nil); !ok || secret.Labels[LastUsed] != want {
@@ -140,14 +146,16 @@ func TestWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.sa.Secrets = []core.ObjectReference{{Name: "web-token"}}
-	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)}}
+	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
+		Data: map[string][]byte{"token": []byte(token)}}
 	cached := authn.NewCached(NewLegacy(f.legacyChecks()), time.Minute, f.clock)
 	for range 2 {
 		warnings := &request.Warnings{}
 		if _, _, ok, err := cached.AuthenticateToken(request.With(t.Context(), &request.Arrival{Warnings: warnings}), token, nil); !ok {
 			t.Fatal(err)
 		}
-		if got := warnings.All(); len(got) != 1 || got[0] != "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens." {
+		if got := warnings.All(); len(got) != 1 ||
+			got[0] != "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens." {
 			t.Errorf("warned of %q", got)
 		}
 	}

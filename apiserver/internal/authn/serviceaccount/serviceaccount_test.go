@@ -247,7 +247,8 @@ func TestKeysFromFiles(t *testing.T) {
 		}
 		return path
 	}
-	both := write("both.pem", &pem.Block{Type: "PUBLIC KEY", Bytes: public}, &pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6}}, &pem.Block{Type: "EC PRIVATE KEY", Bytes: ecDER})
+	both := write("both.pem", &pem.Block{Type: "PUBLIC KEY", Bytes: public}, &pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6}},
+		&pem.Block{Type: "EC PRIVATE KEY", Bytes: ecDER})
 	private := write("private.pem", &pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 	empty := write("empty.pem")
 

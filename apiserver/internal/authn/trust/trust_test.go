@@ -64,7 +64,8 @@ func TestMerge(t *testing.T) {
 		Headers: clientauth.CommonHeaderNames, Clock: clock,
 	}
 	first := p.mergedData(nil)
-	if first[keyUsername] != `["X-Remote-User"]` || first[keyExtra] != `["X-Remote-Extra-"]` || first[keyNames] != `["front"]` || names(t, first[keyClients]) != "own" {
+	if first[keyUsername] != `["X-Remote-User"]` || first[keyExtra] != `["X-Remote-Extra-"]` || first[keyNames] != `["front"]` ||
+		names(t, first[keyClients]) != "own" {
 		t.Errorf("published %v", first)
 	}
 	if !maps.Equal(p.mergedData(first), first) {

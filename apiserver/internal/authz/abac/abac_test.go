@@ -99,7 +99,8 @@ func TestTheAnonymousAreNotAnybody(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	a := policies(t, `{"user":"jane","resource":"pods","namespace":"shop","readonly":true}`, `{"user":"jane","nonResourcePath":"/version"}`, `{"user":"bob","resource":"*","namespace":"*"}`)
+	a := policies(t, `{"user":"jane","resource":"pods","namespace":"shop","readonly":true}`, `{"user":"jane","nonResourcePath":"/version"}`,
+		`{"user":"bob","resource":"*","namespace":"*"}`)
 	rules, err := a.RulesFor(t.Context(), &request.User{Username: "jane"}, "shop")
 	if err != nil || len(rules) != 2 || len(rules[0].Verbs) != 3 || rules[1].NonResourceURLs[0] != "/version" {
 		t.Errorf("%+v %v", rules, err)

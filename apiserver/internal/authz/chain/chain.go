@@ -72,7 +72,8 @@ func (o Options) modes() (authz.Union, error) {
 		authorizer, err := o.authorizerOf(mode)
 		if mode == config.ModeWebhook {
 			w := o.Flags.AuthorizationWebhook
-			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{Name: "default", Version: w.Version, AllowedTTL: w.TTL, RefusedTTL: w.RefusedTTL})
+			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{Name: "default", Version: w.Version, AllowedTTL: w.TTL,
+				RefusedTTL: w.RefusedTTL})
 			if err != nil {
 				err = fmt.Errorf("--authorization-webhook-config-file: %w", err)
 			}
@@ -145,7 +146,8 @@ func (o Options) file() (authz.Authorizer, *configfile.Follower, error) {
 		return nil, nil, err
 	}
 	return decides, &configfile.Follower{
-		Path: path, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger, Metrics: configfile.NewMetrics("authorization", content, o.Metrics),
+		Path: path, Content: content, Apply: apply, Clock: o.Clock, Logger: o.Logger,
+		Metrics: configfile.NewMetrics("authorization", content, o.Metrics),
 	}, nil
 }
 

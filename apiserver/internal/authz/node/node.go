@@ -96,10 +96,12 @@ var rules = map[resourceKey]rule{
 	{"storage.k8s.io", "csinodes", ""}:                        ownObject("CSINode"),
 	{"storage.k8s.io", "volumeattachments", ""}:               allOf(onlyGet, objectNamesNode(attachmentResource, nodeOfAttachment)),
 	{"resource.k8s.io", "resourceclaims", ""}:                 allOf(allowVerbs("get"), podReferences(resourceClaimsOf)),
-	{"resource.k8s.io", "resourceslices", ""}:                 ofNode([]string{"get", "update", "patch", "delete"}, objectNamesNode(sliceResource, nodeOfSlice), "nodeName", "list", "watch", "deletecollection"),
+	{"resource.k8s.io", "resourceslices", ""}: ofNode([]string{"get", "update", "patch", "delete"},
+		objectNamesNode(sliceResource, nodeOfSlice), "nodeName", "list", "watch", "deletecollection"),
 	{"certificates.k8s.io", "certificatesigningrequests", ""}: allowVerbs("create", "get", "list", "watch"),
 	{"certificates.k8s.io", "clustertrustbundles", ""}:        allowVerbs("get", "list", "watch"),
-	{"certificates.k8s.io", "podcertificaterequests", ""}:     ofNode([]string{"get"}, objectNamesNode(podRequestResource, nodeOfRequest), "nodeName", "list", "watch"),
+	{"certificates.k8s.io", "podcertificaterequests", ""}: ofNode([]string{"get"}, objectNamesNode(podRequestResource, nodeOfRequest),
+		"nodeName", "list", "watch"),
 }
 
 func (a *Authorizer) refusalReason(ctx context.Context, node string, at *authz.Attributes) string {

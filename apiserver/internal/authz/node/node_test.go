@@ -198,7 +198,8 @@ func TestCatchesUp(t *testing.T) {
 		a.Pods = known{{Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web"}}
 	}
 	kubelet := &request.User{Username: "system:node:n1", Groups: []string{"system:nodes"}}
-	at := &authz.Attributes{User: kubelet, Info: request.Info{Resource: true, Verb: "create", Namespace: "shop", ResourceName: "serviceaccounts", Subresource: "token", Name: "web"}}
+	at := &authz.Attributes{User: kubelet, Info: request.Info{Resource: true, Verb: "create", Namespace: "shop", ResourceName: "serviceaccounts",
+		Subresource: "token", Name: "web"}}
 	for range 2 { // the second time without waiting
 		if decision, reason, err := a.Authorize(t.Context(), at); decision != authz.Allow || calls != 1 {
 			t.Errorf("%v (%s) %v, after %d calls", decision, reason, err, calls)
@@ -228,19 +229,22 @@ func TestSecretsOfVolumes(t *testing.T) {
 		source corev1.PersistentVolumeSource
 		want   []corev1.SecretReference
 	}{
-		"azure file":                 {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s"}}, atClaim},
-		"azure file, in a namespace": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s", SecretNamespace: &namespace}}, there},
-		"cephfs":                     {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: ref}}, there},
-		"cephfs, without":            {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{}}, nil},
-		"cephfs, without a name":     {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: &corev1.SecretReference{Namespace: "ops"}}}, nil},
-		"cinder":                     {corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{SecretRef: bare}}, atClaim},
-		"flex":                       {corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{SecretRef: ref}}, there},
-		"rbd":                        {corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{SecretRef: bare}}, atClaim},
-		"scaleio":                    {corev1.PersistentVolumeSource{ScaleIO: &corev1.ScaleIOPersistentVolumeSource{SecretRef: ref}}, there},
-		"iscsi":                      {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{SecretRef: ref}}, there},
-		"storageos":                  {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{SecretRef: &corev1.ObjectReference{Namespace: "ops", Name: "s"}}}, there},
-		"storageos, without":         {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{}}, nil},
-		"nfs":                        {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}, nil},
+		"azure file": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s"}}, atClaim},
+		"azure file, in a namespace": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s",
+			SecretNamespace: &namespace}}, there},
+		"cephfs":          {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: ref}}, there},
+		"cephfs, without": {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{}}, nil},
+		"cephfs, without a name": {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: &corev1.SecretReference{Namespace: "ops"}}},
+			nil},
+		"cinder":  {corev1.PersistentVolumeSource{Cinder: &corev1.CinderPersistentVolumeSource{SecretRef: bare}}, atClaim},
+		"flex":    {corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{SecretRef: ref}}, there},
+		"rbd":     {corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{SecretRef: bare}}, atClaim},
+		"scaleio": {corev1.PersistentVolumeSource{ScaleIO: &corev1.ScaleIOPersistentVolumeSource{SecretRef: ref}}, there},
+		"iscsi":   {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{SecretRef: ref}}, there},
+		"storageos": {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{SecretRef: &corev1.ObjectReference{Namespace: "ops",
+			Name: "s"}}}, there},
+		"storageos, without": {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{}}, nil},
+		"nfs":                {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}, nil},
 	} {
 		spec := &corev1.PersistentVolumeSpec{PersistentVolumeSource: c.source, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "claim"}}
 		if got := secretsOfVolume(spec); !slices.Equal(got, c.want) {

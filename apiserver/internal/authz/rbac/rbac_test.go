@@ -42,8 +42,10 @@ func testPolicy() Policy {
 		RoleBindings: []*rbacv1.RoleBinding{
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "creators"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "creator"},
 				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web"}, {Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}, RoleRef: clusterRef("log-reader"), Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secret"}, RoleRef: clusterRef("one-secret"), Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}, RoleRef: clusterRef("log-reader"),
+				Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secret"}, RoleRef: clusterRef("one-secret"),
+				Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
 		},
 	}
 }

@@ -18,8 +18,10 @@ import (
 func TestReasons(t *testing.T) {
 	policy := testPolicy()
 	policy.RoleBindings = append(policy.RoleBindings,
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "second"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "second"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
 	)
 	a := NewAuthorizer()
 	a.Set(policy)
@@ -32,10 +34,13 @@ func TestReasons(t *testing.T) {
 		info request.Info
 		want string
 	}{
-		"a group, by a cluster role binding":     {jane, ask("list", "shop", "pods"), `RBAC: allowed by ClusterRoleBinding "devs" of ClusterRole "pod-reader" to Group "dev"`},
-		"a user, by a role binding":              {jane, ask("get", "shop", "secrets"), `RBAC: allowed by RoleBinding "secret/shop" of ClusterRole "one-secret" to User "jane"`},
-		"a missing role":                         {jane, ask("delete", "ops", "pods"), `RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`},
-		"several missing roles, each once":       {jane, ask("delete", "shop", "pods"), `RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, role.rbac.authorization.k8s.io "nowhere" not found]`},
+		"a group, by a cluster role binding": {jane, ask("list", "shop", "pods"),
+			`RBAC: allowed by ClusterRoleBinding "devs" of ClusterRole "pod-reader" to Group "dev"`},
+		"a user, by a role binding": {jane, ask("get", "shop", "secrets"),
+			`RBAC: allowed by RoleBinding "secret/shop" of ClusterRole "one-secret" to User "jane"`},
+		"a missing role": {jane, ask("delete", "ops", "pods"), `RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`},
+		"several missing roles, each once": {jane, ask("delete", "shop", "pods"),
+			`RBAC: [clusterrole.rbac.authorization.k8s.io "gone" not found, role.rbac.authorization.k8s.io "nowhere" not found]`},
 		"a missing role, of the cluster's scope": {jane, ask("delete", "", "nodes"), `RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found`},
 		"nothing to say":                         {&request.User{Username: "logger"}, ask("delete", "shop", "pods"), ""},
 		"nobody":                                 {nil, ask("get", "shop", "pods"), ""},

@@ -111,7 +111,8 @@ func (a *Authorizer) RulesFor(context.Context, *request.User, string) ([]rbacv1.
 	return nil, authz.NoRules("webhook")
 }
 
-func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+func (a *Authorizer) ask(ctx context.Context,
+	spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 	version := authorizationv1.GroupName + "/" + a.options.Version
 	meta := metav1.TypeMeta{APIVersion: version, Kind: "SubjectAccessReview"}
 	var question any = &authorizationv1.SubjectAccessReview{TypeMeta: meta, Spec: spec}
@@ -128,7 +129,8 @@ func (a *Authorizer) ask(ctx context.Context, spec authorizationv1.SubjectAccess
 		return answer.Status, fmt.Errorf("authorization webhook: %w", err)
 	}
 	if answer.APIVersion != version || answer.Kind != meta.Kind {
-		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s instead of a %s %s", answer.APIVersion, answer.Kind, version, meta.Kind)
+		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s instead of a %s %s", answer.APIVersion, answer.Kind,
+			version, meta.Kind)
 	}
 	return answer.Status, nil
 }

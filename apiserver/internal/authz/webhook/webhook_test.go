@@ -51,8 +51,10 @@ func TestQuestions(t *testing.T) {
 		`"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["n1"]},{"key":"status.phase","operator":"NotIn","values":["Failed"]}]},` +
 		`"labelSelector":{"requirements":[{"key":"app","operator":"In","values":["a","b"]},{"key":"in","operator":"Exists"},{"key":"out","operator":"DoesNotExist"},{"key":"tier","operator":"NotIn","values":["x"]}]}},"user":"jane"`
 	for version, want := range map[string]string{
-		"v1":      `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{` + resource + `,"groups":["dev"],"extra":{"k":["v"]},"uid":"7"},"status":{"allowed":false}}`,
-		"v1beta1": `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","metadata":{},"spec":{` + resource + `,"extra":{"k":["v"]},"uid":"7","group":["dev"]},"status":{"allowed":false}}`,
+		"v1": `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","metadata":{},"spec":{` + resource +
+			`,"groups":["dev"],"extra":{"k":["v"]},"uid":"7"},"status":{"allowed":false}}`,
+		"v1beta1": `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1beta1","metadata":{},"spec":{` + resource +
+			`,"extra":{"k":["v"]},"uid":"7","group":["dev"]},"status":{"allowed":false}}`,
 	} {
 		s := &service{status: `{"allowed":true}`}
 		a := New(s, Options{Version: version, Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0))})

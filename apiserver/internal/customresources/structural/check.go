@@ -205,7 +205,8 @@ func (c *checker) words(path *field.Path, p *apiextensionsv1.JSONSchemaProps) {
 	}
 	before := c.steps
 	if c.steps += steps(parsed); !c.stored && before <= mostSteps && c.steps > mostSteps {
-		c.add(field.Forbidden(path.Child("pattern"), fmt.Sprintf("the patterns of a schema are repeated too often: together they take more than %d steps", mostSteps)))
+		c.add(field.Forbidden(path.Child("pattern"),
+			fmt.Sprintf("the patterns of a schema are repeated too often: together they take more than %d steps", mostSteps)))
 	}
 }
 
@@ -225,7 +226,8 @@ func (c *checker) object(path *field.Path, p *apiextensionsv1.JSONSchemaProps, r
 	preserve := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	if p.XEmbeddedResource { // also for the root, which need not say so
 		if !preserve && len(p.Properties) == 0 {
-			c.add(field.Required(path.Child("properties"), "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
+			c.add(field.Required(path.Child("properties"),
+				"must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"))
 		}
 		c.must(path, p, "object", "x-kubernetes-embedded-resource is true")
 		if p.AdditionalProperties != nil {
@@ -277,7 +279,8 @@ func (c *checker) valuesOnly(path *field.Path, p *apiextensionsv1.JSONSchemaProp
 	empty(p.Type == "" || typed, "type", must)
 	empty(p.Title == "", "title", must)
 	empty(p.Default == nil, "default", "must be undefined to be structural")
-	empty(p.AdditionalProperties == nil || p.AdditionalProperties.Schema == nil && !p.AdditionalProperties.Allows, "additionalProperties", "must be undefined to be structural")
+	empty(p.AdditionalProperties == nil || p.AdditionalProperties.Schema == nil && !p.AdditionalProperties.Allows, "additionalProperties",
+		"must be undefined to be structural")
 	empty(!p.Nullable, "nullable", "must be false to be structural")
 	empty(p.XPreserveUnknownFields == nil, "x-kubernetes-preserve-unknown-fields", "must be false to be structural")
 	empty(!p.XEmbeddedResource, "x-kubernetes-embedded-resource", "must be false to be structural")
@@ -345,10 +348,12 @@ func (c *checker) setItems(path *field.Path, items *apiextensionsv1.JSONSchemaPr
 		c.add(field.Forbidden(path.Child("nullable"), "cannot be nullable when x-kubernetes-list-type is set"))
 	}
 	if items.Type == "object" && ptr.Deref(items.XMapType, "") != "atomic" {
-		c.add(field.Invalid(path.Child("x-kubernetes-map-type"), items.XMapType, "must be atomic as item of a list with x-kubernetes-list-type=set"))
+		c.add(field.Invalid(path.Child("x-kubernetes-map-type"), items.XMapType,
+			"must be atomic as item of a list with x-kubernetes-list-type=set"))
 	}
 	if items.Type == "array" && items.XListType != nil && *items.XListType != "atomic" {
-		c.add(field.Invalid(path.Child("x-kubernetes-list-type"), items.XListType, "must be atomic as item of a list with x-kubernetes-list-type=set"))
+		c.add(field.Invalid(path.Child("x-kubernetes-list-type"), items.XListType,
+			"must be atomic as item of a list with x-kubernetes-list-type=set"))
 	}
 }
 
@@ -378,7 +383,8 @@ func (c *checker) mapItems(path, keys *field.Path, names []string, items *apiext
 			c.add(field.Invalid(at.Child("type"), property.Type, "must be a scalar type if parent array's x-kubernetes-list-type is map"))
 		}
 		if property.Default == nil && !slices.Contains(items.Required, name) {
-			c.add(field.Required(at.Child("default"), "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
+			c.add(field.Required(at.Child("default"),
+				"this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"))
 		}
 		if property.Nullable {
 			c.add(field.Forbidden(at.Child("nullable"), "cannot be nullable when it is in x-kubernetes-list-map-keys"))

@@ -36,7 +36,8 @@ func TestAFormatInAnAnyOfIsHeldAgainstText(t *testing.T) {
 // In upstream's words: a value of another type than the format's is not of that
 // format.
 func TestOtherTypesThanThatOfAFormat(t *testing.T) {
-	s, err := Compile(propsOf(t, `{"type":"object","properties":{"n":{"type":"integer","format":"int32"},"c":{"type":"string","format":"cidr"},"x":{"type":"string","format":"none"}}}`))
+	s, err := Compile(propsOf(t,
+		`{"type":"object","properties":{"n":{"type":"integer","format":"int32"},"c":{"type":"string","format":"cidr"},"x":{"type":"string","format":"none"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

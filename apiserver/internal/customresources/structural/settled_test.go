@@ -76,7 +76,8 @@ func TestSettledIsCareful(t *testing.T) {
 
 // TestSettledMetadata: where Repair would change something, it is not settled; where it is in order, it is.
 func TestSettledMetadata(t *testing.T) {
-	s, err := Compile(propsOf(t, `{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object"}}}}}`))
+	s, err := Compile(propsOf(t,
+		`{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"properties":{"metadata":{"type":"object"}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +86,13 @@ func TestSettledMetadata(t *testing.T) {
 		`"creationTimestamp":"2020-01-01T00:00:00Z","deletionGracePeriodSeconds":30,"finalizers":["a","b"],"generation":7`:                                                                        true,
 		`"generation":1,"managedFields":[{"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}},"manager":"m","operation":"Update","time":"2020-01-01T00:00:00Z"}]`:                     true,
 		`"generation":1,"ownerReferences":[{"apiVersion":"v1","blockOwnerDeletion":true,"controller":false,"kind":"K","name":"n","uid":"u"},{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}]`: true,
-		`"resourceVersion":"7","annotations":{"a":"1"},"generation":1,"name":"x"`:                                                                                                                 true, // as storage gives it
-		`"deletionGracePeriodSeconds":0,"generation":2`:                                                                                                                                           true, // deleted, and held by a finalizer
-		`"annotations":{"a":"1"},"generation":1,"resourceVersion":"7"`:                                                                                                                            true,
+		// as storage gives it
+		`"resourceVersion":"7","annotations":{"a":"1"},"generation":1,"name":"x"`: true,
+		`"deletionGracePeriodSeconds":0,"generation":2`:                           true, // deleted, and held by a finalizer
+		`"annotations":{"a":"1"},"generation":1,"resourceVersion":"7"`:            true,
 		`"name":"x"`:     false, // without a generation
-		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"deletionGracePeriodSeconds":0.5,"generation":1`: false, `"generation":"1"`: false, `"generation":1e30`: false,
+		`"generation":0`: false, `"generation":null`: false, `"generation":1.5`: false, `"deletionGracePeriodSeconds":0.5,"generation":1`: false,
+		`"generation":"1"`: false, `"generation":1e30`: false,
 		`"generation":1,"name":5`: false, `"generation":1,"odd":"x"`: false, `"generation":1,"labels":{"a":5}`: false, `"generation":1,"labels":["a"]`: false,
 		`"generation":1,"finalizers":[5]`: false, `"generation":1,"finalizers":"x"`: false, `"creationTimestamp":"x","generation":1`: false,
 		`"creationTimestamp":"2020-01-01T02:00:00+02:00","generation":1`: false, `"creationTimestamp":"2020-01-01T02:00:00.5Z","generation":1`: false,
@@ -108,13 +111,16 @@ func TestSettledMetadata(t *testing.T) {
 				t.Errorf("%s: settled is %v", text, got)
 			}
 			repaired := object(t, text)
-			if schema.Repair(repaired); want && !reflect.DeepEqual(repaired, object(t, strings.Replace(text, `"labels":{},`, "", 1))) || !want && reflect.DeepEqual(repaired, object(t, text)) {
+			if schema.Repair(repaired); want && !reflect.DeepEqual(repaired, object(t, strings.Replace(text, `"labels":{},`, "", 1))) ||
+				!want && reflect.DeepEqual(repaired, object(t, text)) {
 				t.Errorf("%s: repaired to %v", text, repaired)
 			}
 		}
 	}
-	for _, text := range []string{`{"metadata":[]}`, `{"metadata":{"resourceVersion":"7","generation":1,"resourceVersion":"8"}}`, `{"metadata":{"resourceVersion":"7","resourceVersion":"8","generation":1}}`,
-		`{"metadata":{"generation":1,"labels":{"resourceVersion":"7","a":"1"}}}`, `{"metadata":{"generation":1`, `{"metadata":{"finalizers":["a"`, `{"e":{"kind":5},"metadata":{"generation":1}}`} {
+	for _, text := range []string{`{"metadata":[]}`, `{"metadata":{"resourceVersion":"7","generation":1,"resourceVersion":"8"}}`,
+		`{"metadata":{"resourceVersion":"7","resourceVersion":"8","generation":1}}`,
+		`{"metadata":{"generation":1,"labels":{"resourceVersion":"7","a":"1"}}}`, `{"metadata":{"generation":1`, `{"metadata":{"finalizers":["a"`,
+		`{"e":{"kind":5},"metadata":{"generation":1}}`} {
 		if s.Settled([]byte(text), Changes{Metadata: true}) {
 			t.Errorf("%s: settled", text)
 		}

@@ -27,8 +27,9 @@ var (
 	// metadataForms are those of metav1.ObjectMeta.
 	metadataForms = map[string]form{
 		"name": aText, "namespace": aText, "generateName": aText, "uid": aText, "resourceVersion": aText, "selfLink": aText,
-		"creationTimestamp": aTime, "deletionTimestamp": aTime, "generation": {number: true}, "deletionGracePeriodSeconds": {number: true, zero: true},
-		"labels": texts, "annotations": texts, "finalizers": {begins: '"', list: true},
+		"creationTimestamp": aTime, "deletionTimestamp": aTime, "generation": {number: true},
+		"deletionGracePeriodSeconds": {number: true, zero: true},
+		"labels":                     texts, "annotations": texts, "finalizers": {begins: '"', list: true},
 		"ownerReferences": {begins: '{', list: true, fields: map[string]form{
 			"apiVersion": aText, "kind": aText, "name": aText, "uid": aText, "controller": aFlag, "blockOwnerDeletion": aFlag,
 		}},

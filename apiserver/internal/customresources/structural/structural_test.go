@@ -49,7 +49,8 @@ func TestFilledAndPruned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := object(t, `{"kind":"K","metadata":{"name":"m"},"odd":1,"spec":{"odd":1,"n":null,"a":null,"any":null,"port":null,"free":{"any":{"x":1}},"map":{"m":{"odd":2}},"list":[{"k":"1","odd":3}]}}`)
+	got := object(t,
+		`{"kind":"K","metadata":{"name":"m"},"odd":1,"spec":{"odd":1,"n":null,"a":null,"any":null,"port":null,"free":{"any":{"x":1}},"map":{"m":{"odd":2}},"list":[{"k":"1","odd":3}]}}`)
 	dropped := s.Prune(got, true)
 	s.Complete(got)
 	want := object(t, `{"kind":"K","metadata":{"name":"m"},"spec":{"n":null,"a":"x","free":{"any":{"x":1}},"map":{"m":{"v":true}},"list":[{"k":"1"}]}}`)
@@ -260,7 +261,8 @@ func TestEmbeddedDefaults(t *testing.T) {
 		t.Errorf("%v\ninstead of\n%v", got, want)
 	}
 	wrong := `{"type":"object","properties":{"o":{"type":"object","default":{"a":1},` + open + `}}}`
-	if errs := Check(field.NewPath("s"), propsOf(t, strings.Replace(wrong, `,"x-kubernetes-preserve-unknown-fields":true`, `,"properties":{"b":{"type":"string"}}`, 1))); len(errs) == 0 {
+	if errs := Check(field.NewPath("s"), propsOf(t, strings.Replace(wrong, `,"x-kubernetes-preserve-unknown-fields":true`, `,"properties":{"b":{"type":"string"}}`,
+		1))); len(errs) == 0 {
 		t.Error("an unknown field beside the metadata is taken")
 	}
 }
@@ -268,7 +270,8 @@ func TestEmbeddedDefaults(t *testing.T) {
 // TestEmbedded: an embedded object has the version, kind and metadata of an
 // object.
 func TestEmbedded(t *testing.T) {
-	s, err := Compile(propsOf(t, `{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`))
+	s, err := Compile(propsOf(t,
+		`{"type":"object","properties":{"e":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,8 @@ func (c *checker) rules(path *field.Path, s *structural.Schema, shown *adapted, 
 		before := len(c.errs)
 		c.words(path.Index(i), s, &source)
 		unsaid := hasLineBreaks(strings.TrimSpace(source.Rule)) && source.Message == ""
-		if strings.TrimSpace(source.Rule) == "" || unsaid || len(c.errs) > before && strings.TrimSpace(source.MessageExpression) == "" && source.MessageExpression != "" {
+		if strings.TrimSpace(source.Rule) == "" || unsaid || len(c.errs) > before && strings.TrimSpace(source.MessageExpression) == "" &&
+			source.MessageExpression != "" {
 			continue
 		}
 		c.compiles(path.Index(i), p, source, at)
@@ -125,7 +126,8 @@ func (c *checker) rules(path *field.Path, s *structural.Schema, shown *adapted, 
 }
 
 var reasons = []apiextensionsv1.FieldValueErrorReason{
-	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid, apiextensionsv1.FieldValueRequired,
+	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid,
+	apiextensionsv1.FieldValueRequired,
 }
 
 // words checks a rule's fields other than the expressions.
@@ -189,7 +191,8 @@ func (c *checker) compiles(path *field.Path, p *place, source apiextensionsv1.Va
 	case source.OptionalOldSelf != nil && !one.transition:
 		c.add(field.Invalid(path.Child("optionalOldSelf"), *source.OptionalOldSelf, "may not be set if oldSelf is not used in rule"))
 	case one.transition && !optional && at.loose != nil:
-		c.add(field.Invalid(path.Child("rule"), source.Rule, fmt.Sprintf("oldSelf cannot be used on the uncorrelatable portion of the schema within %v", at.loose)))
+		c.add(field.Invalid(path.Child("rule"), source.Rule,
+			fmt.Sprintf("oldSelf cannot be used on the uncorrelatable portion of the schema within %v", at.loose)))
 	}
 }
 
@@ -266,7 +269,8 @@ func (c *checker) checkTotal(path *field.Path) {
 		}
 		c.add(field.Forbidden(one.path, "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))
 	}
-	c.add(field.Forbidden(path, "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by "+factor(c.total, maxSchemaCost)))
+	c.add(field.Forbidden(path, "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by "+
+		factor(c.total, maxSchemaCost)))
 }
 
 func multiply(a, b uint64) uint64 {

@@ -105,7 +105,8 @@ type place struct {
 	set             func(old *cel.Type) (*cel.Env, error)
 }
 
-var errNoType = errors.New("internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert structural schema to CEL declarations")
+var errNoType = errors.New("internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert " +
+	"structural schema to CEL declarations")
 
 // newPlace prepares for the rules of a schema.
 func newPlace(shown *adapted, root bool, origin celexpression.Origin) (*place, error) {
@@ -117,7 +118,8 @@ func newPlace(shown *adapted, root bool, origin celexpression.Origin) (*place, e
 	p := &place{declared: declared}
 	p.set = func(old *cel.Type) (*cel.Env, error) {
 		var set *environment.EnvSet
-		set, err := celexpression.Environment([]*apiservercel.DeclType{declared}, cel.Variable("self", declared.CelType()), cel.Variable("oldSelf", old))
+		set, err := celexpression.Environment([]*apiservercel.DeclType{declared}, cel.Variable("self", declared.CelType()),
+			cel.Variable("oldSelf", old))
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +184,8 @@ func (p *place) compile(source apiextensionsv1.ValidationRule) (*compiled, failu
 
 // rule is what is kept.
 func (c *compiled) rule(s *structural.Schema) rule {
-	r := rule{source: c.source, check: c.check.Program, transition: c.transition, optional: c.source.OptionalOldSelf != nil && *c.source.OptionalOldSelf}
+	r := rule{source: c.source, check: c.check.Program, transition: c.transition,
+		optional: c.source.OptionalOldSelf != nil && *c.source.OptionalOldSelf}
 	if c.message != nil {
 		r.message = c.message.Program
 	}

@@ -50,16 +50,18 @@ func ruled(rule string) string {
 func TestCheck(t *testing.T) {
 	const flags = `{"type":"array","items":{"type":"array","items":{"type":"boolean","x-kubernetes-validations":[{"rule":"self"}]}}}`
 	for schema, want := range map[string]string{
-		ruled(`{"rule":"self == 'a'"}`):                         "",
-		ruled(`{"rule":" "}`):                                   "s.properties[spec].x-kubernetes-validations[0].rule: Required value: rule is not specified",
-		ruled(`{"rule":"self ==\n'a'"}`):                        "s.properties[spec].x-kubernetes-validations[0].message: Required value: message must be specified if rule contains line breaks",
+		ruled(`{"rule":"self == 'a'"}`): "",
+		ruled(`{"rule":" "}`):           "s.properties[spec].x-kubernetes-validations[0].rule: Required value: rule is not specified",
+		ruled(`{"rule":"self ==\n'a'"}`): "s.properties[spec].x-kubernetes-validations[0].message: Required value: message must be " +
+			"specified if rule contains line breaks",
 		ruled(`{"rule":"self == 'a'","message":"a\nb"}`):        `s.properties[spec].x-kubernetes-validations[0].message: Invalid value: "a\nb": must not contain line breaks`,
 		ruled(`{"rule":"self == 'a'","messageExpression":"1"}`): "messageExpression must evaluate to a string",
 		ruled(`{"rule":"self == 'a'","reason":"Huh"}`):          `reason: Unsupported value: "Huh": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"`,
 		ruled(`{"rule":"self == 'a'","fieldPath":".b"}`):        `fieldPath: Invalid value: ".b": must be a valid path`,
 		ruled(`{"rule":"self"}`):                                `rule: Invalid value: {"Rule":"self","Message":"","MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: cel expression must evaluate to a bool`,
-		ruled(`{"rule":"foo == 1"}`):                            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')",
-		ruled(`{"rule":"self == 'a'","optionalOldSelf":true}`):  "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule",
+		ruled(`{"rule":"foo == 1"}`): "compilation failed: ERROR: <input>:1:1: undeclared " +
+			"reference to 'foo' (in container '')",
+		ruled(`{"rule":"self == 'a'","optionalOldSelf":true}`):                                                                                                          "optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule",
 		spec(`{"x-kubernetes-preserve-unknown-fields":true,"x-kubernetes-validations":[{"rule":"true"}]}`):                                                              "failed to construct type information for x-kubernetes-validations rules",
 		spec(`{"type":"object","default":{},"properties":{"a":{"type":"integer","default":1}},"x-kubernetes-validations":[{"rule":"self.a > 0"}]}`):                     `s.properties[spec].default: Invalid value: "object": no such key: a evaluating rule: self.a > 0`,
 		spec(`{"type":"integer","default":1,"x-kubernetes-validations":[{"rule":"self > 0"},{"rule":"self > oldSelf"}]}`):                                               `s.properties[spec].default: Invalid value: 1: failed rule: self > oldSelf`,
@@ -73,10 +75,11 @@ func TestCheck(t *testing.T) {
 		// As in Istio's and MetalLB's definitions, with lists without a bound.
 		spec(`{"type":"array","items":{"type":"object","properties":{"port":{"type":"integer","x-kubernetes-validations":[{"rule":"0 < self && self <= 65535"}]}}}}`):                                            "",
 		spec(`{"type":"array","items":{"type":"object","properties":{"t":{"type":"string","x-kubernetes-validations":[{"rule":"duration(self).getSeconds() >= 1 && duration(self).getSeconds() <= 65535"}]}}}}`): "",
-		spec(strings.ReplaceAll(flags, `"type":"array",`, `"type":"array","maxItems":5000,`)):                                                                                                                    "estimated rule cost exceeds budget by factor of 2.5x",
-		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name.startsWith('a') && self.kind != ''"}]}`:                                                                                        "",
-		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.labels.size() > 0"}]}`:                                                                                                              "undefined field 'labels'",
-		spec(`{"type":"string","maxLength":20,"x-kubernetes-validations":[{"rule":"quantity(self).isLessThan(quantity('1Gi'))"}]}`):                                                                              "",
+		spec(strings.ReplaceAll(flags, `"type":"array",`,
+			`"type":"array","maxItems":5000,`)): "estimated rule cost exceeds budget by factor of 2.5x",
+		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name.startsWith('a') && self.kind != ''"}]}`:           "",
+		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.labels.size() > 0"}]}`:                                 "undefined field 'labels'",
+		spec(`{"type":"string","maxLength":20,"x-kubernetes-validations":[{"rule":"quantity(self).isLessThan(quantity('1Gi'))"}]}`): "",
 	} {
 		errs := Check(t.Context(), field.NewPath("s"), schemaOf(t, schema))
 		got := ""
@@ -122,16 +125,17 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ value, old, want string }{
-		"nothing":                       {`{}`, ``, ``},
-		"a message":                     {`{"n":11}`, ``, `n: Invalid value: 11: small please`},
-		"a message expression":          {`{"s":"b"}`, ``, `s: Forbidden: got b`},
-		"a useless message":             {`{"z":"q"}`, ``, `z: Invalid value: "q": fallback`},
-		"null":                          {`{"z":null}`, ``, ``},
-		"a transition":                  {`{"s":"ab"}`, `{"s":"aa"}`, `s: Invalid value: "ab": immutable`},
-		"what was not there":            {`{"s":"ab"}`, `{}`, ``},
-		"optional, new":                 {`{"o":"x"}`, ``, `o: Invalid value: "x": no more`},
-		"optional, kept":                {`{"o":"x"}`, `{"o":"x"}`, ``},
-		"entries and paths":             {`{"l":[{"k":"a","v":0},{"k":"b"}]}`, ``, `[l[0].v: Required value: failed rule: self.v > 0, l[1]: Invalid value: "object": no such key: v evaluating rule: self.v > 0]`},
+		"nothing":              {`{}`, ``, ``},
+		"a message":            {`{"n":11}`, ``, `n: Invalid value: 11: small please`},
+		"a message expression": {`{"s":"b"}`, ``, `s: Forbidden: got b`},
+		"a useless message":    {`{"z":"q"}`, ``, `z: Invalid value: "q": fallback`},
+		"null":                 {`{"z":null}`, ``, ``},
+		"a transition":         {`{"s":"ab"}`, `{"s":"aa"}`, `s: Invalid value: "ab": immutable`},
+		"what was not there":   {`{"s":"ab"}`, `{}`, ``},
+		"optional, new":        {`{"o":"x"}`, ``, `o: Invalid value: "x": no more`},
+		"optional, kept":       {`{"o":"x"}`, `{"o":"x"}`, ``},
+		"entries and paths": {`{"l":[{"k":"a","v":0},{"k":"b"}]}`, ``,
+			`[l[0].v: Required value: failed rule: self.v > 0, l[1]: Invalid value: "object": no such key: v evaluating rule: self.v > 0]`},
 		"no answer":                     {`{"d":0}`, ``, `d: Invalid value: "integer": division by zero evaluating rule: ten`},
 		"a value again":                 {`{"d":5}`, ``, `d: Duplicate value: 5`},
 		"too many":                      {`{"l":[{"k":"a","v":1},{"k":"b","v":1},{"k":"c","v":1}]}`, ``, `l: Duplicate value`},

@@ -145,7 +145,8 @@ func (c *Controller) noteDangling(ctx context.Context, schema *flowcontrolv1.Flo
 	if err != nil {
 		return fmt.Errorf("condition of flow schema %s: %w", schema.Name, err)
 	}
-	return registry.Apply(ctx, c.o.Schemas, registry.Target{Name: schema.Name, Subresource: "status"}, danglingManager, map[string]any{"status": map[string]any{"conditions": []any{applied}}})
+	return registry.Apply(ctx, c.o.Schemas, registry.Target{Name: schema.Name, Subresource: "status"}, danglingManager,
+		map[string]any{"status": map[string]any{"conditions": []any{applied}}})
 }
 
 // notesPerMinute is how often a schema's condition is written: another server may see other

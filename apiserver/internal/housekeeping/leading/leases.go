@@ -39,6 +39,7 @@ func (l leases) Create(ctx context.Context, lease *core.Lease) (*core.Lease, err
 
 // Update implements leader.Leases.
 func (l leases) Update(ctx context.Context, lease *core.Lease) (*core.Lease, error) {
-	e, _, err := l.store.Update(ctx, registry.Target{Namespace: l.namespace, Name: l.name}, func(core.Object) (core.Object, error) { return lease.DeepCopy(), nil }, registry.Admission{}, &metav1.UpdateOptions{})
+	e, _, err := l.store.Update(ctx, registry.Target{Namespace: l.namespace, Name: l.name},
+		func(core.Object) (core.Object, error) { return lease.DeepCopy(), nil }, registry.Admission{}, &metav1.UpdateOptions{})
 	return l.decode(e, err)
 }

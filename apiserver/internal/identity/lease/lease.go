@@ -115,7 +115,8 @@ func (k *Keeper) collect(ctx context.Context, now time.Time) error {
 		}
 		// Only this version: a lease that is being renewed stays.
 		only := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lease.ResourceVersion}}
-		if err := k.store.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := k.store.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only); err != nil && !apierrors.IsNotFound(err) &&
+			!apierrors.IsConflict(err) {
 			return fmt.Errorf("delete lease %s: %w", lease.Name, err)
 		}
 	}
@@ -124,7 +125,8 @@ func (k *Keeper) collect(ctx context.Context, now time.Time) error {
 
 func expired(lease *core.Lease, now time.Time) bool {
 	s := lease.Spec
-	return s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds)*time.Second).Before(now)
+	return s.RenewTime == nil || s.LeaseDurationSeconds == nil ||
+		s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds)*time.Second).Before(now)
 }
 
 // release deletes the Lease. If the storage is already gone, the Lease expires by itself.

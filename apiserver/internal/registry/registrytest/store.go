@@ -236,7 +236,8 @@ func (s *Store) Create(_ context.Context, obj core.Object, _ registry.Admission,
 }
 
 // Update implements registry.Resource; all subresources change the whole object.
-func (s *Store) Update(_ context.Context, target registry.Target, change registry.Transform, _ registry.Admission, _ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *Store) Update(_ context.Context, target registry.Target, change registry.Transform, _ registry.Admission,
+	_ *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	current := s.objects[key(target.Namespace, target.Name)]
@@ -258,7 +259,8 @@ func (s *Store) Update(_ context.Context, target registry.Target, change registr
 }
 
 // Delete implements registry.Resource, without a grace period.
-func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Admission,
+	o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	obj := s.objects[key(namespace, name)]
@@ -275,7 +277,8 @@ func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Adm
 }
 
 // DeleteCollection implements registry.Resource.
-func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions,
+	list registry.ListOptions) (registry.List, error) {
 	found, err := s.List(ctx, namespace, list)
 	if err != nil {
 		return found, err

@@ -11,7 +11,8 @@ import (
 )
 
 var (
-	actions  = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit, admissionregistrationv1.Deny, admissionregistrationv1.Warn}
+	actions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit, admissionregistrationv1.Deny,
+		admissionregistrationv1.Warn}
 	notFound = []admissionregistrationv1.ParameterNotFoundActionType{admissionregistrationv1.DenyAction, admissionregistrationv1.AllowAction}
 )
 
@@ -68,7 +69,9 @@ func validateActions(given []admissionregistrationv1.ValidationAction, at *field
 		seen[given[i]] = true
 	}
 	if seen[admissionregistrationv1.Deny] && seen[admissionregistrationv1.Warn] {
-		errs = append(errs, field.Invalid(at, given, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
+		errs = append(errs, field.Invalid(at, given,
+			"must not contain both Deny and Warn (repeating the same validation failure information in the API response "+
+				"and headers serves no purpose)"))
 	}
 	return errs
 }

@@ -14,7 +14,8 @@ var (
 	mutableOperations = []admissionregistrationv1.OperationType{
 		admissionregistrationv1.OperationAll, admissionregistrationv1.Connect, admissionregistrationv1.Create, admissionregistrationv1.Update,
 	}
-	patchTypes = []admissionregistrationv1.PatchType{admissionregistrationv1.PatchTypeApplyConfiguration, admissionregistrationv1.PatchTypeJSONPatch}
+	patchTypes = []admissionregistrationv1.PatchType{admissionregistrationv1.PatchTypeApplyConfiguration,
+		admissionregistrationv1.PatchTypeJSONPatch}
 )
 
 func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, known storedExpressions) field.ErrorList {

@@ -77,7 +77,8 @@ func validateParamKind(k *admissionregistrationv1.ParamKind, at *field.Path) fie
 		return append(errs, field.Required(at.Child("kind"), ""))
 	}
 	if messages := validation.IsDNS1035Label(strings.ToLower(k.Kind)); len(messages) > 0 {
-		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(messages, ",")))
+		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+
+			strings.Join(messages, ",")))
 	}
 	return errs
 }
@@ -157,7 +158,8 @@ func validateValidation(v *admissionregistrationv1.Validation, c *compilers, at 
 	return append(errs, supported(v.Reason, reasons, at.Child("reason"))...)
 }
 
-func validateAnnotations(policy string, annotations []admissionregistrationv1.AuditAnnotation, c *compilers, at *field.Path) field.ErrorList {
+func validateAnnotations(policy string, annotations []admissionregistrationv1.AuditAnnotation, c *compilers,
+	at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(annotations) > maxAnnotations {
 		errs = append(errs, field.Invalid(at, annotations, "must not have more than 20 auditAnnotations"))

@@ -16,7 +16,8 @@ import (
 // which could not be told apart from objects of the API with such names.
 const StaticSuffix = ".static.k8s.io"
 
-const reservedName = `names ending with "` + StaticSuffix + `" are reserved for static manifest-based configurations and cannot be managed via the API`
+const reservedName = `names ending with "` + StaticSuffix +
+	`" are reserved for static manifest-based configurations and cannot be managed via the API`
 
 func validateNotReserved(name string) field.ErrorList {
 	if !strings.HasSuffix(name, StaticSuffix) {

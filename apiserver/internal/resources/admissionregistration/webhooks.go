@@ -14,9 +14,11 @@ import (
 
 var (
 	reviewVersions = []string{"v1", "v1beta1"}
-	sideEffects    = []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun}
-	reinvocations  = []admissionregistrationv1.ReinvocationPolicyType{admissionregistrationv1.IfNeededReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy}
-	maxTimeout     = int32(30)
+	sideEffects    = []admissionregistrationv1.SideEffectClass{admissionregistrationv1.SideEffectClassNone,
+		admissionregistrationv1.SideEffectClassNoneOnDryRun}
+	reinvocations = []admissionregistrationv1.ReinvocationPolicyType{admissionregistrationv1.IfNeededReinvocationPolicy,
+		admissionregistrationv1.NeverReinvocationPolicy}
+	maxTimeout = int32(30)
 )
 
 // webhook are the checked fields of a webhook of either kind.
@@ -75,7 +77,8 @@ func validateWebhook(w *webhook, known storedExpressions, at *field.Path) field.
 	}
 	errs = append(errs, supported(w.SideEffects, sideEffects, at.Child("sideEffects"))...)
 	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > maxTimeout) {
-		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds, fmt.Sprintf("the timeout value must be between 1 and %d seconds", maxTimeout)))
+		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds,
+			fmt.Sprintf("the timeout value must be between 1 and %d seconds", maxTimeout)))
 	}
 	errs = append(errs, check.LabelSelector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
 	errs = append(errs, check.LabelSelector(w.ObjectSelector, at.Child("objectSelector"))...)

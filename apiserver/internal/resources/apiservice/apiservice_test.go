@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
+const label = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric " +
+	"character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 
 // TestValidate: refusals are upstream's, word for word, except for the last.
 func TestValidate(t *testing.T) {
@@ -20,15 +21,19 @@ func TestValidate(t *testing.T) {
 		"{metadata: {name: v1.}, spec: {version: v1, " + good + "}}":                                                      "",
 		"{metadata: {name: v1.a.example.com}}": "[metadata.name: Invalid value: \"v1.a.example.com\": must be `spec.version+\".\"+spec.group`: \".\", " +
 			"spec.group: Required value: only v1 may have an empty group and it better be legacy kube, spec.version: Invalid value: \"\": " + label + ", " +
-			"spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000, spec.versionPriority: Invalid value: 0: must be positive and less than 1000]",
+			"spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000, spec.versionPriority: Invalid value: 0: must be " +
+			"positive and less than 1000]",
 		name + "groupPriorityMinimum: 20001, versionPriority: 1001}}": "[spec.groupPriorityMinimum: Invalid value: 20001: must be positive and less than 20000, " +
 			"spec.versionPriority: Invalid value: 1001: must be positive and less than 1000]",
-		name + "insecureSkipTLSVerify: true, caBundle: YWJj, " + good + "}}": "[spec.caBundle: Invalid value: \"3 bytes\": local APIServices may not have a caBundle, " +
+		name + "insecureSkipTLSVerify: true, caBundle: YWJj, " + good +
+			"}}": "[spec.caBundle: Invalid value: \"3 bytes\": local APIServices may not have a caBundle, " +
 			"spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have insecureSkipTLSVerify]",
 		name + "service: {}, " + good + "}}": "[spec.service.namespace: Required value, spec.service.name: Required value]",
-		name + "service: {name: a, namespace: b, port: 70000}, insecureSkipTLSVerify: true, caBundle: YWJj, " + good + "}}": "[spec.service.port: Invalid value: 70000: port is not valid: must be between 1 and 65535, inclusive, " +
+		name + "service: {name: a, namespace: b, port: 70000}, insecureSkipTLSVerify: true, caBundle: YWJj, " + good +
+			"}}": "[spec.service.port: Invalid value: 70000: port is not valid: must be between 1 and 65535, inclusive, " +
 			"spec.insecureSkipTLSVerify: Invalid value: true: may not be true if caBundle is present]",
-		"{metadata: {name: v1.apps}, spec: {group: apps, version: v1, service: {name: a, namespace: b}, " + good + "}}": "spec.service: Forbidden: apps/v1 is built into this server, and not served by others",
+		"{metadata: {name: v1.apps}, spec: {group: apps, version: v1, service: {name: a, namespace: b}, " + good +
+			"}}": "spec.service: Forbidden: apps/v1 is built into this server, and not served by others",
 	} {
 		s := service(t, text)
 		got := ""
@@ -40,7 +45,8 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	s := service(t, "{status: {conditions: [{type: Any, status: Perhaps}]}}")
-	if got, want := validateStatus(s).ToAggregate().Error(), `status.conditions[0].status: Unsupported value: "Perhaps": supported values: "True", "False", "Unknown"`; got != want {
+	if got, want := validateStatus(s).ToAggregate().Error(),
+		`status.conditions[0].status: Unsupported value: "Perhaps": supported values: "True", "False", "Unknown"`; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

@@ -20,7 +20,8 @@ const (
 func validate(s *APIService) field.ErrorList {
 	var errs field.ErrorList
 	if want := Name(GroupVersion(s)); s.Name != want {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), s.Name,
+			fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", want)))
 	}
 	spec := field.NewPath("spec")
 	errs = append(errs, validateVersion(&s.Spec, spec)...)
@@ -53,7 +54,8 @@ func validatePriority(value, most int32, at *field.Path) field.ErrorList {
 func validateLocal(s *apiregistrationv1.APIServiceSpec, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.CABundle) > 0 {
-		errs = append(errs, field.Invalid(spec.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle"))
+		errs = append(errs, field.Invalid(spec.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)),
+			"local APIServices may not have a caBundle"))
 	}
 	if s.InsecureSkipTLSVerify {
 		errs = append(errs, field.Invalid(spec.Child("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify"))

@@ -25,20 +25,27 @@ const templatePath = "spec.template"
 
 // Served are the resources of the group apps.
 func Served(o registry.Options) []registry.Served {
-	deployments := registry.NewStore(workload.WithTemplate(deployment(o.Clock), templatePath, func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
-	replicaSets := registry.NewStore(workload.WithTemplate(replicaSet(o.Clock), templatePath, func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
-	statefulSets := registry.NewStore(workload.WithTemplate(statefulSet(o.Clock), templatePath, func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	deployments := registry.NewStore(workload.WithTemplate(deployment(o.Clock), templatePath,
+		func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	replicaSets := registry.NewStore(workload.WithTemplate(replicaSet(o.Clock), templatePath,
+		func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	statefulSets := registry.NewStore(workload.WithTemplate(statefulSet(o.Clock), templatePath,
+		func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
 	return []registry.Served{
-		{Resource: deployments, Subresources: []registry.Subresource{workload.Scale(deployments, o.Clock, func(d *appsv1.Deployment) workload.Replicas {
-			return workload.Replicas{Desired: d.Spec.Replicas, Current: d.Status.Replicas, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
-		})}},
-		{Resource: replicaSets, Subresources: []registry.Subresource{workload.Scale(replicaSets, o.Clock, func(s *appsv1.ReplicaSet) workload.Replicas {
-			return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
-		})}},
-		{Resource: statefulSets, Subresources: []registry.Subresource{workload.Scale(statefulSets, o.Clock, func(s *appsv1.StatefulSet) workload.Replicas {
-			return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
-		})}},
-		{Resource: registry.NewStore(workload.WithTemplate(daemonSet(o.Clock), templatePath, func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)},
+		{Resource: deployments, Subresources: []registry.Subresource{workload.Scale(deployments, o.Clock,
+			func(d *appsv1.Deployment) workload.Replicas {
+				return workload.Replicas{Desired: d.Spec.Replicas, Current: d.Status.Replicas, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
+			})}},
+		{Resource: replicaSets, Subresources: []registry.Subresource{workload.Scale(replicaSets, o.Clock,
+			func(s *appsv1.ReplicaSet) workload.Replicas {
+				return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
+			})}},
+		{Resource: statefulSets, Subresources: []registry.Subresource{workload.Scale(statefulSets, o.Clock,
+			func(s *appsv1.StatefulSet) workload.Replicas {
+				return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
+			})}},
+		{Resource: registry.NewStore(workload.WithTemplate(daemonSet(o.Clock), templatePath,
+			func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)},
 		{Resource: registry.NewStore(controllerRevision(o.Clock), o)},
 	}
 }
@@ -81,7 +88,8 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 		Row: func(d *appsv1.Deployment) []any {
 			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
 			return []any{
-				d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, *d.Spec.Replicas), int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas),
+				d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, *d.Spec.Replicas), int64(d.Status.UpdatedReplicas),
+				int64(d.Status.AvailableReplicas),
 				cell.Age(clock.Now(), d.CreationTimestamp), names, images, metav1.FormatLabelSelector(d.Spec.Selector),
 			}
 		},
@@ -113,7 +121,8 @@ func validateDeployment(s *appsv1.DeploymentSpec) field.ErrorList {
 		{Field: "progressDeadlineSeconds", Value: *s.ProgressDeadlineSeconds},
 	})...)
 	if *s.ProgressDeadlineSeconds <= s.MinReadySeconds {
-		errs = append(errs, field.Invalid(specPath.Child("progressDeadlineSeconds"), s.ProgressDeadlineSeconds, "must be greater than minReadySeconds"))
+		errs = append(errs, field.Invalid(specPath.Child("progressDeadlineSeconds"), s.ProgressDeadlineSeconds,
+			"must be greater than minReadySeconds"))
 	}
 	return errs
 }
@@ -142,7 +151,8 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, at *field.Path) fi
 func validateDeploymentStatus(s, old *appsv1.DeploymentStatus) field.ErrorList {
 	errs := check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))
 	errs = append(errs, workload.NonnegativeCounts(statusPath, []workload.Count{
-		{Field: "replicas", Value: s.Replicas}, {Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "readyReplicas", Value: s.ReadyReplicas},
+		{Field: "replicas", Value: s.Replicas}, {Field: "updatedReplicas", Value: s.UpdatedReplicas},
+		{Field: "readyReplicas", Value: s.ReadyReplicas},
 		{Field: "availableReplicas", Value: s.AvailableReplicas}, {Field: "unavailableReplicas", Value: s.UnavailableReplicas},
 		{Field: "terminatingReplicas", Value: ptr.Deref(s.TerminatingReplicas, 0)},
 	})...)

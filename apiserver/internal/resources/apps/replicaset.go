@@ -49,7 +49,8 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 }
 
 func validateReplicaSet(s *appsv1.ReplicaSetSpec) field.ErrorList {
-	errs := workload.NonnegativeCounts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})
+	errs := workload.NonnegativeCounts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas},
+		{Field: "minReadySeconds", Value: s.MinReadySeconds}})
 	errs = append(errs, workload.Selector(s.Selector, "deployment", specPath.Child("selector"))...)
 	return append(errs, workload.Template(&s.Template, s.Selector, "ReplicaSet", "invalid label selector", specPath.Child("template"))...)
 }

@@ -47,7 +47,8 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Age", "Containers*", "Images*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Age", "Containers*",
+			"Images*"), map[string]string{
 			"Ready": "Number of the pod with ready state",
 		}),
 		Row: func(s *appsv1.StatefulSet) []any {
@@ -98,7 +99,8 @@ func validateStatefulSet(s *appsv1.StatefulSetSpec) field.ErrorList {
 	}
 	errs = append(errs, validateStatefulSetStrategy(&s.UpdateStrategy, specPath.Child("updateStrategy"))...)
 	errs = append(errs, validateRetention(s.PersistentVolumeClaimRetentionPolicy, specPath.Child("persistentVolumeClaimRetentionPolicy"))...)
-	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas}, {Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
+	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{{Field: "replicas", Value: *s.Replicas},
+		{Field: "minReadySeconds", Value: s.MinReadySeconds}})...)
 	if s.Ordinals != nil {
 		errs = append(errs, check.Nonnegative(int64(s.Ordinals.Start), specPath.Child("ordinals", "start"))...)
 	}
@@ -161,7 +163,8 @@ func validateStatefulSetStrategy(s *appsv1.StatefulSetUpdateStrategy, at *field.
 		return field.ErrorList{field.Required(at, "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), check.GoFieldNames{Value: s.RollingUpdate}, "only allowed for updateStrategy 'RollingUpdate'")}
+			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), check.GoFieldNames{Value: s.RollingUpdate},
+				"only allowed for updateStrategy 'RollingUpdate'")}
 		}
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		if s.RollingUpdate == nil {
@@ -191,7 +194,8 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 	}{{"whenDeleted", p.WhenDeleted}, {"whenScaled", p.WhenScaled}} {
 		if f.value != appsv1.RetainPersistentVolumeClaimRetentionPolicyType && f.value != appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
 			errs = append(errs, field.NotSupported(at.Child(f.name), f.value,
-				[]appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}))
+				[]appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+					appsv1.DeletePersistentVolumeClaimRetentionPolicyType}))
 		}
 	}
 	return errs
@@ -202,7 +206,8 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
 	errs := check.Unchanged(now.Selector, old.Selector, specPath.Child("selector"))
 	if !equality.Semantic.DeepEqual(now.VolumeClaimTemplates, old.VolumeClaimTemplates) {
-		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), check.GoFieldNames{Value: now.VolumeClaimTemplates}, check.Immutable))
+		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), check.GoFieldNames{Value: now.VolumeClaimTemplates},
+			check.Immutable))
 	}
 	errs = append(errs, check.Unchanged(now.ServiceName, old.ServiceName, specPath.Child("serviceName"))...)
 	return append(errs, check.Unchanged(now.PodManagementPolicy, old.PodManagementPolicy, specPath.Child("podManagementPolicy"))...)
@@ -210,7 +215,8 @@ func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
 
 func validateStatefulSetStatus(s, old *appsv1.StatefulSetStatus) field.ErrorList {
 	errs := workload.NonnegativeCounts(statusPath, []workload.Count{
-		{Field: "replicas", Value: s.Replicas}, {Field: "readyReplicas", Value: s.ReadyReplicas}, {Field: "currentReplicas", Value: s.CurrentReplicas},
+		{Field: "replicas", Value: s.Replicas}, {Field: "readyReplicas", Value: s.ReadyReplicas},
+		{Field: "currentReplicas", Value: s.CurrentReplicas},
 		{Field: "updatedReplicas", Value: s.UpdatedReplicas}, {Field: "availableReplicas", Value: s.AvailableReplicas},
 	})
 	errs = append(errs, check.Nonnegative(s.ObservedGeneration, statusPath.Child("observedGeneration"))...)

@@ -58,16 +58,19 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 		},
 		Status: &registry.UpdateStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
 			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-				counts := []workload.Count{{Field: "currentReplicas", Value: a.Status.CurrentReplicas}, {Field: "desiredReplicas", Value: a.Status.DesiredReplicas}}
+				counts := []workload.Count{{Field: "currentReplicas", Value: a.Status.CurrentReplicas},
+					{Field: "desiredReplicas", Value: a.Status.DesiredReplicas}}
 				errs := workload.NonnegativeCounts(field.NewPath("status"), counts)
 				for i, c := range a.Status.Conditions {
-					errs = append(errs, check.Nonnegative(ptr.Deref(c.ObservedGeneration, 0), field.NewPath("status", "conditions").Index(i).Child("observedGeneration"))...)
+					errs = append(errs, check.Nonnegative(ptr.Deref(c.ObservedGeneration, 0),
+						field.NewPath("status", "conditions").Index(i).Child("observedGeneration"))...)
 				}
 				return errs
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), "Name", "Reference=scaleTargetRef", "Targets=metrics",
+		Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), "Name", "Reference=scaleTargetRef",
+			"Targets=metrics",
 			"MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age"), map[string]string{
 			"Replicas": autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],
 		}),
@@ -94,7 +97,8 @@ func setDefaults(a *autoscalingv2.HorizontalPodAutoscaler) {
 }
 
 // defaultScalingRules sets the defaults of one direction of a behaviour.
-func defaultScalingRules(r *autoscalingv2.HPAScalingRules, window *int32, policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
+func defaultScalingRules(r *autoscalingv2.HPAScalingRules, window *int32,
+	policies ...autoscalingv2.HPAScalingPolicy) *autoscalingv2.HPAScalingRules {
 	if r == nil {
 		r = &autoscalingv2.HPAScalingRules{}
 	}

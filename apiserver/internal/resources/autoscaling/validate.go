@@ -23,7 +23,8 @@ func validate(s *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
 	if ptr.Deref(s.MinReplicas, 1) == 0 && !canScaleFromZero(s.Metrics) {
-		errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+		errs = append(errs, field.Forbidden(at.Child("metrics"),
+			"must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if s.MinReplicas != nil && s.MaxReplicas < *s.MinReplicas {
 		errs = append(errs, field.Invalid(at.Child("maxReplicas"), s.MaxReplicas, "must be greater than or equal to `minReplicas`"))
@@ -93,7 +94,8 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 		set  bool
 	}{
 		{autoscalingv2.ObjectMetricSourceType, "object", m.Object != nil}, {autoscalingv2.PodsMetricSourceType, "pods", m.Pods != nil},
-		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil}, {autoscalingv2.ExternalMetricSourceType, "external", m.External != nil},
+		{autoscalingv2.ResourceMetricSourceType, "resource", m.Resource != nil},
+		{autoscalingv2.ExternalMetricSourceType, "external", m.External != nil},
 		{autoscalingv2.ContainerResourceMetricSourceType, "containerResource", m.ContainerResource != nil},
 	}
 	var errs field.ErrorList
@@ -176,7 +178,8 @@ func validateTarget(t autoscalingv2.MetricTarget, at *field.Path) field.ErrorLis
 	if t.Type == "" {
 		errs = append(errs, field.Required(at.Child("type"), "must specify a metric target type"))
 	}
-	if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType && t.Type != autoscalingv2.AverageValueMetricType {
+	if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType &&
+		t.Type != autoscalingv2.AverageValueMetricType {
 		errs = append(errs, field.Invalid(at.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
 	}
 	if t.Value != nil && t.Value.Sign() <= 0 {
@@ -224,7 +227,8 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window, "must be greater than or equal to zero"))
 		}
 		if *window > maxWindow {
-			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window, fmt.Sprintf("must be less than or equal to %v", maxWindow)))
+			errs = append(errs, field.Invalid(at.Child("stabilizationWindowSeconds"), *window,
+				fmt.Sprintf("must be less than or equal to %v", maxWindow)))
 		}
 	}
 	if r.SelectPolicy != nil {
@@ -244,7 +248,8 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds, "must be greater than zero"))
 		}
 		if p.PeriodSeconds > maxPeriod {
-			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds, fmt.Sprintf("must be less than or equal to %v", maxPeriod)))
+			errs = append(errs, field.Invalid(path.Child("periodSeconds"), p.PeriodSeconds,
+				fmt.Sprintf("must be less than or equal to %v", maxPeriod)))
 		}
 	}
 	if r.Tolerance != nil && r.Tolerance.Sign() < 0 {

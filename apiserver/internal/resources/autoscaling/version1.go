@@ -55,8 +55,9 @@ func convertToV1(stored core.Object) (core.Object, error) {
 		}
 	}
 	return out, annotate(out, map[string]any{
-		metricsAnnotation: orNil(metricsToV1(metrics)), currentAnnotation: orNil(statusesToV1(a.Status.CurrentMetrics)), conditionsAnnotation: orNil(a.Status.Conditions),
-		behaviorAnnotation: behaviorToV1(a.Spec.Behavior),
+		metricsAnnotation: orNil(metricsToV1(metrics)), currentAnnotation: orNil(statusesToV1(a.Status.CurrentMetrics)),
+		conditionsAnnotation: orNil(a.Status.Conditions),
+		behaviorAnnotation:   behaviorToV1(a.Spec.Behavior),
 	})
 }
 
@@ -99,14 +100,16 @@ func FromVersion1(shown, stored core.Object) error {
 	to.Spec.Metrics, to.Status.CurrentMetrics = metricsFromV1(metrics), statusesFromV1(current)
 	dropAnnotations(to.Annotations)
 	if cpu := from.Status.CurrentCPUUtilizationPercentage; cpu != nil && len(current) == 0 {
-		to.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{
-			Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: cpu},
-		}}}
+		to.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricStatus{
+				Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: cpu},
+			}}}
 	}
 	if cpu := from.Spec.TargetCPUUtilizationPercentage; cpu != nil {
-		to.Spec.Metrics = append([]autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-			Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: cpu},
-		}}}, to.Spec.Metrics...)
+		to.Spec.Metrics = append([]autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricSource{
+				Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: cpu},
+			}}}, to.Spec.Metrics...)
 	}
 	return nil
 }

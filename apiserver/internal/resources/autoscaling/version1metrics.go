@@ -16,7 +16,8 @@ func metricsFromV1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 		if o := m.Object; o != nil {
 			out.Object = &autoscalingv2.ObjectMetricSource{
 				DescribedObject: autoscalingv2.CrossVersionObjectReference(o.Target),
-				Metric:          autoscalingv2.MetricIdentifier{Name: o.MetricName, Selector: o.Selector}, Target: valueTarget(&o.TargetValue, o.AverageValue),
+				Metric:          autoscalingv2.MetricIdentifier{Name: o.MetricName, Selector: o.Selector},
+				Target:          valueTarget(&o.TargetValue, o.AverageValue),
 			}
 			if o.AverageValue != nil {
 				out.Object.Target.Type, out.Object.Target.Value = autoscalingv2.AverageValueMetricType, pointerTo(o.TargetValue)
@@ -28,7 +29,8 @@ func metricsFromV1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 			}
 		}
 		if r := m.Resource; r != nil {
-			out.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name, Target: utilizationTarget(r.TargetAverageUtilization, r.TargetAverageValue)}
+			out.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name,
+				Target: utilizationTarget(r.TargetAverageUtilization, r.TargetAverageValue)}
 		}
 		if r := m.ContainerResource; r != nil {
 			out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
@@ -37,7 +39,8 @@ func metricsFromV1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 		}
 		if e := m.External; e != nil {
 			out.External = &autoscalingv2.ExternalMetricSource{
-				Metric: autoscalingv2.MetricIdentifier{Name: e.MetricName, Selector: e.MetricSelector}, Target: valueTarget(e.TargetValue, e.TargetAverageValue),
+				Metric: autoscalingv2.MetricIdentifier{Name: e.MetricName, Selector: e.MetricSelector},
+				Target: valueTarget(e.TargetValue, e.TargetAverageValue),
 			}
 		}
 		return out
@@ -54,7 +57,8 @@ func metricsToV1(list []autoscalingv2.MetricSpec) []autoscalingv1.MetricSpec {
 			}
 		}
 		if p := m.Pods; p != nil {
-			out.Pods = &autoscalingv1.PodsMetricSource{MetricName: p.Metric.Name, Selector: p.Metric.Selector, TargetAverageValue: orZero(p.Target.AverageValue)}
+			out.Pods = &autoscalingv1.PodsMetricSource{MetricName: p.Metric.Name, Selector: p.Metric.Selector,
+				TargetAverageValue: orZero(p.Target.AverageValue)}
 		}
 		if r := m.Resource; r != nil {
 			out.Resource = &autoscalingv1.ResourceMetricSource{
@@ -80,23 +84,27 @@ func statusesFromV1(list []autoscalingv1.MetricStatus) []autoscalingv2.MetricSta
 		out := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(m.Type)}
 		if o := m.Object; o != nil {
 			out.Object = &autoscalingv2.ObjectMetricStatus{
-				DescribedObject: autoscalingv2.CrossVersionObjectReference(o.Target), Metric: autoscalingv2.MetricIdentifier{Name: o.MetricName, Selector: o.Selector},
-				Current: autoscalingv2.MetricValueStatus{Value: &o.CurrentValue, AverageValue: o.AverageValue},
+				DescribedObject: autoscalingv2.CrossVersionObjectReference(o.Target),
+				Metric:          autoscalingv2.MetricIdentifier{Name: o.MetricName, Selector: o.Selector},
+				Current:         autoscalingv2.MetricValueStatus{Value: &o.CurrentValue, AverageValue: o.AverageValue},
 			}
 		}
 		if p := m.Pods; p != nil {
 			out.Pods = &autoscalingv2.PodsMetricStatus{
-				Metric: autoscalingv2.MetricIdentifier{Name: p.MetricName, Selector: p.Selector}, Current: autoscalingv2.MetricValueStatus{AverageValue: &p.CurrentAverageValue},
+				Metric:  autoscalingv2.MetricIdentifier{Name: p.MetricName, Selector: p.Selector},
+				Current: autoscalingv2.MetricValueStatus{AverageValue: &p.CurrentAverageValue},
 			}
 		}
 		if r := m.Resource; r != nil {
 			out.Resource = &autoscalingv2.ResourceMetricStatus{
-				Name: r.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue, AverageUtilization: r.CurrentAverageUtilization},
+				Name: r.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue,
+					AverageUtilization: r.CurrentAverageUtilization},
 			}
 		}
 		if r := m.ContainerResource; r != nil {
 			out.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{
-				Name: r.Name, Container: r.Container, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue, AverageUtilization: r.CurrentAverageUtilization},
+				Name: r.Name, Container: r.Container, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue,
+					AverageUtilization: r.CurrentAverageUtilization},
 			}
 		}
 		if e := m.External; e != nil {
@@ -119,7 +127,8 @@ func statusesToV1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatu
 			}
 		}
 		if p := m.Pods; p != nil {
-			out.Pods = &autoscalingv1.PodsMetricStatus{MetricName: p.Metric.Name, Selector: p.Metric.Selector, CurrentAverageValue: orZero(p.Current.AverageValue)}
+			out.Pods = &autoscalingv1.PodsMetricStatus{MetricName: p.Metric.Name, Selector: p.Metric.Selector,
+				CurrentAverageValue: orZero(p.Current.AverageValue)}
 		}
 		if r := m.Resource; r != nil {
 			out.Resource = &autoscalingv1.ResourceMetricStatus{
@@ -128,12 +137,14 @@ func statusesToV1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatu
 		}
 		if r := m.ContainerResource; r != nil {
 			out.ContainerResource = &autoscalingv1.ContainerResourceMetricStatus{
-				Name: r.Name, Container: r.Container, CurrentAverageUtilization: r.Current.AverageUtilization, CurrentAverageValue: orZero(r.Current.AverageValue),
+				Name: r.Name, Container: r.Container, CurrentAverageUtilization: r.Current.AverageUtilization,
+				CurrentAverageValue: orZero(r.Current.AverageValue),
 			}
 		}
 		if e := m.External; e != nil {
 			out.External = &autoscalingv1.ExternalMetricStatus{
-				MetricName: e.Metric.Name, MetricSelector: e.Metric.Selector, CurrentValue: orZero(e.Current.Value), CurrentAverageValue: e.Current.AverageValue,
+				MetricName: e.Metric.Name, MetricSelector: e.Metric.Selector, CurrentValue: orZero(e.Current.Value),
+				CurrentAverageValue: e.Current.AverageValue,
 			}
 		}
 		return out

@@ -34,7 +34,8 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(), "Name", "Schedule=schedule", "Timezone=timeZone", "Suspend:boolean=suspend",
+		Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(), "Name", "Schedule=schedule", "Timezone=timeZone",
+			"Suspend:boolean=suspend",
 			"Active:integer", "Last Schedule", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
 			"Active":        batchv1.CronJobStatus{}.SwaggerDoc()["active"],
 			"Last Schedule": batchv1.CronJobStatus{}.SwaggerDoc()["lastScheduleTime"],
@@ -95,7 +96,8 @@ func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
 		errs = append(errs, field.NotSupported(at.Child("manualSelector"), true, []string{"nil", "false"}))
 	}
 	errs = append(errs, workload.NonnegativeCounts(specPath, []workload.Count{
-		{Field: "successfulJobsHistoryLimit", Value: *s.SuccessfulJobsHistoryLimit}, {Field: "failedJobsHistoryLimit", Value: *s.FailedJobsHistoryLimit},
+		{Field: "successfulJobsHistoryLimit", Value: *s.SuccessfulJobsHistoryLimit},
+		{Field: "failedJobsHistoryLimit", Value: *s.FailedJobsHistoryLimit},
 	})...)
 	return append(errs, check.Required(specPath, "schedule", s.Schedule)...) // last, as with upstream
 }

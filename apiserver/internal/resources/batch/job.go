@@ -27,10 +27,12 @@ import (
 // Served are the resources of the group batch.
 func Served(o registry.Options) []registry.Served {
 	return registry.Serve(
-		registry.NewStore(workload.WithTemplate(jobs(o.Clock), "spec.template", func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }), o),
-		registry.NewStore(workload.WithTemplate(cronJobs(o.Clock), "spec.jobTemplate.spec.template", func(c *batchv1.CronJob) *corev1.PodTemplateSpec {
-			return &c.Spec.JobTemplate.Spec.Template
-		}), o),
+		registry.NewStore(workload.WithTemplate(jobs(o.Clock), "spec.template",
+			func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }), o),
+		registry.NewStore(workload.WithTemplate(cronJobs(o.Clock), "spec.jobTemplate.spec.template",
+			func(c *batchv1.CronJob) *corev1.PodTemplateSpec {
+				return &c.Spec.JobTemplate.Spec.Template
+			}), o),
 	)
 }
 
@@ -60,12 +62,14 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 			errs := append(validatePodNames(j), validateManualSelector(j)...)
 			return append(errs, validateJob(&j.Spec, specPath)...)
 		},
-		Update: registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
-			return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
-		}},
-		Status: &registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, _ *batchv1.Job) { defaultLabels(j) }, Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
-			return validateStatus(j, old)
-		}},
+		Update: registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) },
+			Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+				return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
+			}},
+		Status: &registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, _ *batchv1.Job) { defaultLabels(j) },
+			Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
+				return validateStatus(j, old)
+			}},
 		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
 		Fields: func(j *batchv1.Job) fields.Set {
 			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
@@ -189,7 +193,8 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 	var errs field.ErrorList
 	if ptr.Deref(now.CompletionMode, "") != batchv1.IndexedCompletion {
 		errs = append(errs, check.Unchanged(now.Completions, was.Completions, specPath.Child("completions"))...)
-	} else if !equality.Semantic.DeepEqual(now.Completions, was.Completions) && !equality.Semantic.DeepEqual(now.Completions, now.Parallelism) {
+	} else if !equality.Semantic.DeepEqual(now.Completions, was.Completions) &&
+		!equality.Semantic.DeepEqual(now.Completions, now.Parallelism) {
 		errs = append(errs, field.Invalid(specPath.Child("completions"), now.Completions, "can only be modified in tandem with spec.parallelism"))
 	}
 	errs = append(errs, check.Unchanged(now.Selector, was.Selector, specPath.Child("selector"))...)
@@ -280,7 +285,8 @@ func durationText(j *batchv1.Job, now time.Time) string {
 
 // sizeWarnings warns about more indexes than a job's status can hold.
 func sizeWarnings(s *batchv1.JobSpec) []string {
-	if ptr.Deref(s.CompletionMode, "") != batchv1.IndexedCompletion || ptr.Deref(s.Completions, 0) <= 100_000 || ptr.Deref(s.Parallelism, 0) <= 10_000 {
+	if ptr.Deref(s.CompletionMode, "") != batchv1.IndexedCompletion || ptr.Deref(s.Completions, 0) <= 100_000 ||
+		ptr.Deref(s.Parallelism, 0) <= 10_000 {
 		return nil
 	}
 	return []string{"spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, " +

@@ -142,7 +142,8 @@ func indexErrors(j *batchv1.Job) field.ErrorList {
 	completed, failed := statusPath.Child("completedIndexes"), statusPath.Child("failedIndexes")
 	var errs field.ErrorList
 	if s.CompletedIndexes != "" && !indexed {
-		errs = append(errs, field.Invalid(completed, s.CompletedIndexes, "cannot set non-empty completedIndexes when non-indexed completion mode"))
+		errs = append(errs, field.Invalid(completed, s.CompletedIndexes,
+			"cannot set non-empty completedIndexes when non-indexed completion mode"))
 	}
 	if s.FailedIndexes != nil && j.Spec.BackoffLimitPerIndex == nil {
 		return append(errs, field.Invalid(failed, *s.FailedIndexes, "cannot set non-null failedIndexes when backoffLimitPerIndex is null"))
@@ -171,13 +172,15 @@ func indexErrors(j *batchv1.Job) field.ErrorList {
 func statusChange(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Status, &old.Status
 	var errs field.ErrorList
-	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget,
+		batchv1.JobSuccessCriteriaMet} {
 		if isTrue(was, kind) && !isTrue(now, kind) {
 			terminal := "terminal "
 			if kind == batchv1.JobSuccessCriteriaMet {
 				terminal = ""
 			}
-			errs = append(errs, field.Invalid(conditionsPath, field.OmitValueType{}, fmt.Sprintf("cannot disable the %s%s=True condition", terminal, kind)))
+			errs = append(errs, field.Invalid(conditionsPath, field.OmitValueType{},
+				fmt.Sprintf("cannot disable the %s%s=True condition", terminal, kind)))
 		}
 	}
 	resumes := isTrue(was, batchv1.JobSuspended) && slices.ContainsFunc(now.Conditions, func(c batchv1.JobCondition) bool {

@@ -55,10 +55,12 @@ func validateSuccessRule(rule *batchv1.SuccessPolicyRule, completions int32, at 
 	count, path := *rule.SucceededCount, at.Child("succeededCount")
 	errs = append(errs, check.Nonnegative(int64(count), path)...)
 	if count > completions {
-		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of specified completions)", check.LessThanOrEqual(int(completions)))))
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of specified completions)",
+			check.LessThanOrEqual(int(completions)))))
 	}
 	if rule.SucceededIndexes != nil && count > named {
-		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of indexes in the specified succeededIndexes field)", check.LessThanOrEqual(int(named)))))
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of indexes in the specified succeededIndexes field)",
+			check.LessThanOrEqual(int(named)))))
 	}
 	return errs
 }
@@ -73,5 +75,6 @@ func validatePodNames(j *batchv1.Job) field.ErrorList {
 	if len(validation.IsDNS1123Label(host)) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+host)}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), j.Name,
+		"will not able to create pod with invalid DNS label: "+host)}
 }

@@ -88,26 +88,35 @@ func TestValidate(t *testing.T) {
 		seconds *int32
 		want    string
 	}{
-		"good":              {good, "a.b/c", "client auth", new(int32(600)), ""},
-		"of the cluster":    {good, "kubernetes.io/kubelet-serving", "server auth", nil, ""},
-		"another block":     {block("EC PRIVATE KEY", der), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
-		"no block":          {nil, "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
-		"rubbish":           {block(requestPEMType, []byte("foo")), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: asn1: structure error"},
-		"forged":            {block(requestPEMType, forged), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: x509: ECDSA verification failure"},
-		"a long key":        {signedBy(t, 16384), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: crypto/rsa: verification error"},
-		"too long a key":    {signedBy(t, 16385), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: RSA keys of more than 16384 bits are not supported"},
-		"no usage, signer":  {good, "a.b/c/d", "", nil, "[spec.usages: Required value, spec.signerName: Invalid value: \"a.b/c/d\": must be a fully qualified domain and path of the form 'example.com/signer-name']"},
-		"no signer":         {good, "", "client auth", nil, "spec.signerName: Required value"},
-		"one label":         {good, "foo/bar", "client auth", nil, "spec.signerName: Invalid value: \"foo\": should be a domain with at least two segments separated by dots"},
-		"capitals":          {good, "A.b/C", "client auth", nil, "[spec.signerName: Invalid value: \"A.b\": validating label \"A\": RFC, spec.signerName: Invalid value: \"C\": validating label \"C\": RFC"},
-		"old":               {good, certificatesv1beta1.LegacyUnknownSignerName, "client auth", nil, "spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via this API version"},
-		"long":              {good, strings.Repeat(strings.Repeat("c", 60)+".", 5) + "c/x", "client auth", nil, "spec.signerName: Too long: may not be more than 253 bytes"},
-		"twice":             {good, "a.b/c", "client auth,client auth", nil, "spec.usages[1]: Duplicate value: \"client auth\""},
-		"another usage":     {good, "a.b/c", "foo", nil, "spec.usages[0]: Unsupported value: \"foo\": supported values: \"any\", \"cert sign\","},
-		"for a short while": {good, "a.b/c", "client auth", new(int32(599)), "spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"},
+		"good":           {good, "a.b/c", "client auth", new(int32(600)), ""},
+		"of the cluster": {good, "kubernetes.io/kubelet-serving", "server auth", nil, ""},
+		"another block": {block("EC PRIVATE KEY", der), "a.b/c", "client auth", nil,
+			"spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
+		"no block":       {nil, "a.b/c", "client auth", nil, "spec.request: Invalid value: X: PEM block type must be CERTIFICATE REQUEST"},
+		"rubbish":        {block(requestPEMType, []byte("foo")), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: asn1: structure error"},
+		"forged":         {block(requestPEMType, forged), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: x509: ECDSA verification failure"},
+		"a long key":     {signedBy(t, 16384), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: crypto/rsa: verification error"},
+		"too long a key": {signedBy(t, 16385), "a.b/c", "client auth", nil, "spec.request: Invalid value: X: RSA keys of more than 16384 bits are not supported"},
+		"no usage, signer": {good, "a.b/c/d", "", nil,
+			"[spec.usages: Required value, spec.signerName: Invalid value: \"a.b/c/d\": must be a fully qualified domain and path of the " +
+				"form 'example.com/signer-name']"},
+		"no signer": {good, "", "client auth", nil, "spec.signerName: Required value"},
+		"one label": {good, "foo/bar", "client auth", nil,
+			"spec.signerName: Invalid value: \"foo\": should be a domain with at least two segments separated by dots"},
+		"capitals": {good, "A.b/C", "client auth", nil,
+			"[spec.signerName: Invalid value: \"A.b\": validating label \"A\": RFC, spec.signerName: Invalid value: \"C\": validating label \"C\": RFC"},
+		"old": {good, certificatesv1beta1.LegacyUnknownSignerName, "client auth", nil,
+			"spec.signerName: Invalid value: \"kubernetes.io/legacy-unknown\": the legacy signerName is not allowed via this API version"},
+		"long": {good, strings.Repeat(strings.Repeat("c", 60)+".", 5) + "c/x", "client auth", nil,
+			"spec.signerName: Too long: may not be more than 253 bytes"},
+		"twice":         {good, "a.b/c", "client auth,client auth", nil, "spec.usages[1]: Duplicate value: \"client auth\""},
+		"another usage": {good, "a.b/c", "foo", nil, "spec.usages[0]: Unsupported value: \"foo\": supported values: \"any\", \"cert sign\","},
+		"for a short while": {good, "a.b/c", "client auth", new(int32(599)),
+			"spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: test.request, SignerName: test.signer, ExpirationSeconds: test.seconds}}
+			r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: test.request, SignerName: test.signer,
+				ExpirationSeconds: test.seconds}}
 			for usage := range strings.SplitSeq(test.usages, ",") {
 				if usage != "" {
 					r.Spec.Usages = append(r.Spec.Usages, certificatesv1.KeyUsage(usage))
@@ -127,11 +136,14 @@ func TestValidate(t *testing.T) {
 
 func TestWhoAsksIsSet(t *testing.T) {
 	r := &certificatesv1.CertificateSigningRequest{
-		Spec:   certificatesv1.CertificateSigningRequestSpec{Username: "root", UID: "0", Groups: []string{"system:masters"}, Extra: map[string]certificatesv1.ExtraValue{"k": {"forged"}}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{Username: "root", UID: "0", Groups: []string{"system:masters"},
+			Extra: map[string]certificatesv1.ExtraValue{"k": {"forged"}}},
 		Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x"), Conditions: conditions("Approved=True")},
 	}
-	setRequester(request.WithUser(t.Context(), &request.User{Username: "jane", UID: "7", Groups: []string{"dev"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}), r)
-	if r.Spec.Username != "jane" || r.Spec.UID != "7" || r.Spec.Groups[0] != "dev" || r.Spec.Extra["k"][0] != "v" || len(r.Status.Conditions) > 0 || r.Status.Certificate != nil {
+	setRequester(request.WithUser(t.Context(), &request.User{Username: "jane", UID: "7", Groups: []string{"dev"},
+		Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}), r)
+	if r.Spec.Username != "jane" || r.Spec.UID != "7" || r.Spec.Groups[0] != "dev" || r.Spec.Extra["k"][0] != "v" || len(r.Status.Conditions) > 0 ||
+		r.Status.Certificate != nil {
 		t.Errorf("%+v", r)
 	}
 	if setRequester(t.Context(), r); r.Spec.Username != "" || r.Spec.Groups != nil || r.Spec.Extra != nil {
@@ -162,8 +174,11 @@ func TestDecisions(t *testing.T) {
 		{"", "Approved=", "approval", "status.conditions[0].status: Required value"},
 		{"", "=True", "approval", "status.conditions[0].type: Required value"},
 		{"", "Own=False", "approval", ""},
-		{"Failed=True", "Approved=True Approved=True", "approval", `[status.conditions[1].type: Duplicate value: "Approved", status.conditions: Forbidden: updates may not remove a condition of type "Failed"]`},
-		{"", "Approved=True Denied=True", "approval", "status.conditions: Invalid value: \"{conditions[{\\\"type\\\": \\\"Approved\\\"}], conditions[{\\\"type\\\": \\\"Denied\\\"}]}\": must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"},
+		{"Failed=True", "Approved=True Approved=True", "approval",
+			`[status.conditions[1].type: Duplicate value: "Approved", status.conditions: Forbidden: updates may not remove a condition of type "Failed"]`},
+		{"", "Approved=True Denied=True", "approval",
+			"status.conditions: Invalid value: \"{conditions[{\\\"type\\\": \\\"Approved\\\"}], conditions[{\\\"type\\\": \\\"Denied\\\"}]}\": must specify at most " +
+				"one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"},
 		{"", "Approved=True", "status", `status.conditions: Forbidden: updates may not add a condition of type "Approved"`},
 		{"", "Failed=True Own=Unknown", "status", ""},
 		{"Approved=True", "", "status", `status.conditions: Forbidden: updates may not remove a condition of type "Approved"`},
@@ -225,7 +240,8 @@ func TestWays(t *testing.T) {
 		Status: certificatesv1.CertificateSigningRequestStatus{Conditions: conditions("Approved=True")},
 	}
 	old.Status.Conditions[0].Reason, old.Status.Conditions[0].LastTransitionTime = "first", metav1.NewTime(now.Add(-time.Hour))
-	changed := func(prepare func(context.Context, *certificatesv1.CertificateSigningRequest, *certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
+	changed := func(prepare func(context.Context, *certificatesv1.CertificateSigningRequest,
+		*certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
 		r := &certificatesv1.CertificateSigningRequest{
 			Spec:   certificatesv1.CertificateSigningRequestSpec{SignerName: "x.y/z", Username: "root"},
 			Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("new"), Conditions: conditions("Approved=True Failed=True")},
@@ -240,17 +256,20 @@ func TestWays(t *testing.T) {
 	if r := changed(s.Update.Prepare); r.Status.Certificate != nil || len(r.Status.Conditions) != 1 {
 		t.Errorf("an update changed the status: %+v", r.Status)
 	}
-	if r := changed(s.Status.Prepare); string(r.Status.Certificate) != "new" || r.Status.Conditions[0].Reason != "first" || !r.Status.Conditions[1].LastUpdateTime.Time.Equal(now) {
+	if r := changed(s.Status.Prepare); string(r.Status.Certificate) != "new" || r.Status.Conditions[0].Reason != "first" ||
+		!r.Status.Conditions[1].LastUpdateTime.Time.Equal(now) {
 		t.Errorf("by /status: %+v", r.Status)
 	}
 	r := changed(s.Subresources[Approval].Prepare)
-	if c := r.Status.Conditions[0]; r.Status.Certificate != nil || c.Reason != "second" || !c.LastUpdateTime.Time.Equal(now) || !c.LastTransitionTime.Time.Equal(now.Add(-time.Hour)) {
+	if c := r.Status.Conditions[0]; r.Status.Certificate != nil || c.Reason != "second" || !c.LastUpdateTime.Time.Equal(now) ||
+		!c.LastTransitionTime.Time.Equal(now.Add(-time.Hour)) {
 		t.Errorf("by /approval: %+v", r.Status)
 	}
 }
 
 func TestTable(t *testing.T) {
-	for conditionsText, want := range map[string]string{"": "Pending", "Approved=True": "Approved", "Denied=True": "Denied", "Failed=True": "Pending,Failed", "Approved=True Failed=True": "Approved,Failed"} {
+	for conditionsText, want := range map[string]string{"": "Pending", "Approved=True": "Approved", "Denied=True": "Denied", "Failed=True": "Pending,Failed",
+		"Approved=True Failed=True": "Approved,Failed"} {
 		r := &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))},
 			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: "a.b/c", Username: "jane", ExpirationSeconds: new(int32(3600))},
@@ -260,7 +279,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %s", conditionsText, got)
 		}
 	}
-	r := &certificatesv1.CertificateSigningRequest{Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x"), Conditions: conditions("Approved=True")}}
+	r := &certificatesv1.CertificateSigningRequest{Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x"),
+		Conditions: conditions("Approved=True")}}
 	if got := row(r, now); got[4] != "<none>" || got[5] != "Approved,Issued" {
 		t.Errorf("%v", got)
 	}

@@ -105,7 +105,8 @@ func isDecision(t certificatesv1.RequestConditionType) bool {
 }
 
 // findCondition returns the request's condition of a type, or nil.
-func findCondition(r *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+func findCondition(r *certificatesv1.CertificateSigningRequest,
+	t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range r.Status.Conditions {
 		if r.Status.Conditions[i].Type == t {
 			return &r.Status.Conditions[i]
@@ -132,7 +133,8 @@ func setTimes(r, old *certificatesv1.CertificateSigningRequest, now metav1.Time)
 }
 
 // signerText describes a column in upstream's words from before v1.
-const signerText = "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. If empty, it will be defaulted:\n" +
+const signerText = "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. If " +
+	"empty, it will be defaulted:\n" +
 	" 1. If it's a kubelet client certificate, it is assigned\n    \"kubernetes.io/kube-apiserver-client-kubelet\".\n" +
 	" 2. If it's a kubelet serving certificate, it is assigned\n    \"kubernetes.io/kubelet-serving\".\n" +
 	" 3. Otherwise, it is assigned \"kubernetes.io/legacy-unknown\".\n" +

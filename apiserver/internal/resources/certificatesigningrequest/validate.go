@@ -62,10 +62,12 @@ func validate(r *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	}
 	errs = append(errs, ValidateSigner(r.Spec.SignerName, path.Child("signerName"))...)
 	if r.Spec.SignerName == certificatesv1beta1.LegacyUnknownSignerName {
-		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
+		errs = append(errs, field.Invalid(path.Child("signerName"), r.Spec.SignerName,
+			"the legacy signerName is not allowed via this API version"))
 	}
 	if seconds := r.Spec.ExpirationSeconds; seconds != nil && *seconds < minExpirationSeconds {
-		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *seconds, "may not specify a duration less than 600 seconds (10 minutes)"))
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *seconds,
+			"may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return errs
 }

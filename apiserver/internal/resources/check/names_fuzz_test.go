@@ -11,7 +11,8 @@ import (
 // FuzzNames: an object with a valid name is found under it, and its path means
 // nothing else.
 func FuzzNames(f *testing.F) {
-	for _, name := range []string{"a", "a.b-c", "system:node:x", "A_b", "..", ".", "a/b", "a%2fb", "a/../b", "", "a?watch=1", "a#b", "ä", "a\x00b", "a b", "a;b", "\\", "a\n"} {
+	for _, name := range []string{"a", "a.b-c", "system:node:x", "A_b", "..", ".", "a/b", "a%2fb", "a/../b", "", "a?watch=1", "a#b", "ä", "a\x00b", "a b", "a;b",
+		"\\", "a\n"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

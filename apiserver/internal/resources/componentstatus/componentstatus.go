@@ -129,7 +129,8 @@ func (s *statuses) Create(context.Context, core.Object, registry.Admission, *met
 	return registry.Encoded{}, readOnly("create")
 }
 
-func (s *statuses) Update(context.Context, registry.Target, registry.Transform, registry.Admission, *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *statuses) Update(context.Context, registry.Target, registry.Transform, registry.Admission,
+	*metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	return registry.Encoded{}, false, readOnly("update")
 }
 
@@ -137,6 +138,7 @@ func (s *statuses) Delete(context.Context, string, string, registry.Admission, *
 	return registry.Encoded{}, false, readOnly("delete")
 }
 
-func (s *statuses) DeleteCollection(context.Context, string, registry.Admission, *metav1.DeleteOptions, registry.ListOptions) (registry.List, error) {
+func (s *statuses) DeleteCollection(context.Context, string, registry.Admission, *metav1.DeleteOptions,
+	registry.ListOptions) (registry.List, error) {
 	return registry.List{}, readOnly("deletecollection")
 }

@@ -130,7 +130,8 @@ func Default(d *Definition) {
 	if d.Spec.Conversion == nil {
 		d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	}
-	if hook := d.Spec.Conversion.Webhook; hook != nil && hook.ClientConfig != nil && hook.ClientConfig.Service != nil && hook.ClientConfig.Service.Port == nil {
+	if hook := d.Spec.Conversion.Webhook; hook != nil && hook.ClientConfig != nil && hook.ClientConfig.Service != nil &&
+		hook.ClientConfig.Service.Port == nil {
 		port := int32(443)
 		hook.ClientConfig.Service.Port = &port
 	}

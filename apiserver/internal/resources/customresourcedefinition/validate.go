@@ -162,7 +162,9 @@ func validateStored(d *Definition) (errs field.ErrorList) {
 	}
 	for i, name := range stored {
 		if !slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name }) {
-			errs = append(errs, field.Invalid(path.Index(i), name, "missing from spec.versions; "+name+" was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in "+name+" and removes "+name+" from status.storedVersions"))
+			errs = append(errs, field.Invalid(path.Index(i), name, "missing from spec.versions; "+name+
+				" was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in "+
+				name+" and removes "+name+" from status.storedVersions"))
 		}
 	}
 	return errs

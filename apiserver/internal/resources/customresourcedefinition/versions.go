@@ -166,7 +166,8 @@ func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorL
 	}
 	for i, r := range text {
 		if !unicode.IsPrint(r) {
-			errs = append(errs, field.Invalid(at, text, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i)))
+			errs = append(errs, field.Invalid(at, text,
+				fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i)))
 			break
 		}
 	}
@@ -201,7 +202,8 @@ func validateParts(ctx context.Context, v *version, status bool, at parts) (errs
 
 // rootFields are upstream's names of what the root of a schema may have beside a status
 // subresource. By anything else, the status could not be validated alone.
-const rootFields = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]"
+const rootFields = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern " +
+	"MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]"
 
 func validateRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	allowed := apiextensionsv1.JSONSchemaProps{
@@ -214,10 +216,12 @@ func validateRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.Er
 	}
 	before := s.ID != "" || s.Schema != "" || s.Ref != nil // of the type, in upstream's order
 	if !before && s.Type != "" && s.Type != "object" {
-		return field.ErrorList{field.Invalid(path.Child("type"), s.Type, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+		return field.ErrorList{field.Invalid(path.Child("type"), s.Type,
+			`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
 	}
 	if !reflect.DeepEqual(allowed, *s) {
-		return field.ErrorList{field.Invalid(path, *s, "only "+rootFields+" fields are allowed at the root of the schema if the status subresource is enabled")}
+		return field.ErrorList{field.Invalid(path, *s, "only "+rootFields+
+			" fields are allowed at the root of the schema if the status subresource is enabled")}
 	}
 	return nil
 }
@@ -290,7 +294,8 @@ func validateColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *fie
 // maxSelectable bounds the selectable fields of a version; upstream's.
 const maxSelectable = 8
 
-func validateSelectable(selectable []apiextensionsv1.SelectableField, schema *apiextensionsv1.JSONSchemaProps, path *field.Path) (errs field.ErrorList) {
+func validateSelectable(selectable []apiextensionsv1.SelectableField, schema *apiextensionsv1.JSONSchemaProps,
+	path *field.Path) (errs field.ErrorList) {
 	seen := map[string]bool{}
 	for i, f := range selectable {
 		at := path.Index(i).Child("jsonPath")
@@ -311,7 +316,8 @@ func validateSelectable(selectable []apiextensionsv1.SelectableField, schema *ap
 			errs = append(errs, field.Invalid(at, f.JSONPath, "must not point to fields in metadata"))
 		}
 		if !slices.Contains(selectableTypes, target.Type) {
-			errs = append(errs, field.Invalid(at, f.JSONPath, "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
+			errs = append(errs, field.Invalid(at, f.JSONPath,
+				"must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."))
 		}
 		if seen[f.JSONPath] {
 			errs = append(errs, field.Duplicate(at, f.JSONPath))

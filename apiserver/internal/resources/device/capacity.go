@@ -25,7 +25,8 @@ func validatePolicy(c resourcev1.DeviceCapacity, shared bool, at *field.Path) fi
 	case !shared:
 		return field.ErrorList{field.Forbidden(at, "allowMultipleAllocations must be true")}
 	case len(p.ValidValues) > 0 && p.ValidRange != nil:
-		return field.ErrorList{field.Forbidden(at, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
+		return field.ErrorList{field.Forbidden(at,
+			`exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
 	case len(p.ValidValues) > 0 && p.Default == nil:
 		return field.ErrorList{field.Required(at.Child("default"), "required when validValues is defined")}
 	case len(p.ValidValues) > 0:
@@ -109,7 +110,8 @@ func validateStep(r *resourcev1.CapacityRequestPolicyRange, usual, whole apireso
 	var errs field.ErrorList
 	first := r.Min.DeepCopy()
 	if first.Add(*r.Step); first.Cmp(whole) > 0 {
-		errs = append(errs, field.Invalid(step, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(), whole.String())))
+		errs = append(errs, field.Invalid(step, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(),
+			whole.String())))
 	}
 	bounds := []struct {
 		name  string
@@ -130,7 +132,8 @@ func validateStep(r *resourcev1.CapacityRequestPolicyRange, usual, whole apireso
 	}
 	for _, value := range []*apiresource.Quantity{&usual, r.Max} {
 		if value != nil && (value.Value()-r.Min.Value())%r.Step.Value() != 0 {
-			errs = append(errs, field.Invalid(step, value.String(), fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", r.Step.String(), r.Min.String())))
+			errs = append(errs, field.Invalid(step, value.String(), fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)",
+				r.Step.String(), r.Min.String())))
 		}
 	}
 	return errs

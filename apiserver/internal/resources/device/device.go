@@ -160,9 +160,10 @@ func defaultTolerations(all []resourcev1.DeviceToleration) {
 // there before.
 func dropDisabledClaimFields(s, old *resourcev1.ResourceClaimSpec) {
 	derives := func(r resourcev1.DeviceRequest) bool {
-		return r.Exactly != nil && len(r.Exactly.DerivedAttributes) > 0 || slices.ContainsFunc(r.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool {
-			return len(sub.DerivedAttributes) > 0
-		})
+		return r.Exactly != nil && len(r.Exactly.DerivedAttributes) > 0 ||
+			slices.ContainsFunc(r.FirstAvailable, func(sub resourcev1.DeviceSubRequest) bool {
+				return len(sub.DerivedAttributes) > 0
+			})
 	}
 	if old != nil && slices.ContainsFunc(old.Devices.Requests, derives) {
 		return
@@ -241,7 +242,8 @@ func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.Reso
 		UnknownFieldMessage: func(name string) string {
 			return "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: " + name
 		},
-		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age"), map[string]string{
+		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool",
+			"Age"), map[string]string{
 			"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
 		}),
 		Row: func(s *resourcev1.ResourceSlice) []any {
@@ -317,7 +319,8 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 			},
 		},
 		HasGeneration: true,
-		Columns:       cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(), "Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age"),
+		Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(), "Name", "Key=key", "Value=value", "Effect=effect",
+			"TimeAdded=timeAdded", "Age"),
 		Row: func(r *resourcev1.DeviceTaintRule) []any {
 			t := r.Spec.Taint
 			added := ""

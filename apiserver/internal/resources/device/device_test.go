@@ -39,25 +39,31 @@ func TestClaims(t *testing.T) {
 	tolerated := func(text string) string { return strings.Replace(request, "%", text, 1) }
 	const rest = "{requests: [{name: r, exactly: {deviceClassName: c, allocationMode: All}}], "
 	for text, want := range map[string]string{
-		tolerated("{key: k, operator: Exists}"):                            "",
-		tolerated("{operator: Exists, effect: NoExecute}"):                 "",
-		tolerated("{key: k, operator: Exists, value: v}"):                  "devices.requests[0].exactly.tolerations[0].value: Invalid value: \"v\": must be empty for operator `Exists`",
-		tolerated("{key: k, operator: Equal, value: b d}"):                 "devices.requests[0].exactly.tolerations[0].value: Invalid value: \"b d\"",
-		tolerated("{key: k, operator: X}"):                                 `devices.requests[0].exactly.tolerations[0].operator: Unsupported value: "X": supported values: "Equal", "Exists"`,
-		tolerated("{key: k, operator: Exists, effect: X}"):                 `devices.requests[0].exactly.tolerations[0].effect: Unsupported value: "X": supported values: "NoExecute", "NoSchedule", "None"`,
-		tolerated("{key: a b, operator: Exists}"):                          `devices.requests[0].exactly.tolerations[0].key: Invalid value: "a b"`,
-		rest + "constraints: [{requests: [r], matchAttribute: a.b/c}]}":    "",
-		rest + "constraints: [{}]}":                                        `devices.constraints[0]: Required value: exactly one of "matchAttribute" or "distinctAttribute" is required`,
-		rest + "constraints: [{matchAttribute: abc}]}":                     `devices.constraints[0].matchAttribute: Invalid value: "abc": a fully qualified name must be a domain and a name separated by a slash`,
-		rest + "constraints: [{distinctAttribute: a.b/c-d}]}":              `devices.constraints[0].distinctAttribute: Invalid value: "c-d": a valid C identifier`,
-		rest + "constraints: [{matchAttribute: a b/c}]}":                   `devices.constraints[0].matchAttribute: Invalid value: "a b": prefix: a lowercase RFC 1123 subdomain`,
+		tolerated("{key: k, operator: Exists}"):            "",
+		tolerated("{operator: Exists, effect: NoExecute}"): "",
+		tolerated("{key: k, operator: Exists, value: v}"): "devices.requests[0].exactly.tolerations[0].value: Invalid value: \"v\": must be " +
+			"empty for operator `Exists`",
+		tolerated("{key: k, operator: Equal, value: b d}"):              "devices.requests[0].exactly.tolerations[0].value: Invalid value: \"b d\"",
+		tolerated("{key: k, operator: X}"):                              `devices.requests[0].exactly.tolerations[0].operator: Unsupported value: "X": supported values: "Equal", "Exists"`,
+		tolerated("{key: k, operator: Exists, effect: X}"):              `devices.requests[0].exactly.tolerations[0].effect: Unsupported value: "X": supported values: "NoExecute", "NoSchedule", "None"`,
+		tolerated("{key: a b, operator: Exists}"):                       `devices.requests[0].exactly.tolerations[0].key: Invalid value: "a b"`,
+		rest + "constraints: [{requests: [r], matchAttribute: a.b/c}]}": "",
+		rest +
+			"constraints: [{}]}": `devices.constraints[0]: Required value: exactly one of "matchAttribute" or "distinctAttribute" is required`,
+		rest +
+			"constraints: [{matchAttribute: abc}]}": `devices.constraints[0].matchAttribute: Invalid value: "abc": a fully qualified name must be a domain and a name separated by a slash`,
+		rest + "constraints: [{distinctAttribute: a.b/c-d}]}": `devices.constraints[0].distinctAttribute: Invalid value: "c-d": a valid C identifier`,
+		rest +
+			"constraints: [{matchAttribute: a b/c}]}": `devices.constraints[0].matchAttribute: Invalid value: "a b": prefix: a lowercase RFC 1123 subdomain`,
 		rest + "constraints: [{requests: [r, r], matchAttribute: a.b/c}]}": `devices.constraints[0].requests[1]: Duplicate value: "r"`,
-		rest + "constraints: [{requests: [q], matchAttribute: a.b/c}]}":    `devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in the claim`,
-		rest + "config: [{opaque: {driver: a.b, parameters: {x: y}}}]}":    "",
-		rest + "config: [{}]}":                                             "devices.config[0].opaque: Required value",
-		rest + "config: [{opaque: {parameters: {}}}]}":                     "devices.config[0].opaque.driver: Required value",
-		rest + "config: [{opaque: {driver: a.b}}]}":                        "devices.config[0].opaque.parameters: Required value",
-		rest + "config: [{opaque: {driver: a.b, parameters: [1]}}]}":       `devices.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object`,
+		rest +
+			"constraints: [{requests: [q], matchAttribute: a.b/c}]}": `devices.constraints[0].requests[0]: Invalid value: "q": must be the name of a request in the claim`,
+		rest + "config: [{opaque: {driver: a.b, parameters: {x: y}}}]}": "",
+		rest + "config: [{}]}":                         "devices.config[0].opaque: Required value",
+		rest + "config: [{opaque: {parameters: {}}}]}": "devices.config[0].opaque.driver: Required value",
+		rest + "config: [{opaque: {driver: a.b}}]}":    "devices.config[0].opaque.parameters: Required value",
+		rest +
+			"config: [{opaque: {driver: a.b, parameters: [1]}}]}": `devices.config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON object`,
 	} {
 		var spec resourcev1.ResourceClaimSpec
 		read(t, "devices: "+text, &spec)
@@ -85,23 +91,32 @@ func TestSlices(t *testing.T) {
 	device := func(text string) string { return node + ", devices: [{name: d, " + text + "}]}" }
 	for text, want := range map[string]string{
 		device("attributes: {a: {int: 1}, a.b/c: {string: x}, v: {version: 1.2.3}}"): "",
-		device("attributes: {a: {}}"):                                        "spec.devices[0].attributes[a]: Invalid value: \"\": must specify one of: `int`, `bool`",
-		device("attributes: {a: {int: 1, bool: true}}"):                      "spec.devices[0].attributes[a]: Invalid value: \"{int, bool}\": must specify exactly one of:",
+		device("attributes: {a: {}}"): "spec.devices[0].attributes[a]: Invalid value: \"\": must " +
+			"specify one of: `int`, `bool`",
+		device("attributes: {a: {int: 1, bool: true}}"): "spec.devices[0].attributes[a]: Invalid value: \"{int, bool}\": " +
+			"must specify exactly one of:",
 		device("attributes: {a: {version: '1.2'}}"):                          `spec.devices[0].attributes[a].version: Invalid value: "1.2": must be a string compatible with semver.org spec 2.0.0`,
 		device("attributes: {a: {string: " + strings.Repeat("x", 65) + "}}"): "spec.devices[0].attributes[a].string: Too long: may not be more than 64 bytes",
 		device("attributes: {b-d: {int: 1}}"):                                `spec.devices[0].attributes: Invalid value: "b-d": a valid C identifier`,
 		device("capacity: {b-d: {value: 1}}"):                                `spec.devices[0].capacity: Invalid value: "b-d": a valid C identifier`,
 		device("taints: [{key: k}]"):                                         "spec.devices[0].taints[0].effect: Required value",
 		device("taints: [{key: k, effect: X}]"):                              `spec.devices[0].taints[0].effect: Unsupported value: "X"`,
-		device("nodeName: n"):                                                "spec.devices[0]: Invalid value: null: `nodeName`, `nodeSelector` and `allNodes` can only be set if",
-		node + ", devices: [{name: d}, {name: d}]}":                          `spec.devices[1]: Duplicate value: "d"`,
-		node + ", devices: [{}]}":                                            `spec.devices[0].name: Invalid value: ""`,
-		node + ", allNodes: true}":                                           "spec: Invalid value: \"{`nodeName`, `allNodes`}\": exactly one of",
-		"{" + pool + "}":                                                     "spec: Required value: exactly one of",
-		"{" + pool + ", nodeName: ''}":                                       `[spec.nodeName: Invalid value: "": must be either unset or set to a non-empty string, spec: Required value`,
-		"{" + pool + ", allNodes: false}":                                    "[spec.allNodes: Invalid value: false: must be either unset or set to true, spec: Required value",
-		"{" + pool + ", nodeSelector: {nodeSelectorTerms: []}}":              "[spec.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term, spec.nodeSelector.nodeSelectorTerms: Invalid value: []: must have exactly one",
-		"{" + pool + ", perDeviceNodeSelection: true, devices: [{name: d}]}": "spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when",
+		device("nodeName: n"): "spec.devices[0]: Invalid value: null: `nodeName`, `nodeSelector` and " +
+			"`allNodes` can only be set if",
+		node + ", devices: [{name: d}, {name: d}]}": `spec.devices[1]: Duplicate value: "d"`,
+		node + ", devices: [{}]}":                   `spec.devices[0].name: Invalid value: ""`,
+		node + ", allNodes: true}":                  "spec: Invalid value: \"{`nodeName`, `allNodes`}\": exactly one of",
+		"{" + pool + "}":                            "spec: Required value: exactly one of",
+		"{" + pool +
+			", nodeName: ''}": `[spec.nodeName: Invalid value: "": must be either unset or set to a non-empty string, spec: Required value`,
+		"{" + pool +
+			", allNodes: false}": "[spec.allNodes: Invalid value: false: must be either unset or set to true, spec: Required value",
+		"{" + pool +
+			", nodeSelector: {nodeSelectorTerms: []}}": "[spec.nodeSelector.nodeSelectorTerms: Required value: must have at least one node selector term, " +
+			"spec.nodeSelector.nodeSelectorTerms: Invalid value: []: must have exactly one",
+		"{" + pool +
+			", perDeviceNodeSelection: true, devices: [{name: d}]}": "spec.devices[0]: Required value: exactly one of `nodeName`, `nodeSelector`, or " +
+			"`allNodes` is required when",
 		"{driver: a.b, pool: {name: a//b, generation: -1, resourceSliceCount: 1}, allNodes: true}": `[spec.pool.name: Invalid value: ""`,
 	} {
 		var spec resourcev1.ResourceSliceSpec
@@ -129,7 +144,8 @@ func TestTaintedSince(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 5, time.UTC))
 	now := metav1.NewTime(clock.Now()).Rfc3339Copy()
 	before, said := metav1.NewTime(now.Add(-2*time.Hour)), metav1.NewTime(now.Add(-time.Hour))
-	old := &resourcev1.DeviceTaintRule{Spec: resourcev1.DeviceTaintRuleSpec{Taint: resourcev1.DeviceTaint{Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: &before}}}
+	old := &resourcev1.DeviceTaintRule{Spec: resourcev1.DeviceTaintRuleSpec{Taint: resourcev1.DeviceTaint{Effect: resourcev1.DeviceTaintEffectNone,
+		TimeAdded: &before}}}
 	for name, test := range map[string]struct {
 		effect resourcev1.DeviceTaintEffect
 		added  metav1.Time

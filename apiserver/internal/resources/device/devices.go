@@ -23,7 +23,8 @@ func validateDevice(d, old *resourcev1.Device, ownNodes bool, at *field.Path) fi
 		path := at.Child("capacity")
 		for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
 			errs = append(errs, validateQualifiedName(string(name), path)...)
-			errs = append(errs, validatePolicy(d.Capacity[name], ptr.Deref(d.AllowMultipleAllocations, false), path.Key(truncateKey(string(name))).Child("requestPolicy"))...)
+			errs = append(errs, validatePolicy(d.Capacity[name], ptr.Deref(d.AllowMultipleAllocations, false),
+				path.Key(truncateKey(string(name))).Child("requestPolicy"))...)
 		}
 	}
 	if old == nil || !equality.Semantic.DeepEqual(old.Taints, d.Taints) {
@@ -47,7 +48,8 @@ func validateConsumptions(all []resourcev1.DeviceCounterConsumption, at *field.P
 	}
 	errs := check.Unique(all, at, func(item *resourcev1.DeviceCounterConsumption) string { return item.CounterSet })
 	for i, c := range all {
-		errs = append(errs, validateCounters("counterSet", c.CounterSet, c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption, at.Index(i))...)
+		errs = append(errs, validateCounters("counterSet", c.CounterSet, c.Counters,
+			resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption, at.Index(i))...)
 	}
 	return errs
 }
@@ -56,11 +58,13 @@ func validateConsumptions(all []resourcev1.DeviceCounterConsumption, at *field.P
 func validateOwnNodes(d *resourcev1.Device, ownNodes bool, at *field.Path) field.ErrorList {
 	if !ownNodes {
 		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
-			return field.ErrorList{field.Invalid(at, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
+			return field.ErrorList{field.Invalid(at, nil,
+				"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
 		}
 		return nil
 	}
-	const oneOf = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+	const oneOf = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to " +
+		"true in the ResourceSlice spec"
 	errs, set := validateNodes(d.NodeName, d.NodeSelector, d.AllNodes, "must not be empty", at)
 	switch len(set) {
 	case 0:

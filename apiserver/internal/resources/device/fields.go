@@ -77,7 +77,8 @@ func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
 	return append(errs, check.OneOf(t.Effect, at.Child("effect"), effects...)...)
 }
 
-var effects = []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
+var effects = []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule,
+	resourcev1.DeviceTaintEffectNone}
 
 func validateDeclaredTolerations(tolerations []resourcev1.DeviceToleration, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -86,7 +87,8 @@ func validateDeclaredTolerations(tolerations []resourcev1.DeviceToleration, at *
 		if t.Key != "" {
 			errs = append(errs, check.Declared(t.Key, path.Child("key"), validate.LabelKey)...)
 		}
-		errs = append(errs, check.OneOf(t.Operator, path.Child("operator"), resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)...)
+		errs = append(errs, check.OneOf(t.Operator, path.Child("operator"), resourcev1.DeviceTolerationOpEqual,
+			resourcev1.DeviceTolerationOpExists)...)
 		if t.Effect != "" {
 			errs = append(errs, check.Supported(t.Effect, path.Child("effect"), effects...)...)
 		}

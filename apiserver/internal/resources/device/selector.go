@@ -29,7 +29,8 @@ var selectorEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		fields[name] = apiservercel.NewDeclField(name, kind, true, nil, nil)
 	}
 	device := apiservercel.NewObjectType("kubernetes.DRADevice", fields)
-	set, err := celexpression.Environment([]*apiservercel.DeclType{device}, cel.Variable("device", device.CelType()), ext.Bindings(ext.BindingsVersion(0)))
+	set, err := celexpression.Environment([]*apiservercel.DeclType{device}, cel.Variable("device", device.CelType()),
+		ext.Bindings(ext.BindingsVersion(0)))
 	if err != nil {
 		return nil, err
 	}

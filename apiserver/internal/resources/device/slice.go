@@ -33,7 +33,8 @@ func dropDisabledSliceFields(s, old *resourcev1.ResourceSlice) {
 	if len(old.Spec.SkipNodeOperations) == 0 {
 		s.Spec.SkipNodeOperations = nil
 	}
-	drop(func(d *resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 }, func(d *resourcev1.Device) { d.NodeAllocatableResources = nil })
+	drop(func(d *resourcev1.Device) bool { return len(d.NodeAllocatableResources) > 0 },
+		func(d *resourcev1.Device) { d.NodeAllocatableResources = nil })
 	drop(func(d *resourcev1.Device) bool {
 		return slices.ContainsFunc(d.ConsumesCounters, func(c resourcev1.DeviceCounterConsumption) bool { return len(c.CompatibilityGroups) > 0 })
 	}, func(d *resourcev1.Device) {
@@ -113,7 +114,8 @@ func validateNodeSelection(s *resourcev1.ResourceSliceSpec) field.ErrorList {
 	const oneOf = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 	errs, set := validateNodes(s.NodeName, s.NodeSelector, s.AllNodes, "must be either unset or set to a non-empty string", specPath)
 	if terms := specPath.Child("nodeSelector", "nodeSelectorTerms"); s.NodeSelector != nil && len(s.NodeSelector.NodeSelectorTerms) != 1 {
-		errs = append(errs, field.Invalid(terms, check.GoFieldNames{Value: s.NodeSelector.NodeSelectorTerms}, "must have exactly one node selector term"))
+		errs = append(errs, field.Invalid(terms, check.GoFieldNames{Value: s.NodeSelector.NodeSelectorTerms},
+			"must have exactly one node selector term"))
 	}
 	if each := s.PerDeviceNodeSelection; each != nil && *each {
 		set = append(set, "`perDeviceNodeSelection`")

@@ -40,7 +40,8 @@ func statusOf(d *resourcev1.AllocatedDeviceStatus) allocated {
 // of a disabled alpha feature.
 func prepareClaimStatus(_ context.Context, c, old *resourcev1.ResourceClaim) {
 	skips := func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.SkipNodeOperations) > 0 }
-	if a := c.Status.Allocation; a != nil && (old.Status.Allocation == nil || !slices.ContainsFunc(old.Status.Allocation.Devices.Results, skips)) {
+	if a := c.Status.Allocation; a != nil && (old.Status.Allocation == nil ||
+		!slices.ContainsFunc(old.Status.Allocation.Devices.Results, skips)) {
 		for i := range a.Devices.Results {
 			a.Devices.Results[i].SkipNodeOperations = nil
 		}
@@ -127,7 +128,8 @@ func validateNetworkData(d *resourcev1.NetworkDeviceData, at *field.Path) field.
 		{"interfaceName", d.InterfaceName, resourcev1.NetworkDeviceDataInterfaceNameMaxLength},
 		{"hardwareAddress", d.HardwareAddress, resourcev1.NetworkDeviceDataHardwareAddressMaxLength},
 	} {
-		errs = append(errs, validate.MaxBytes(context.Background(), operation.Operation{}, at.Child(of.name).Upstream(), &of.value, nil, of.most)...)
+		errs = append(errs, validate.MaxBytes(context.Background(), operation.Operation{}, at.Child(of.name).Upstream(), &of.value, nil,
+			of.most)...)
 	}
 	ips := at.Child("ips")
 	if long := check.MaxItems(d.IPs, resourcev1.NetworkDeviceDataMaxIPs, ips); len(long) > 0 {
@@ -153,7 +155,8 @@ func validateAllocation(a *resourcev1.AllocationResult, requests sets.Set[string
 	} else {
 		for i, c := range a.Devices.Config {
 			at := config.Index(i)
-			errs = append(errs, check.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass)...)
+			errs = append(errs, check.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim,
+				resourcev1.AllocationConfigSourceClass)...)
 			errs = append(errs, validateRequestReferences(c.Requests, requests, at.Child("requests"))...)
 			errs = append(errs, validateConfiguration(c.DeviceConfiguration, at)...)
 		}

@@ -98,7 +98,8 @@ type deviceRequest struct {
 
 func (w deviceRequest) declared(at *field.Path) field.ErrorList {
 	errs := check.MaxItems(w.selectors, resourcev1.DeviceSelectorsMaxSize, at.Child("selectors"))
-	errs = append(errs, check.Supported(w.mode, at.Child("allocationMode"), resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)...)
+	errs = append(errs, check.Supported(w.mode, at.Child("allocationMode"), resourcev1.DeviceAllocationModeAll,
+		resourcev1.DeviceAllocationModeExactCount)...)
 	return append(errs, validateDeclaredTolerations(w.tolerations, at.Child("tolerations"))...)
 }
 
@@ -171,7 +172,8 @@ func validateRequestReference(name string, names sets.Set[string], at *field.Pat
 		}
 	}
 	if len(parts) > 2 || !names.Has(name) {
-		errs = append(errs, field.Invalid(at, name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
+		errs = append(errs, field.Invalid(at, name,
+			"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
 	}
 	return errs
 }

@@ -48,7 +48,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptio
 			cell.AgeColumn(),
 		},
 		Row: func(b *policyv1.PodDisruptionBudget) []any {
-			return []any{b.Name, intOrPercentText(b.Spec.MinAvailable), intOrPercentText(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed), cell.Age(clock.Now(), b.CreationTimestamp)}
+			return []any{b.Name, intOrPercentText(b.Spec.MinAvailable), intOrPercentText(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
+				cell.Age(clock.Now(), b.CreationTimestamp)}
 		},
 	}
 }
@@ -70,7 +71,8 @@ func validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	errs = append(errs, validateIntOrPercent(spec.MaxUnavailable, at.Child("maxUnavailable"))...)
 	errs = append(errs, check.LabelSelector(spec.Selector, at.Child("selector"))...)
 	if p := spec.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.AlwaysAllow && *p != policyv1.IfHealthyBudget {
-		errs = append(errs, field.NotSupported(at.Child("unhealthyPodEvictionPolicy"), *p, []policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
+		errs = append(errs, field.NotSupported(at.Child("unhealthyPodEvictionPolicy"), *p,
+			[]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
 	}
 	return errs
 }
@@ -100,7 +102,8 @@ func validateStatus(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	for _, count := range []struct {
 		name  string
 		value int32
-	}{{"disruptionsAllowed", s.DisruptionsAllowed}, {"currentHealthy", s.CurrentHealthy}, {"desiredHealthy", s.DesiredHealthy}, {"expectedPods", s.ExpectedPods}} {
+	}{{"disruptionsAllowed", s.DisruptionsAllowed}, {"currentHealthy", s.CurrentHealthy}, {"desiredHealthy", s.DesiredHealthy},
+		{"expectedPods", s.ExpectedPods}} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), at.Child(count.name).Upstream())...)
 	}
 	return errs

@@ -27,7 +27,8 @@ func TestEndpoints(t *testing.T) {
 	strategy := Endpoints(clock.RealClock{})
 	for text, want := range map[string]string{
 		"{metadata: {name: e}, subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}]}": "",
-		"{subsets: [{ports: [{port: 80}]}]}":                                                   "subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`",
+		"{subsets: [{ports: [{port: 80}]}]}": "subsets[0]: Required value: must specify " +
+			"`addresses` or `notReadyAddresses`",
 		"{subsets: [{addresses: [{ip: 127.0.0.1}]}]}":                                          `subsets[0].addresses[0].ip: Invalid value: "127.0.0.1": may not be in the loopback range`,
 		"{subsets: [{notReadyAddresses: [{ip: web}]}]}":                                        `[subsets[0].notReadyAddresses[0].ip: Invalid value: "web": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff), subsets[0].notReadyAddresses[0].ip: Invalid value: "web": must be a valid IP address]`,
 		"{subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 80}, {port: 81, name: a}]}]}": "subsets[0].ports[0].name: Required value",
@@ -75,20 +76,21 @@ func TestSlices(t *testing.T) {
 		"{endpoints: []}":                      "addressType: Required value",
 		"{addressType: IPv5}":                  `addressType: Unsupported value: "IPv5"`,
 		"{addressType: IPv4, endpoints: [{}]}": "endpoints[0].addresses: Required value",
-		"{addressType: IPv4, endpoints: [{addresses: [169.254.0.1]}]}":                                                       "endpoints[0].addresses[0]: Invalid value",
-		"{addressType: FQDN, endpoints: [{addresses: [a_b]}]}":                                                               "endpoints[0].addresses[0]: Invalid value",
-		"{addressType: IPv4, ports: [{port: 1, name: a}, {port: 2, name: a}]}":                                               "ports[1].name: Duplicate value",
-		"{addressType: IPv4, ports: [{port: 1, name: a, protocol: HTTP}]}":                                                   `ports[0].protocol: Unsupported value: "HTTP"`,
-		"{addressType: IPv6, endpoints: [{addresses: [10.0.0.1]}]}":                                                          `endpoints[0].addresses: Invalid value: "10.0.0.1": must be an IPv6 address`,
-		"{addressType: IPv6, endpoints: [{addresses: ['2001:db8::1']}]}":                                                     "",
-		"{addressType: IPv6, endpoints: [{addresses: ['2001:0DB8::1']}]}":                                                    `endpoints[0].addresses[0]: Invalid value: "2001:0DB8::1": must be in canonical form ("2001:db8::1")`,
-		"{addressType: IPv4, endpoints: [{addresses: ['2001:db8::1']}]}":                                                     `endpoints[0].addresses: Invalid value: "2001:db8::1": must be an IPv4 address`,
-		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hostname: A_}]}":                                            "endpoints[0].hostname: Invalid value",
-		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], nodeName: ''}]}":                                            "endpoints[0].nodeName: Invalid value",
-		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{name: a}, {name: a}]}}]}":               `endpoints[0].hints.forZones[1].name: Duplicate value: "a"`,
-		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forNodes: [{name: ''}]}}]}":                         "endpoints[0].hints.forNodes[0].name: Invalid value",
-		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{}, {}, {}, {}, {}, {}, {}, {}, {}]}}]}": "endpoints[0].hints.forZones: Too many: 9: must have at most 8 items",
-		"{addressType: IPv4, ports: [{appProtocol: a b}]}":                                                                   "ports[0].appProtocol: Invalid value",
+		"{addressType: IPv4, endpoints: [{addresses: [169.254.0.1]}]}":                                         "endpoints[0].addresses[0]: Invalid value",
+		"{addressType: FQDN, endpoints: [{addresses: [a_b]}]}":                                                 "endpoints[0].addresses[0]: Invalid value",
+		"{addressType: IPv4, ports: [{port: 1, name: a}, {port: 2, name: a}]}":                                 "ports[1].name: Duplicate value",
+		"{addressType: IPv4, ports: [{port: 1, name: a, protocol: HTTP}]}":                                     `ports[0].protocol: Unsupported value: "HTTP"`,
+		"{addressType: IPv6, endpoints: [{addresses: [10.0.0.1]}]}":                                            `endpoints[0].addresses: Invalid value: "10.0.0.1": must be an IPv6 address`,
+		"{addressType: IPv6, endpoints: [{addresses: ['2001:db8::1']}]}":                                       "",
+		"{addressType: IPv6, endpoints: [{addresses: ['2001:0DB8::1']}]}":                                      `endpoints[0].addresses[0]: Invalid value: "2001:0DB8::1": must be in canonical form ("2001:db8::1")`,
+		"{addressType: IPv4, endpoints: [{addresses: ['2001:db8::1']}]}":                                       `endpoints[0].addresses: Invalid value: "2001:db8::1": must be an IPv4 address`,
+		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hostname: A_}]}":                              "endpoints[0].hostname: Invalid value",
+		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], nodeName: ''}]}":                              "endpoints[0].nodeName: Invalid value",
+		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{name: a}, {name: a}]}}]}": `endpoints[0].hints.forZones[1].name: Duplicate value: "a"`,
+		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forNodes: [{name: ''}]}}]}":           "endpoints[0].hints.forNodes[0].name: Invalid value",
+		"{addressType: IPv4, endpoints: [{addresses: [10.0.0.1], hints: {forZones: [{}, {}, {}, {}, {}, {}, {}, {}, {}]}}]}": "endpoints[0].hints.forZones: Too " +
+			"many: 9: must have at most 8 items",
+		"{addressType: IPv4, ports: [{appProtocol: a b}]}": "ports[0].appProtocol: Invalid value",
 	} {
 		e := strategy.New()
 		if err := yaml.Unmarshal([]byte(text), e); err != nil {

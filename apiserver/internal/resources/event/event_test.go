@@ -32,7 +32,8 @@ func TestValidate(t *testing.T) {
 		"{metadata: {namespace: a}, involvedObject: {kind: Node}}":                        `involvedObject.namespace: Invalid value: "": does not match event.namespace`,
 		"{metadata: {namespace: a}, involvedObject: {namespace: a}, " + new + "}":         "",
 		"{metadata: {namespace: a}, involvedObject: {namespace: b}, " + new + "}":         "",
-		"{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000000Z', reportingComponent: k, reportingInstance: n, reason: R, type: Normal}": "action: Required value",
+		"{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000000Z', reportingComponent: k, reportingInstance: " +
+			"n, reason: R, type: Normal}": "action: Required value",
 	} {
 		got := ""
 		if err := validate(fromYAML(t, text), "reportingComponent").ToAggregate(); err != nil {
@@ -47,7 +48,8 @@ func TestValidate(t *testing.T) {
 // TestValidateChange: through events.k8s.io only an event's series can be
 // changed.
 func TestValidateChange(t *testing.T) {
-	const old = "{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000001Z', reportingComponent: kubelet, reportingInstance: n1, action: A, reason: R, type: Normal, message: m}"
+	const old = "{metadata: {namespace: a}, involvedObject: {namespace: a}, eventTime: '2030-01-01T00:00:00.000001Z', reportingComponent: kubelet, " +
+		"reportingInstance: n1, action: A, reason: R, type: Normal, message: m}"
 	for change, want := range map[string]string{
 		"{}": "",
 		"{series: {count: 2, lastObservedTime: '2030-01-01T00:01:00.000000Z'}}": "",
@@ -75,8 +77,10 @@ func TestValidateChange(t *testing.T) {
 func TestColumns(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 10, 0, 0, time.UTC)
 	for text, want := range map[string]string{
-		"{metadata: {name: e}, type: Normal, reason: Pulled, message: ' done ', count: 3, firstTimestamp: '2030-01-01T00:00:00Z', lastTimestamp: '2030-01-01T00:09:00Z', source: {component: kubelet, host: n1}, involvedObject: {kind: Pod, name: web, fieldPath: 'spec.containers{a}'}}": "[60s Normal Pulled pod/web spec.containers{a} kubelet, n1 done 10m 3 e]",
-		"{metadata: {name: e}, type: Warning, reason: R, message: m, eventTime: '2030-01-01T00:08:00.000000Z', reportingComponent: sched, reportingInstance: s1, involvedObject: {kind: Pod, name: web}}":                                                                                  "[2m Warning R pod/web  sched, s1 m 2m 1 e]",
+		"{metadata: {name: e}, type: Normal, reason: Pulled, message: ' done ', count: 3, firstTimestamp: '2030-01-01T00:00:00Z', lastTimestamp: " +
+			"'2030-01-01T00:09:00Z', source: {component: kubelet, host: n1}, involvedObject: {kind: Pod, name: web, fieldPath: 'spec.containers{a}'}}": "[60s Normal Pulled pod/web spec.containers{a} kubelet, n1 done 10m 3 e]",
+		"{metadata: {name: e}, type: Warning, reason: R, message: m, eventTime: '2030-01-01T00:08:00.000000Z', reportingComponent: sched, reportingInstance: s1, " +
+			"involvedObject: {kind: Pod, name: web}}": "[2m Warning R pod/web  sched, s1 m 2m 1 e]",
 		"{metadata: {name: e}, involvedObject: {kind: Node}}": "[<unknown>   node    <unknown> 1 e]",
 	} {
 		cells := row(fromYAML(t, text), now)

@@ -72,7 +72,8 @@ func validate(e *core.Event, component string) field.ErrorList {
 	about := e.InvolvedObject.Namespace
 	where := field.NewPath("involvedObject", "namespace")
 	switch {
-	case about == "" && e.Namespace != "" && e.Namespace != metav1.NamespaceDefault && (e.EventTime.IsZero() || e.Namespace != metav1.NamespaceSystem),
+	case about == "" && e.Namespace != "" && e.Namespace != metav1.NamespaceDefault &&
+		(e.EventTime.IsZero() || e.Namespace != metav1.NamespaceSystem),
 		about != "" && about != e.Namespace && e.EventTime.IsZero():
 		errs = append(errs, field.Invalid(where, about, "does not match event.namespace"))
 	}

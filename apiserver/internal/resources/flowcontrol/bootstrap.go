@@ -96,7 +96,8 @@ var builtinSchemas = []builtinSchema{
 }
 
 func rule(verbs []string, group string, cluster bool, resources ...string) flowcontrolv1.ResourcePolicyRule {
-	return flowcontrolv1.ResourcePolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources, ClusterScope: cluster, Namespaces: all}
+	return flowcontrolv1.ResourcePolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources, ClusterScope: cluster,
+		Namespaces: all}
 }
 
 func groups(names ...string) []flowcontrolv1.Subject {
@@ -131,7 +132,8 @@ const fixed = "spec of '%s' must equal the fixed value"
 // validateMandatorySchema checks that the two mandatory schemas don't change.
 func validateMandatorySchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 	for i := range builtinSchemas {
-		if own := &builtinSchemas[i]; own.name == s.Name && (s.Name == exemptName || s.Name == catchAllName) && !equality.Semantic.DeepEqual(own.spec(), s.Spec) {
+		if own := &builtinSchemas[i]; own.name == s.Name && (s.Name == exemptName || s.Name == catchAllName) &&
+			!equality.Semantic.DeepEqual(own.spec(), s.Spec) {
 			return field.ErrorList{field.Invalid(specPath, s.Spec, fmt.Sprintf(fixed, s.Name))}
 		}
 	}

@@ -21,7 +21,8 @@ const maintainer = "api-priority-and-fairness-config-producer-v1"
 // "Maintenance of the Mandatory and Suggested Configuration Objects"): it
 // creates missing ones, corrects those that the server maintains, leaves users'
 // alone, and removes those of earlier releases.
-func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.FlowSchema], levelStore *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]) error {
+func Bootstrap(ctx context.Context, schemaStore *registry.Store[*flowcontrolv1.FlowSchema],
+	levelStore *registry.Store[*flowcontrolv1.PriorityLevelConfiguration]) error {
 	// Levels first, so that no schema dangles.
 	err := maintain(ctx, levelStore, BuiltinLevels(),
 		func(stored, want *flowcontrolv1.PriorityLevelConfiguration) bool {
@@ -59,7 +60,8 @@ func isAutoUpdated(obj core.Object) bool {
 
 // maintain does it for one kind. same reports whether an object is as it should
 // be, and set makes it so.
-func maintain[T core.Object](ctx context.Context, store *registry.Store[T], builtin []T, same func(stored, want T) bool, set func(stored, want T)) error {
+func maintain[T core.Object](ctx context.Context, store *registry.Store[T], builtin []T, same func(stored, want T) bool,
+	set func(stored, want T)) error {
 	list, _, err := store.ListTyped(ctx, "", registry.ListOptions{})
 	if err != nil {
 		return err

@@ -47,7 +47,8 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 		Status: &registry.UpdateStrategy[*flowcontrolv1.FlowSchema]{
 			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.FlowSchema],
 			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList {
-				return check.ConditionTypes(s.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
+				return check.ConditionTypes(s.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) },
+					field.NewPath("status", "conditions"))
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
@@ -71,7 +72,8 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 				}
 			}
 			return []any{
-				s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method, cell.Age(clock.Now(), s.CreationTimestamp), missing,
+				s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method, cell.Age(clock.Now(), s.CreationTimestamp),
+				missing,
 			}
 		},
 	})
@@ -95,7 +97,8 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 		Status: &registry.UpdateStrategy[*flowcontrolv1.PriorityLevelConfiguration]{
 			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.PriorityLevelConfiguration],
 			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
-				return check.ConditionTypes(l.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
+				return check.ConditionTypes(l.Status.Conditions,
+					func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
@@ -184,7 +187,8 @@ func validateUnknown(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorLis
 	if l.Spec.Type == "" {
 		return append(errs, field.Required(at, ""))
 	}
-	return append(check.Supported(l.Spec.Type, at, flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited), errs...)
+	return append(check.Supported(l.Spec.Type, at, flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited),
+		errs...)
 }
 
 func validateShares(shares, lendable *int32, at *field.Path) field.ErrorList {

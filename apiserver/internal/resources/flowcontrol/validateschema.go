@@ -27,7 +27,8 @@ func validateSchema(s *flowcontrolv1.FlowSchema) field.ErrorList {
 		errs = append(errs, field.Invalid(precedence, n, "only the schema named 'exempt' may have matchingPrecedence 1"))
 	}
 	if m := s.Spec.DistinguisherMethod; m != nil {
-		types := []flowcontrolv1.FlowDistinguisherMethodType{flowcontrolv1.FlowDistinguisherMethodByNamespaceType, flowcontrolv1.FlowDistinguisherMethodByUserType}
+		types := []flowcontrolv1.FlowDistinguisherMethodType{flowcontrolv1.FlowDistinguisherMethodByNamespaceType,
+			flowcontrolv1.FlowDistinguisherMethodByUserType}
 		if !slices.Contains(types, m.Type) {
 			errs = append(errs, field.NotSupported(specPath.Child("distinguisherMethod", "type"), check.GoFieldNames{Value: *m}, types))
 		}
@@ -61,7 +62,8 @@ func validateRule(r *flowcontrolv1.PolicyRulesWithSubjects, at *field.Path) fiel
 	for i, rule := range r.NonResourceRules {
 		path := at.Child("nonResourceRules").Index(i)
 		errs = append(errs, verbs(rule.Verbs, path)...)
-		errs = append(errs, list(rule.NonResourceURLs, path.Child("nonResourceURLs"), "nonResourceURLs must contain at least one value", "non-resource URLs")...)
+		errs = append(errs, list(rule.NonResourceURLs, path.Child("nonResourceURLs"), "nonResourceURLs must contain at least one value",
+			"non-resource URLs")...)
 		for k, url := range rule.NonResourceURLs {
 			if problem := urlProblem(url); problem != "" {
 				errs = append(errs, field.Invalid(path.Child("nonResourceURLs").Index(k), url, problem))
@@ -76,14 +78,16 @@ func validateResources(r *flowcontrolv1.ResourcePolicyRule, at *field.Path) fiel
 	errs = append(errs, list(r.APIGroups, at.Child("apiGroups"), "resource rules must supply at least one api group", "api groups")...)
 	errs = append(errs, list(r.Resources, at.Child("resources"), "resource rules must supply at least one resource", "resources")...)
 	if len(r.Namespaces) > 0 || !r.ClusterScope {
-		errs = append(errs, list(r.Namespaces, at.Child("namespaces"), "resource rules that are not cluster scoped must supply at least one namespace", "namespaces")...)
+		errs = append(errs, list(r.Namespaces, at.Child("namespaces"),
+			"resource rules that are not cluster scoped must supply at least one namespace", "namespaces")...)
 	}
 	if slices.Contains(r.Namespaces, "*") {
 		return errs
 	}
 	for i, namespace := range r.Namespaces {
 		for _, problem := range validation.IsDNS1123Label(namespace) {
-			errs = append(errs, field.Invalid(at.Child("namespaces").Index(i), namespace, "each member of this list must be '*' or a DNS-1123 label; "+problem))
+			errs = append(errs, field.Invalid(at.Child("namespaces").Index(i), namespace,
+				"each member of this list must be '*' or a DNS-1123 label; "+problem))
 		}
 	}
 	return errs
@@ -141,7 +145,8 @@ func validateSubject(s *flowcontrolv1.Subject, at *field.Path) field.ErrorList {
 		set      bool
 		validate func(at *field.Path) field.ErrorList
 	}{
-		{flowcontrolv1.SubjectKindServiceAccount, "serviceAccount", s.ServiceAccount != nil, func(at *field.Path) field.ErrorList { return validateAccount(s.ServiceAccount, at) }},
+		{flowcontrolv1.SubjectKindServiceAccount, "serviceAccount", s.ServiceAccount != nil,
+			func(at *field.Path) field.ErrorList { return validateAccount(s.ServiceAccount, at) }},
 		{flowcontrolv1.SubjectKindUser, "user", s.User != nil, func(at *field.Path) field.ErrorList { return named(s.User.Name, at) }},
 		{flowcontrolv1.SubjectKindGroup, "group", s.Group != nil, func(at *field.Path) field.ErrorList { return named(s.Group.Name, at) }},
 	}

@@ -43,7 +43,8 @@ func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.Serv
 		Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
 			return validateRanges(c.Spec.CIDRs)
 		},
-		Update: registry.UpdateStrategy[*networkingv1.ServiceCIDR]{Validate: func(_ context.Context, c, old *networkingv1.ServiceCIDR) field.ErrorList {
+		Update: registry.UpdateStrategy[*networkingv1.ServiceCIDR]{Validate: func(_ context.Context,
+			c, old *networkingv1.ServiceCIDR) field.ErrorList {
 			return sameRanges(c.Spec.CIDRs, old.Spec.CIDRs)
 		}},
 		Columns: cell.Columns(networkingv1.ServiceCIDRSpec{}.SwaggerDoc(), "Name", "CIDRs=cidrs", "Age"),
@@ -59,7 +60,8 @@ func validateRanges(ranges []string) field.ErrorList {
 		return field.ErrorList{field.Required(at, "at least one CIDR required")}
 	}
 	if len(ranges) > 2 {
-		return field.ErrorList{field.Invalid(at, check.GoFieldNames{Value: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}, "may only hold up to 2 values")}
+		return field.ErrorList{field.Invalid(at, check.GoFieldNames{Value: networkingv1.ServiceCIDRSpec{CIDRs: ranges}},
+			"may only hold up to 2 values")}
 	}
 	var errs field.ErrorList
 	for i, text := range ranges {
@@ -70,7 +72,8 @@ func validateRanges(ranges []string) field.ErrorList {
 		first, err := netip.ParsePrefix(ranges[0])
 		other, otherErr := netip.ParsePrefix(text)
 		if err == nil && otherErr == nil && first.Addr().Is4() == other.Addr().Is4() {
-			errs = append(errs, field.Invalid(at, ranges, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
+			errs = append(errs, field.Invalid(at, ranges,
+				"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
 		}
 	}
 	return errs

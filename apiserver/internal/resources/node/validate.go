@@ -51,7 +51,8 @@ func validateDeclared(status, old *corev1.NodeStatus) field.ErrorList {
 		}
 		if !featureName.MatchString(name) {
 			errs = append(errs, field.Invalid(at, name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, "+
-				"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
+				"with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only "+
+				"alphanumeric characters and slashes", name)))
 		}
 	}
 	return errs
@@ -106,7 +107,8 @@ func validateTaints(taints []corev1.Taint, path *field.Path) field.ErrorList {
 		if t.Effect == "" {
 			errs = append(errs, field.Required(at.Child("effect"), ""))
 		} else if !check.TaintEffects.Has(t.Effect) {
-			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
+			errs = append(errs, field.NotSupported(at.Child("effect"), t.Effect,
+				[]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
 		}
 		id := identity{t.Effect, t.Key}
 		if seen.Has(id) {

@@ -143,7 +143,8 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 			errs = append(errs, matchSeccomp(sc.SeccompProfile, value, path)...)
 		}
 		if value, ok := annotations[appArmorContainerPrefix+c.Name]; ok && sc.AppArmorProfile != nil {
-			errs = append(errs, matchProfile(string(sc.AppArmorProfile.Type), sc.AppArmorProfile.LocalhostProfile, value, "apparmor", path.Child("appArmorProfile"))...)
+			errs = append(errs, matchProfile(string(sc.AppArmorProfile.Type), sc.AppArmorProfile.LocalhostProfile, value, "apparmor",
+				path.Child("appArmorProfile"))...)
 		}
 	}
 	return errs

@@ -14,14 +14,15 @@ import (
 // manifests, and contradictions are refused.
 func TestOldAnnotations(t *testing.T) {
 	for text, want := range map[string]string{
-		"annotations: {seccomp.security.alpha.kubernetes.io/pod: x}":                       `metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "x": must be a valid seccomp profile`,
-		"annotations: {seccomp.security.alpha.kubernetes.io/pod: localhost//x}":            `metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "/x": must be a relative path`,
-		"annotations: {container.seccomp.security.alpha.kubernetes.io/c: runtime/default}": "spec.containers[0].securityContext.seccompProfile.type: Forbidden: seccomp type in annotation and field must match",
-		"annotations: {container.apparmor.security.beta.kubernetes.io/d: unconfined}":      `metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]: Invalid value: "d": container not found`,
-		"annotations: {container.apparmor.security.beta.kubernetes.io/c: x}":               `metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Invalid value: "x": invalid AppArmor profile name: "x"`,
-		"annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}":      "",
-		"annotations: {controller.kubernetes.io/pod-deletion-cost: '+1'}":                  `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "+1": must be a 32bit integer`,
-		"annotations: {controller.kubernetes.io/pod-deletion-cost: '01'}":                  `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "01": must be a 32bit integer`,
+		"annotations: {seccomp.security.alpha.kubernetes.io/pod: x}":            `metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "x": must be a valid seccomp profile`,
+		"annotations: {seccomp.security.alpha.kubernetes.io/pod: localhost//x}": `metadata.annotations.seccomp.security.alpha.kubernetes.io/pod: Invalid value: "/x": must be a relative path`,
+		"annotations: {container.seccomp.security.alpha.kubernetes.io/c: runtime/default}": "spec.containers[0].securityContext.seccompProfile.type: Forbidden: " +
+			"seccomp type in annotation and field must match",
+		"annotations: {container.apparmor.security.beta.kubernetes.io/d: unconfined}": `metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]: Invalid value: "d": container not found`,
+		"annotations: {container.apparmor.security.beta.kubernetes.io/c: x}":          `metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Invalid value: "x": invalid AppArmor profile name: "x"`,
+		"annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}": "",
+		"annotations: {controller.kubernetes.io/pod-deletion-cost: '+1'}":             `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "+1": must be a 32bit integer`,
+		"annotations: {controller.kubernetes.io/pod-deletion-cost: '01'}":             `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "01": must be a 32bit integer`,
 	} {
 		pod := &core.Pod{}
 		if err := yaml.UnmarshalStrict([]byte("metadata: {name: p, "+text+"}\n"+

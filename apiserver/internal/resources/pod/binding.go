@@ -66,7 +66,8 @@ func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core
 		}
 		return pod, nil
 	}
-	_, _, err := b.pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "binding"}, change, registry.Admission{ReleasesObject: true}, &metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager})
+	_, _, err := b.pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "binding"}, change,
+		registry.Admission{ReleasesObject: true}, &metav1.UpdateOptions{DryRun: o.DryRun, FieldManager: o.FieldManager})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,8 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	case binding.UID != "" && binding.UID != pod.UID:
 		return conflict("Precondition failed: UID in precondition: %v, UID in object meta: %v", binding.UID, pod.UID)
 	case binding.ResourceVersion != "" && binding.ResourceVersion != pod.ResourceVersion:
-		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", binding.ResourceVersion, pod.ResourceVersion)
+		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", binding.ResourceVersion,
+			pod.ResourceVersion)
 	case pod.DeletionTimestamp != nil:
 		return conflict("pod %s is being deleted, cannot be assigned to a host", pod.Name)
 	case pod.Spec.NodeName != "":

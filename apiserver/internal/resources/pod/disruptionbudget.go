@@ -40,11 +40,12 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 		return nil
 	}
 	var refused error
-	_, _, err = e.budgets.Update(ctx, registry.Target{Namespace: budget.Namespace, Name: budget.Name, Subresource: "status"}, func(current core.Object) (core.Object, error) {
-		b := current.(*policyv1.PodDisruptionBudget)
-		refused = e.recordDisruption(b, pod.Name)
-		return b, refused
-	}, registry.Admission{FieldManager: registry.ServerManager}, &metav1.UpdateOptions{DryRun: dryRun})
+	_, _, err = e.budgets.Update(ctx, registry.Target{Namespace: budget.Namespace, Name: budget.Name, Subresource: "status"},
+		func(current core.Object) (core.Object, error) {
+			b := current.(*policyv1.PodDisruptionBudget)
+			refused = e.recordDisruption(b, pod.Name)
+			return b, refused
+		}, registry.Admission{FieldManager: registry.ServerManager}, &metav1.UpdateOptions{DryRun: dryRun})
 	if refused != nil {
 		return refused
 	}
@@ -114,7 +115,8 @@ func (e *evictions) recordDisruption(b *policyv1.PodDisruptionBudget, pod string
 	case len(s.DisruptedPods) > maxDisrupted:
 		return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
 	case s.DisruptionsAllowed == 0:
-		return violation(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
+		return violation(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy,
+			s.CurrentHealthy))
 	}
 	s.DisruptionsAllowed--
 	if s.DisruptionsAllowed == 0 {

@@ -148,7 +148,8 @@ func onlyCPUAndMemory(now, was *core.PodSpec, at *field.Path) field.ErrorList {
 		if !sameContainerButSize(*c, *old) {
 			errs = append(errs, field.Forbidden(path, onlySizes+" for init or sidecar containers are mutable"))
 		}
-		restarts := slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool { return p.RestartPolicy == corev1.RestartContainer })
+		restarts := slices.ContainsFunc(c.ResizePolicy,
+			func(p corev1.ContainerResizePolicy) bool { return p.RestartPolicy == corev1.RestartContainer })
 		if restarts && !core.IsSidecar(c) && !equality.Semantic.DeepEqual(c, old) {
 			errs = append(errs, field.Forbidden(path, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
 		}

@@ -17,7 +17,8 @@ import (
 func allowGatedChanges(rest, old *core.PodSpec, at *field.Path) (errs field.ErrorList) {
 	for _, key := range slices.Sorted(maps.Keys(old.NodeSelector)) {
 		if value, ok := rest.NodeSelector[key]; !ok || value != old.NodeSelector[key] {
-			errs = append(errs, field.Invalid(at.Child("nodeSelector"), rest.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
+			errs = append(errs, field.Invalid(at.Child("nodeSelector"), rest.NodeSelector,
+				"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 			break
 		}
 	}

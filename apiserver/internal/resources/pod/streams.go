@@ -67,7 +67,8 @@ func (s *Streams) intoContainer(what string) connect {
 
 // containerStreams returns the kubelet's path and query for the requested
 // streams, and which these are.
-func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string, r *http.Request) (*url.URL, kubeletclient.Streams, error) {
+func (s *Streams) containerStreams(ctx context.Context, what, namespace, name string,
+	r *http.Request) (*url.URL, kubeletclient.Streams, error) {
 	asked := r.URL.Query()
 	pod, container, err := s.podAndContainer(ctx, namespace, name, asked.Get("container"))
 	if err != nil {
@@ -97,7 +98,8 @@ func (s *Streams) containerStreams(ctx context.Context, what, namespace, name st
 	if what == "exec" && len(query["command"]) == 0 {
 		return nil, kubeletclient.Streams{}, apierrors.NewBadRequest("you must specify at least one command for the container")
 	}
-	return to, kubeletclient.Streams{Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty")}, nil
+	return to, kubeletclient.Streams{Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"),
+		TTY: query.Has("tty")}, nil
 }
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {

@@ -56,7 +56,8 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	}
 	t.Cleanup(client.Close)
 	streams := NewStreams(
-		registrytest.NewNamed(core.Pods, map[string]core.Object{"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"), "dark": on("n3", "main")}),
+		registrytest.NewNamed(core.Pods, map[string]core.Object{"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"),
+			"dark": on("n3", "main")}),
 		registrytest.NewNamed(core.Pods, map[string]core.Object{"n1": node, "n3": unreachable}), client)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // pod/subresource
@@ -122,7 +123,8 @@ func TestLogs(t *testing.T) {
 		{"/two/log?container=a", "container a is gone", 404},
 		{"/web/log?tailLines=7", "who are you?", 401},
 		{"/web/log", "/containerLogs/default/web/main?", 200},
-		{"/web/log?follow=true&tailLines=5&timestamps=1&sinceTime=2030-01-01T00:00:00Z", "/containerLogs/default/web/main?follow=true&sinceTime=2030-01-01T00%3A00%3A00Z&tailLines=5&timestamps=true", 200},
+		{"/web/log?follow=true&tailLines=5&timestamps=1&sinceTime=2030-01-01T00:00:00Z",
+			"/containerLogs/default/web/main?follow=true&sinceTime=2030-01-01T00%3A00%3A00Z&tailLines=5&timestamps=true", 200},
 		{"/web/log?limitBytes=10", "/container", 200},
 		{"/new/log", "", 204},
 		{"/new/log?follow=maybe", "", 204},
@@ -215,7 +217,9 @@ func TestUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	fmt.Fprint(connection, "POST /web/exec?command=sh&command=-c&stdin=true&stdout=true&tty=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n")
+	fmt.Fprint(connection,
+		"POST /web/exec?command=sh&command=-c&stdin=true&stdout=true&tty=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\nConnection: "+
+			"Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n")
 	reader := bufio.NewReader(connection)
 	answer, err := http.ReadResponse(reader, nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {

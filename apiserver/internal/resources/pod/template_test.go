@@ -11,7 +11,8 @@ import (
 func TestTemplate(t *testing.T) {
 	strategy := templates()
 	template := strategy.New()
-	const text = "{metadata: {name: t}, template: {metadata: {labels: {app: web}}, spec: {hostNetwork: true, containers: [{name: a, image: 'x:1', ports: [{containerPort: 80}], resources: {limits: {cpu: 1}}}, {name: b, image: image}]}}}"
+	const text = "{metadata: {name: t}, template: {metadata: {labels: {app: web}}, spec: {hostNetwork: true, containers: [{name: a, image: 'x:1', ports: " +
+		"[{containerPort: 80}], resources: {limits: {cpu: 1}}}, {name: b, image: image}]}}}"
 	if err := yaml.UnmarshalStrict([]byte(text), template); err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,9 @@ func TestKubeletsThatFallSilent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprint(client, "GET /web/exec?command=cat&stdout=true HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n")
+		fmt.Fprint(client,
+			"GET /web/exec?command=cat&stdout=true HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: "+
+				"websocket\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n")
 		<-asked
 		_ = client.Close()
 		t.Log(stage)

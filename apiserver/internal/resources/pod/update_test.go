@@ -34,12 +34,16 @@ func TestValidateUpdate(t *testing.T) {
 		old, pod *core.Pod
 		want     string
 	}{
-		"nothing":    {minimal(), minimal(), ""},
-		"image":      {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Image = "x:2"; p.Spec.Containers[0].ImagePullPolicy = "Always" }), ""},
-		"no image":   {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Image = ""; p.Spec.Containers[0].ImagePullPolicy = "Always" }), "spec.containers[0].image: Required value"},
-		"deadline":   {minimal(), minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), ""},
-		"later":      {minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(6) }), "spec.activeDeadlineSeconds: Invalid value: 6: must be less than or equal to previous value"},
-		"no more":    {minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), minimal(), "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"},
+		"nothing": {minimal(), minimal(), ""},
+		"image":   {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Image = "x:2"; p.Spec.Containers[0].ImagePullPolicy = "Always" }), ""},
+		"no image": {minimal(), minimal(func(p *core.Pod) { p.Spec.Containers[0].Image = ""; p.Spec.Containers[0].ImagePullPolicy = "Always" }),
+			"spec.containers[0].image: Required value"},
+		"deadline": {minimal(), minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), ""},
+		"later": {minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }),
+			minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(6) }),
+			"spec.activeDeadlineSeconds: Invalid value: 6: must be less than or equal to previous value"},
+		"no more": {minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = seconds(5) }), minimal(),
+			"spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"},
 		"toleration": {minimal(), minimal(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: "Exists"}} }), ""},
 		"tolerates less": {minimal(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: "Exists"}} }), minimal(),
 			"spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"},
@@ -55,18 +59,22 @@ func TestValidateUpdate(t *testing.T) {
 		"gated, narrower": {minimal(gated), minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), ""},
 		"gated, other selector": {minimal(gated, func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), minimal(gated),
 			`spec.nodeSelector: Invalid value: null: only additions to spec.nodeSelector are allowed (no mutations or deletions)`},
-		"gated, first term":     {minimal(gated), minimal(gated, on(expr("a"))), ""},
-		"gated, narrower term":  {minimal(gated, on(expr("a"))), minimal(gated, on(expr("a"), expr("b"))), ""},
-		"gated, wider term":     {minimal(gated, on(expr("a"))), minimal(gated, on(expr("b"), expr("a"))), terms + "[0]: Invalid value: "},
-		"gated, term goes":      {minimal(gated, on(expr("a"))), minimal(gated), terms + ": Invalid value: null: no additions/deletions to non-empty NodeSelectorTerms list are allowed"},
+		"gated, first term":    {minimal(gated), minimal(gated, on(expr("a"))), ""},
+		"gated, narrower term": {minimal(gated, on(expr("a"))), minimal(gated, on(expr("a"), expr("b"))), ""},
+		"gated, wider term":    {minimal(gated, on(expr("a"))), minimal(gated, on(expr("b"), expr("a"))), terms + "[0]: Invalid value: "},
+		"gated, term goes": {minimal(gated, on(expr("a"))), minimal(gated),
+			terms + ": Invalid value: null: no additions/deletions to non-empty NodeSelectorTerms list are allowed"},
 		"gated, term of nobody": {minimal(gated, on()), minimal(gated, on(expr("a"))), terms + "[0]: Invalid value: "},
 		"selector, no gate":     {minimal(), minimal(func(p *core.Pod) { p.Spec.NodeSelector = map[string]string{"a": "b"} }), "spec: Forbidden: "},
 		"grace negative to 1": {minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(-3) }),
 			minimal(func(p *core.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(1) }), ""},
-		"confined":      {annotated("runtime/default"), annotated("runtime/default"), ""},
-		"let out":       {minimal(), annotated("unconfined"), "metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not add AppArmor annotations"},
-		"let out later": {annotated("runtime/default"), annotated("unconfined"), "metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not remove or update AppArmor annotations"},
-		"unconfined":    {annotated("runtime/default"), minimal(), "metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not remove or update AppArmor annotations"},
+		"confined": {annotated("runtime/default"), annotated("runtime/default"), ""},
+		"let out": {minimal(), annotated("unconfined"), "metadata.annotations[" + appArmorContainerPrefix +
+			"main]: Forbidden: may not add AppArmor annotations"},
+		"let out later": {annotated("runtime/default"), annotated("unconfined"),
+			"metadata.annotations[" + appArmorContainerPrefix + "main]: Forbidden: may not remove or update AppArmor annotations"},
+		"unconfined": {annotated("runtime/default"), minimal(), "metadata.annotations[" + appArmorContainerPrefix +
+			"main]: Forbidden: may not remove or update AppArmor annotations"},
 		"mirror annotation": {minimal(), minimal(func(p *core.Pod) {
 			p.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
 			p.Spec.NodeName = "n"
@@ -98,15 +106,18 @@ func TestStatusUpdate(t *testing.T) {
 	ended := func(code int32) *core.Pod {
 		return minimal(func(p *core.Pod) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
-			p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}}
+			p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}}
 		})
 	}
 	revived := minimal(func(p *core.Pod) {
 		p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	})
-	checkErrors(t, "a dead container lives again", validateStatus(revived, ended(0)), "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state")
+	checkErrors(t, "a dead container lives again", validateStatus(revived, ended(0)),
+		"status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state")
 	together := ended(0)
-	together.Spec.Containers = append(together.Spec.Containers, core.Container{Name: "other", RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}})
+	together.Spec.Containers = append(together.Spec.Containers, core.Container{Name: "other",
+		RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}})
 	checkErrors(t, "all containers are restarted", validateStatus(revived, together), "")
 	failing := ended(1)
 	failing.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
@@ -160,9 +171,11 @@ func TestEndsOfContainers(t *testing.T) {
 			p.Spec.InitContainers = []core.Container{c}
 			p.Status.InitContainerStatuses = dead
 		})
-		checkErrors(t, name+", an init container", validateStatus(of(func(p *core.Pod) { p.Status.InitContainerStatuses = alive }), initial), want("initContainerStatuses"))
+		checkErrors(t, name+", an init container", validateStatus(of(func(p *core.Pod) { p.Status.InitContainerStatuses = alive }), initial),
+			want("initContainerStatuses"))
 		ephemeral := of(func(p *core.Pod) { p.Status.EphemeralContainerStatuses = dead })
-		checkErrors(t, name+", an ephemeral container", validateStatus(of(func(p *core.Pod) { p.Status.EphemeralContainerStatuses = alive }), ephemeral), "status.ephemeralContainerStatuses[1"+forbidden)
+		checkErrors(t, name+", an ephemeral container", validateStatus(of(func(p *core.Pod) { p.Status.EphemeralContainerStatuses = alive }), ephemeral),
+			"status.ephemeralContainerStatuses[1"+forbidden)
 		checkErrors(t, name+", it stays", validateStatus(ephemeral, ephemeral), "")
 	}
 	unknown := minimal(func(p *core.Pod) {
@@ -181,12 +194,15 @@ func TestEphemeralUpdate(t *testing.T) {
 		}
 	}
 	checkErrors(t, "added", validateEphemeralUpdate(minimal(debugger("i")), minimal()), "")
-	checkErrors(t, "removed", validateEphemeralUpdate(minimal(), minimal(debugger("i"))), `spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be removed`)
-	checkErrors(t, "changed", validateEphemeralUpdate(minimal(debugger("i")), minimal(debugger("j"))), `spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be changed`)
+	checkErrors(t, "removed", validateEphemeralUpdate(minimal(), minimal(debugger("i"))),
+		`spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be removed`)
+	checkErrors(t, "changed", validateEphemeralUpdate(minimal(debugger("i")), minimal(debugger("j"))),
+		`spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be changed`)
 	withPort := minimal(debugger("i"), func(p *core.Pod) {
 		p.Spec.EphemeralContainers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1}}
 	})
-	checkErrors(t, "with a port", validateEphemeralUpdate(withPort, minimal()), "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container")
+	checkErrors(t, "with a port", validateEphemeralUpdate(withPort, minimal()),
+		"spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container")
 
 	pod, old := minimal(debugger("i")), minimal()
 	pod.Spec.NodeName = "sneaked"
@@ -230,20 +246,27 @@ func TestResize(t *testing.T) {
 		{"more", minimal(sized(cpu("2"), nil)), burstable, ""},
 		{"a limit comes", minimal(sized(more, cpu("3"))), burstable, ""},
 		{"a limit goes", burstable, minimal(sized(cpu("1"), cpu("2"))), "spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed"},
-		{"more than the limit", minimal(sized(cpu("3"), cpu("2"))), minimal(sized(cpu("1"), cpu("2"))), `spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 2`},
+		{"more than the limit", minimal(sized(cpu("3"), cpu("2"))), minimal(sized(cpu("1"), cpu("2"))),
+			`spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 2`},
 		{"another class", minimal(sized(more, more)), burstable, `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`},
 		{"another resource", minimal(sized(disk, nil)), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
 		{"another policy", minimal(sized(cpu("1"), nil), restarting), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
-		{"another container", minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.Containers[0].Name = "z" }), burstable, "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"},
-		{"an init container more", minimal(sized(cpu("1"), nil), initial("1")), burstable, "spec.initContainers: Forbidden: initContainers may not be added or removed on resize"},
+		{"another container", minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.Containers[0].Name = "z" }), burstable,
+			"spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"},
+		{"an init container more", minimal(sized(cpu("1"), nil), initial("1")), burstable,
+			"spec.initContainers: Forbidden: initContainers may not be added or removed on resize"},
 		{"an init container grows", minimal(sized(cpu("1"), nil), initial("2")), minimal(sized(cpu("1"), nil), initial("1")), ""},
 		{"the pod grows", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(cpu("2"))), ""},
-		{"of the pod, to nothing", minimal(whole(cpu("0"))), minimal(func(p *core.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }, whole(cpu("1"))), `spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`},
+		{"of the pod, to nothing", minimal(whole(cpu("0"))), minimal(func(p *core.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }, whole(cpu("1"))),
+			`spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`},
 		{"of the pod, empty", minimal(sized(cpu("1"), nil), whole(nil)), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
-		{"a restarting init container", minimal(sized(cpu("1"), nil), restarting, initial("2")), minimal(sized(cpu("1"), nil), restarting, initial("1")), "spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized"},
-		{"of the pod something goes", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(more)), "spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"},
+		{"a restarting init container", minimal(sized(cpu("1"), nil), restarting, initial("2")), minimal(sized(cpu("1"), nil), restarting, initial("1")),
+			"spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized"},
+		{"of the pod something goes", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(more)),
+			"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"},
 		{"ended", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Status.Phase = corev1.PodFailed }), ""},
-		{"of Windows", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), "[]: Forbidden: windows pods cannot be resized"},
+		{"of Windows", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }),
+			"[]: Forbidden: windows pods cannot be resized"},
 	} {
 		checkErrors(t, tc.name, validateResize(t.Context(), tc.now, tc.was), tc.want)
 	}
@@ -263,7 +286,8 @@ func TestRestartsOnResize(t *testing.T) {
 		c.Name, c.ResizePolicy = "init", []corev1.ContainerResizePolicy{{ResourceName: "cpu", RestartPolicy: corev1.RestartContainer}}
 		p.Spec.InitContainers = []core.Container{c}
 	})
-	checkErrors(t, "new", validateCreate(restarting), `spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to 'RestartContainer' for non-sidecar initContainers`)
+	checkErrors(t, "new", validateCreate(restarting),
+		`spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to 'RestartContainer' for non-sidecar initContainers`)
 	moved := restarting.DeepCopy()
 	moved.Spec.Containers[0].Image = "another"
 	checkErrors(t, "stored", validateUpdate(moved, restarting), "")

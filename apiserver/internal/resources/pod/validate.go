@@ -113,7 +113,8 @@ func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		}
 	}
 	if spec.RuntimeClassName != nil {
-		errs = append(errs, check.Messages(at.Child("runtimeClassName"), *spec.RuntimeClassName, check.NameIsSubdomain(*spec.RuntimeClassName, false))...)
+		errs = append(errs, check.Messages(at.Child("runtimeClassName"), *spec.RuntimeClassName,
+			check.NameIsSubdomain(*spec.RuntimeClassName, false))...)
 	}
 	claims := sets.New[string]()
 	for i, claim := range spec.ResourceClaims {
@@ -121,9 +122,11 @@ func validateNames(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, uniqueLabel(claim.Name, path.Child("name"), claims)...)
 		switch {
 		case claim.ResourceClaimName == nil && claim.ResourceClaimTemplateName == nil:
-			errs = append(errs, field.Invalid(path, check.GoFieldNames{Value: claim}, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+			errs = append(errs, field.Invalid(path, check.GoFieldNames{Value: claim},
+				"must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 		case claim.ResourceClaimName != nil && claim.ResourceClaimTemplateName != nil:
-			errs = append(errs, field.Invalid(path, check.GoFieldNames{Value: claim}, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+			errs = append(errs, field.Invalid(path, check.GoFieldNames{Value: claim},
+				"at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
 		}
 		if claim.ResourceClaimName != nil {
 			errs = append(errs, check.Subdomain(*claim.ResourceClaimName, path.Child("resourceClaimName"))...)

@@ -24,7 +24,8 @@ type containerScope struct {
 
 var (
 	messagePolicies   = sets.New(corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
-	containerRestarts = sets.New(corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
+	containerRestarts = sets.New(corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever,
+		corev1.ContainerRestartPolicyOnFailure)
 	protocols         = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 	restartActions    = sets.New(corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)
 	exitCodeOperators = sets.New(corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
@@ -87,7 +88,8 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 		errs = append(errs, field.Required(at.Child("image"), ""))
 	}
 	if !messagePolicies.Has(c.TerminationMessagePolicy) {
-		errs = append(errs, field.NotSupported(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy, []corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}))
+		errs = append(errs, field.NotSupported(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
+			[]corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}))
 	}
 	errs = append(errs, validatePorts(c.Ports, at.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)

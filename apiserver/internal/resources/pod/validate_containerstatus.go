@@ -27,8 +27,10 @@ func validateEnds(now, was *core.PodStatus, spec *core.PodSpec, at *field.Path) 
 			return c != nil && core.Restarts(spec, c, ended.State.Terminated.ExitCode)
 		}
 	}
-	errs = append(errs, stayTerminated(now.ContainerStatuses, was.ContainerStatuses, restarts(spec.Containers), at.Child("containerStatuses"))...)
-	return append(errs, stayTerminated(now.InitContainerStatuses, was.InitContainerStatuses, restarts(spec.InitContainers), at.Child("initContainerStatuses"))...)
+	errs = append(errs, stayTerminated(now.ContainerStatuses, was.ContainerStatuses, restarts(spec.Containers),
+		at.Child("containerStatuses"))...)
+	return append(errs, stayTerminated(now.InitContainerStatuses, was.InitContainerStatuses, restarts(spec.InitContainers),
+		at.Child("initContainerStatuses"))...)
 }
 
 func stayTerminated(now, was []core.ContainerStatus, restarts func(ended *core.ContainerStatus) bool, at *field.Path) field.ErrorList {

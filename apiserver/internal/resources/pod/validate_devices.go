@@ -48,13 +48,15 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 	for i, m := range status.RequestMappings {
 		at := mappings.Index(i)
 		if c := containers[m.ContainerName]; c == nil {
-			errs = append(errs, field.Invalid(at.Child("containerName"), m.ContainerName, "must match the name of an entry in spec.initContainers.name or spec.containers.name"))
+			errs = append(errs, field.Invalid(at.Child("containerName"), m.ContainerName,
+				"must match the name of an entry in spec.initContainers.name or spec.containers.name"))
 		} else if _, asked := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; !asked {
 			errs = append(errs, field.Invalid(at.Child("resourceName"), m.ResourceName,
 				"must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests"))
 		}
 		if seen[m] {
-			errs = append(errs, field.Duplicate(at.Child("containerName"), m.ContainerName), field.Duplicate(at.Child("resourceName"), m.ResourceName),
+			errs = append(errs, field.Duplicate(at.Child("containerName"), m.ContainerName),
+				field.Duplicate(at.Child("resourceName"), m.ResourceName),
 				field.Duplicate(at.Child("requestName"), m.RequestName))
 		}
 		seen[m] = true
@@ -81,7 +83,8 @@ func containersByName(groups ...[]corev1.Container) map[string]*corev1.Container
 
 // validateDeviceHealth validates the health of containers' devices, as reported by a
 // kubelet (KEP-4680).
-func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, pod *core.PodStatus, at *field.Path) field.ErrorList {
+func validateDeviceHealth(statuses []corev1.ContainerStatus, containers []corev1.Container, pod *core.PodStatus,
+	at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	named := containersByName(containers)
 	claims := map[string]map[corev1.ResourceClaim]bool{} // by container: a pod may have many of everything
@@ -132,8 +135,9 @@ func allocatedTo(c *corev1.Container, name corev1.ResourceName, claims map[corev
 	if claims[corev1.ResourceClaim{Name: claim, Request: request}] {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, name, "must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when "+
-		"container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty")}
+	return field.ErrorList{field.Invalid(at, name,
+		"must match one of the container's resource claims as 'claim:<claimName>/<requestName>' when "+
+			"container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty")}
 }
 
 func validateHealths(resources []corev1.ResourceHealth, at *field.Path) field.ErrorList {
@@ -141,7 +145,8 @@ func validateHealths(resources []corev1.ResourceHealth, at *field.Path) field.Er
 	seen := map[corev1.ResourceID]bool{}
 	for i, r := range resources {
 		at := at.Index(i)
-		errs = append(errs, check.Supported(r.Health, at.Child("health"), corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown)...)
+		errs = append(errs, check.Supported(r.Health, at.Child("health"), corev1.ResourceHealthStatusHealthy,
+			corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown)...)
 		if r.Message != nil && *r.Message == "" {
 			errs = append(errs, field.Required(at.Child("message"), "must be non-empty if specified"))
 		} else if r.Message != nil && len(*r.Message) > corev1.ResourceHealthMessageMaxLength {

@@ -66,7 +66,8 @@ func validateValueFrom(env *corev1.EnvVar, at *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+		errs = append(errs, field.Invalid(at, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
 	case env.Value != "":
 		errs = append(errs, field.Invalid(at, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
@@ -177,10 +178,12 @@ func validateFieldRef(ref *corev1.ObjectFieldSelector, readable sets.Set[string]
 	}
 	path, key, subscripted := subscript(ref.FieldPath)
 	if ref.APIVersion != "v1" {
-		return field.ErrorList{field.Invalid(at.Child("fieldPath"), ref.FieldPath, "error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
+		return field.ErrorList{field.Invalid(at.Child("fieldPath"), ref.FieldPath,
+			"error converting fieldPath: unsupported pod version: "+ref.APIVersion)}
 	}
 	if !knownFields.Has(path) {
-		return field.ErrorList{field.Invalid(at.Child("fieldPath"), ref.FieldPath, "error converting fieldPath: field label not supported: "+ref.FieldPath)}
+		return field.ErrorList{field.Invalid(at.Child("fieldPath"), ref.FieldPath,
+			"error converting fieldPath: field label not supported: "+ref.FieldPath)}
 	}
 	switch {
 	case !subscripted && !readable.Has(path):

@@ -69,7 +69,8 @@ func validateMount(m *corev1.VolumeMount, c *core.Container, mount, at *field.Pa
 		errs = append(errs, oneOf(*p, at.Child("mountPropagation"), propagations)...)
 		privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 		if *p == corev1.MountPropagationBidirectional && !privileged {
-			errs = append(errs, field.Forbidden(at.Child("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers"))
+			errs = append(errs, field.Forbidden(at.Child("mountPropagation"),
+				"Bidirectional mount propagation is available only to privileged containers"))
 		}
 	}
 	if len(m.BindMountOptions) > 0 {
@@ -110,7 +111,8 @@ func (s *containerScope) devices(c *core.Container, places, mounted sets.Set[str
 		if !ok {
 			errs = append(errs, field.NotFound(path.Child("name"), device.Name))
 		} else if source.PersistentVolumeClaim == nil && source.Ephemeral == nil {
-			errs = append(errs, field.Invalid(path.Child("name"), device.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
+			errs = append(errs, field.Invalid(path.Child("name"), device.Name,
+				"can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
 		if device.DevicePath != "" {
 			errs = append(errs, check.NoBacksteps(device.DevicePath, path.Child("devicePath"))...)

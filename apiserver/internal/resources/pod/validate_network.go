@@ -35,7 +35,8 @@ func validateDNS(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if len(config.Nameservers) > maxNameservers {
-		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers, fmt.Sprintf("must not have more than %d nameservers", maxNameservers)))
+		errs = append(errs, field.Invalid(at.Child("nameservers"), config.Nameservers,
+			fmt.Sprintf("must not have more than %d nameservers", maxNameservers)))
 	}
 	for i, server := range config.Nameservers {
 		errs = append(errs, validation.IsValidIPForLegacyField(at.Child("nameservers").Index(i).Upstream(), server, true, nil)...)
@@ -45,7 +46,8 @@ func validateDNS(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(searches, config.Searches, fmt.Sprintf("must not have more than %d search paths", maxSearchPaths)))
 	}
 	if len(strings.Join(config.Searches, " ")) > maxSearchListChars {
-		errs = append(errs, field.Invalid(searches, config.Searches, fmt.Sprintf("must not have more than %d characters (including spaces) in the search list", maxSearchListChars)))
+		errs = append(errs, field.Invalid(searches, config.Searches,
+			fmt.Sprintf("must not have more than %d characters (including spaces) in the search list", maxSearchListChars)))
 	}
 	for i, search := range config.Searches {
 		errs = append(errs, searchPath(search, searches.Index(i))...)

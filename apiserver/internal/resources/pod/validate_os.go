@@ -61,11 +61,13 @@ type settableField struct {
 
 func validateWindows(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	errs := forbidOnWindows(at, []settableField{
-		{"hostUsers", spec.HostUsers != nil}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC}, {"shareProcessNamespace", spec.ShareProcessNamespace != nil},
+		{"hostUsers", spec.HostUsers != nil}, {"hostPID", spec.HostPID}, {"hostIPC", spec.HostIPC},
+		{"shareProcessNamespace", spec.ShareProcessNamespace != nil},
 	})
 	if sc := spec.SecurityContext; sc != nil {
 		errs = append(errs, forbidOnWindows(at.Child("securityContext"), []settableField{
-			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil}, {"seccompProfile", sc.SeccompProfile != nil},
+			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil},
+			{"seccompProfile", sc.SeccompProfile != nil},
 			{"fsGroup", sc.FSGroup != nil}, {"fsGroupChangePolicy", sc.FSGroupChangePolicy != nil}, {"sysctls", len(sc.Sysctls) > 0},
 			{"runAsUser", sc.RunAsUser != nil}, {"runAsGroup", sc.RunAsGroup != nil}, {"supplementalGroups", sc.SupplementalGroups != nil},
 			{"supplementalGroupsPolicy", sc.SupplementalGroupsPolicy != nil}, {"seLinuxChangePolicy", sc.SELinuxChangePolicy != nil},
@@ -77,8 +79,10 @@ func validateWindows(spec *core.PodSpec, at *field.Path) field.ErrorList {
 			continue
 		}
 		errs = append(errs, forbidOnWindows(path.Child("securityContext"), []settableField{
-			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil}, {"seccompProfile", sc.SeccompProfile != nil},
-			{"capabilities", sc.Capabilities != nil}, {"readOnlyRootFilesystem", sc.ReadOnlyRootFilesystem != nil}, {"privileged", sc.Privileged != nil},
+			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil},
+			{"seccompProfile", sc.SeccompProfile != nil},
+			{"capabilities", sc.Capabilities != nil}, {"readOnlyRootFilesystem", sc.ReadOnlyRootFilesystem != nil},
+			{"privileged", sc.Privileged != nil},
 			{"allowPrivilegeEscalation", sc.AllowPrivilegeEscalation != nil}, {"procMount", sc.ProcMount != nil},
 			{"runAsUser", sc.RunAsUser != nil}, {"runAsGroup", sc.RunAsGroup != nil},
 		})...)
@@ -108,7 +112,8 @@ func validateWindowsOptions(o *corev1.WindowsSecurityContextOptions, at *field.P
 	if text := o.GMSACredentialSpec; text != nil && *text == "" {
 		errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), *text, "gmsaCredentialSpec cannot be an empty string"))
 	} else if text != nil && len(*text) > maxCredential {
-		errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), *text, fmt.Sprintf("gmsaCredentialSpec size must be under %d KiB", maxCredential>>10)))
+		errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), *text,
+			fmt.Sprintf("gmsaCredentialSpec size must be under %d KiB", maxCredential>>10)))
 	}
 	if name := o.RunAsUserName; name != nil {
 		for _, text := range windowsUser(*name) {
@@ -174,7 +179,8 @@ func validateHostProcess(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		}
 	}
 	if ofHost > 0 && ofHost < all {
-		errs = append(errs, field.Invalid(at, "", "If pod contains any hostProcess containers then all containers must be HostProcess containers"))
+		errs = append(errs, field.Invalid(at, "",
+			"If pod contains any hostProcess containers then all containers must be HostProcess containers"))
 	}
 	if ofHost > 0 && !spec.HostNetwork {
 		errs = append(errs, field.Invalid(at.Child("hostNetwork"), false, "hostNetwork must be true if pod contains any hostProcess containers"))

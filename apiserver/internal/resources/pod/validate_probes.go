@@ -36,7 +36,8 @@ func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) f
 	errs = append(errs, validateProbe(c.StartupProbe, at.Child("startupProbe"))...)
 
 	// Liveness and startup probes succeed at the first success; only readiness counts.
-	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe,
+		"startupProbe": c.StartupProbe} {
 		if probe == nil {
 			continue
 		}
@@ -48,7 +49,8 @@ func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) f
 		}
 	}
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, field.Invalid(at.Child("readinessProbe", "terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+		errs = append(errs, field.Invalid(at.Child("readinessProbe", "terminationGracePeriodSeconds"), *p.TerminationGracePeriodSeconds,
+			"must not be set for readinessProbes"))
 	}
 	return errs
 }

@@ -79,7 +79,8 @@ func withinLimits(r *corev1.ResourceRequirements, limits, requests *field.Path) 
 		case limited && !check.IsOvercommit(name) && amount.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(requests, amount.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
 		case limited && amount.Cmp(limit) > 0:
-			errs = append(errs, field.Invalid(requests, amount.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+			errs = append(errs, field.Invalid(requests, amount.String(),
+				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
 		case !limited && !check.IsOvercommit(name):
 			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
 		}

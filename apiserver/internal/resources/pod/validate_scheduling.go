@@ -26,7 +26,8 @@ func validateAffinity(a *corev1.Affinity, at *field.Path) field.ErrorList {
 	if n := a.NodeAffinity; n != nil {
 		path := at.Child("nodeAffinity")
 		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-			errs = append(errs, ValidateNodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution, path.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
+			errs = append(errs, ValidateNodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution,
+				path.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
 		}
 		for i, term := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			preferred := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
@@ -110,7 +111,8 @@ func validateNodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) != 1 {
-			errs = append(errs, field.Required(at.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+			errs = append(errs, field.Required(at.Child("values"),
+				"must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -196,7 +198,8 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, "must be greater than zero"))
 			}
 			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
-				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
+				errs = append(errs, field.Invalid(path.Child("minDomains"), *c.MinDomains,
+					fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
 			}
 		}
 		if c.NodeAffinityPolicy != nil {

@@ -22,12 +22,14 @@ const (
 )
 
 var (
-	sysctlName         = regexp.MustCompile("^" + sysctlPattern + "$")
-	groupChanges       = sets.New(corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways)
-	groupPolicies      = sets.New(corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)
-	selinuxChanges     = sets.New(corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive)
-	seccompProfiles    = sets.New(corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
-	apparmorProfiles   = sets.New(corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined)
+	sysctlName      = regexp.MustCompile("^" + sysctlPattern + "$")
+	groupChanges    = sets.New(corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways)
+	groupPolicies   = sets.New(corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)
+	selinuxChanges  = sets.New(corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive)
+	seccompProfiles = sets.New(corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault,
+		corev1.SeccompProfileTypeUnconfined)
+	apparmorProfiles = sets.New(corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault,
+		corev1.AppArmorProfileTypeUnconfined)
 	procMounts         = sets.New(corev1.DefaultProcMount, corev1.UnmaskedProcMount)
 	maxApparmorProfile = 4095
 )
@@ -62,7 +64,8 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 func validateHostNamespaces(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ptr.Deref(spec.ShareProcessNamespace, false) && spec.HostPID {
-		errs = append(errs, field.Invalid(at.Child("securityContext", "shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled"))
+		errs = append(errs, field.Invalid(at.Child("securityContext", "shareProcessNamespace"), true,
+			"ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	if spec.HostNetwork {
 		for i, c := range spec.Containers {
@@ -113,7 +116,8 @@ func validateSysctls(sysctls []corev1.Sysctl, spec *core.PodSpec, at *field.Path
 		case s.Name == "":
 			errs = append(errs, field.Required(path, ""))
 		case len(s.Name) > maxSysctlLength || !sysctlName.MatchString(s.Name):
-			errs = append(errs, field.Invalid(path, s.Name, fmt.Sprintf("must have at most %d characters and match regex ^%s$", maxSysctlLength, sysctlPattern)))
+			errs = append(errs, field.Invalid(path, s.Name, fmt.Sprintf("must have at most %d characters and match regex ^%s$", maxSysctlLength,
+				sysctlPattern)))
 		case seen.Has(s.Name):
 			errs = append(errs, field.Duplicate(path, s.Name))
 		}
@@ -142,9 +146,10 @@ func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := profileType(p.Type, "seccompProfile", at.Child("type"), seccompProfiles)
-	return append(errs, localhostProfile(p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, "seccomp", at, func(profile string) field.ErrorList {
-		return descendingPath(profile, at.Child("localhostProfile"))
-	})...)
+	return append(errs, localhostProfile(p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, "seccomp", at,
+		func(profile string) field.ErrorList {
+			return descendingPath(profile, at.Child("localhostProfile"))
+		})...)
 }
 
 func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList {
@@ -152,18 +157,19 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 		return nil
 	}
 	errs := profileType(p.Type, "appArmorProfile", at.Child("type"), apparmorProfiles)
-	return append(errs, localhostProfile(p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile, "AppArmor", at, func(profile string) field.ErrorList {
-		path := at.Child("localhostProfile")
-		switch trimmedProfile := strings.TrimSpace(profile); {
-		case trimmedProfile != profile:
-			return field.ErrorList{field.Invalid(path, profile, "must not be padded with whitespace")}
-		case trimmedProfile == "":
-			return field.ErrorList{field.Required(path, "must be set when AppArmor type is Localhost")}
-		case len(profile) > maxApparmorProfile:
-			return field.ErrorList{field.TooLong(path, profile, maxApparmorProfile)}
-		}
-		return nil
-	})...)
+	return append(errs, localhostProfile(p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile, "AppArmor", at,
+		func(profile string) field.ErrorList {
+			path := at.Child("localhostProfile")
+			switch trimmedProfile := strings.TrimSpace(profile); {
+			case trimmedProfile != profile:
+				return field.ErrorList{field.Invalid(path, profile, "must not be padded with whitespace")}
+			case trimmedProfile == "":
+				return field.ErrorList{field.Required(path, "must be set when AppArmor type is Localhost")}
+			case len(profile) > maxApparmorProfile:
+				return field.ErrorList{field.TooLong(path, profile, maxApparmorProfile)}
+			}
+			return nil
+		})...)
 }
 
 // localhostProfile checks that a profile has a name exactly if its type needs

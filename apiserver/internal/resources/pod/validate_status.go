@@ -42,7 +42,8 @@ func validateReport(pod, old *core.Pod, at *field.Path) field.ErrorList {
 		name     string
 		statuses []core.ContainerStatus
 	}{
-		{"containerStatuses", now.ContainerStatuses}, {"initContainerStatuses", now.InitContainerStatuses}, {"ephemeralContainerStatuses", now.EphemeralContainerStatuses},
+		{"containerStatuses", now.ContainerStatuses}, {"initContainerStatuses", now.InitContainerStatuses},
+		{"ephemeralContainerStatuses", now.EphemeralContainerStatuses},
 	} {
 		errs = append(errs, validateContainerUsers(group.statuses, pod.Spec.OS, at.Child(group.name))...)
 	}

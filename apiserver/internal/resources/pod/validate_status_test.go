@@ -14,23 +14,26 @@ import (
 // were stored before don't count.
 func TestStatusOfPods(t *testing.T) {
 	const noIP, twoOfAFamily = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", "may specify no more than one IP for each IP family"
-	const noSubdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+	const noSubdomain = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an " +
+		"alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 	for status, want := range map[string]string{
 		"{podIPs: [{ip: 1.2.3.4}, {ip: '::1'}], hostIP: 1.2.3.4, hostIPs: [{ip: 1.2.3.4}]}": "",
-		"{podIPs: [{ip: x}]}":                                                   `status.podIPs[0]: Invalid value: "x": ` + noIP,
-		"{podIPs: [{ip: 01.2.3.4}]}":                                            `status.podIPs[0]: Invalid value: "01.2.3.4": must not have leading 0s`,
-		"{podIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}":                              `status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily,
-		"{podIPs: [{ip: 1.2.3.4}, {ip: x}]}":                                    `[status.podIPs[1]: Invalid value: "x": ` + noIP + `, status.podIPs: Internal error: failed to check for dual stack with error:invalid IP[1]: x, status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"x"}]: ` + twoOfAFamily + `]`,
-		"{podIPs: [{ip: 2001:DB8::1}]}":                                         "",
-		"{podIPs: [{ip: '::ffff:1.2.3.4'}]}":                                    `status.podIPs[0]: Invalid value: "::ffff:1.2.3.4": must not be an IPv4-mapped IPv6 address`,
-		"{hostIP: 1.2.3.4, hostIPs: [{ip: 1.2.3.5}]}":                           "status.hostIPs[0].ip: Invalid value: \"1.2.3.5\": must be equal to `hostIP`",
-		"{hostIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}":                             "[status.hostIPs[0].ip: Invalid value: \"1.2.3.4\": must be equal to `hostIP`, " + `status.hostIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily + `]`,
-		"{observedGeneration: -1}":                                              "status.observedGeneration: Invalid value: -1: must be a non-negative integer",
-		"{conditions: [{type: Ready, status: 'True', observedGeneration: -1}]}": "status.conditions[0].observedGeneration: Invalid value: -1: must be a non-negative integer",
-		"{resourceClaimStatuses: [{name: c, resourceClaimName: A_b}]}":          `status.resourceClaimStatuses[0].resourceClaimName: Invalid value: "A_b": ` + noSubdomain,
-		"{resourceClaimStatuses: [{name: c}, {name: c}]}":                       `status.resourceClaimStatuses[1].name: Duplicate value: "c"`,
+		"{podIPs: [{ip: x}]}":                      `status.podIPs[0]: Invalid value: "x": ` + noIP,
+		"{podIPs: [{ip: 01.2.3.4}]}":               `status.podIPs[0]: Invalid value: "01.2.3.4": must not have leading 0s`,
+		"{podIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}": `status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily,
+		"{podIPs: [{ip: 1.2.3.4}, {ip: x}]}": `[status.podIPs[1]: Invalid value: "x": ` + noIP +
+			`, status.podIPs: Internal error: failed to check for dual stack with error:invalid IP[1]: x, status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"x"}]: ` + twoOfAFamily + `]`,
+		"{podIPs: [{ip: 2001:DB8::1}]}":               "",
+		"{podIPs: [{ip: '::ffff:1.2.3.4'}]}":          `status.podIPs[0]: Invalid value: "::ffff:1.2.3.4": must not be an IPv4-mapped IPv6 address`,
+		"{hostIP: 1.2.3.4, hostIPs: [{ip: 1.2.3.5}]}": "status.hostIPs[0].ip: Invalid value: \"1.2.3.5\": must be equal to `hostIP`",
+		"{hostIPs: [{ip: 1.2.3.4}, {ip: 1.2.3.5}]}": "[status.hostIPs[0].ip: Invalid value: \"1.2.3.4\": must be equal to `hostIP`, " +
+			`status.hostIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: ` + twoOfAFamily + `]`,
+		"{observedGeneration: -1}": "status.observedGeneration: Invalid value: -1: must be a non-negative integer",
+		"{conditions: [{type: Ready, status: 'True', observedGeneration: -1}]}":                                                             "status.conditions[0].observedGeneration: Invalid value: -1: must be a non-negative integer",
+		"{resourceClaimStatuses: [{name: c, resourceClaimName: A_b}]}":                                                                      `status.resourceClaimStatuses[0].resourceClaimName: Invalid value: "A_b": ` + noSubdomain,
+		"{resourceClaimStatuses: [{name: c}, {name: c}]}":                                                                                   `status.resourceClaimStatuses[1].name: Duplicate value: "c"`,
 		"{extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: [{containerName: a, resourceName: a.b/c, requestName: r}]}}": "",
-		"{extendedResourceClaimStatus: {}}": "[status.extendedResourceClaimStatus.requestMappings: Required value: at least one request mapping is required, status.extendedResourceClaimStatus.resourceClaimName: Required value]",
+		"{extendedResourceClaimStatus: {}}":                                                                                                 "[status.extendedResourceClaimStatus.requestMappings: Required value: at least one request mapping is required, status.extendedResourceClaimStatus.resourceClaimName: Required value]",
 		"{extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: [{containerName: x, resourceName: a.b/c, requestName: r}]}}": `status.extendedResourceClaimStatus.requestMappings[0].containerName: Invalid value: "x": must match the name of an entry in spec.initContainers.name or spec.containers.name`,
 		"{extendedResourceClaimStatus: {resourceClaimName: c, requestMappings: [{containerName: a, resourceName: a.b/d, requestName: r}]}}": `status.extendedResourceClaimStatus.requestMappings[0].resourceName: Invalid value: "a.b/d": must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests`,
 		"{containerStatuses: [{name: a, allocatedResourcesStatus: [{name: a.b/c, resources: [{resourceID: '1', health: Healthy}]}]}]}":      "",
@@ -43,7 +46,7 @@ func TestStatusOfPods(t *testing.T) {
 		"{initContainerStatuses: [{name: i, user: {linux: {uid: -1, gid: 0}}}]}":                                                            "status.initContainerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 4294967295, inclusive",
 		"{ephemeralContainerStatuses: [{name: e, user: {linux: {uid: -1, gid: 0}}}]}":                                                       "status.ephemeralContainerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 4294967295, inclusive",
 		"{ephemeralContainerStatuses: [{name: e, allocatedResourcesStatus: [{name: a.b/c}]}]}":                                              "status.ephemeralContainerStatuses[0].allocatedResourcesStatus: Forbidden: must not be specified in container status",
-		"{resourceClaimStatuses: [{name: x}]}": "status.resourceClaimStatuses[0].name: Invalid value: \"x\": must match the name of an entry in `spec.resourceClaims`",
+		"{resourceClaimStatuses: [{name: x}]}":                                                                                              "status.resourceClaimStatuses[0].name: Invalid value: \"x\": must match the name of an entry in `spec.resourceClaims`",
 	} {
 		now := core.Pod{Spec: corev1.PodSpec{
 			ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}},
@@ -81,7 +84,8 @@ func TestStatusOfPods(t *testing.T) {
 	}
 	windows := core.Pod{Spec: corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}}
 	windows.Status.ContainerStatuses = []corev1.ContainerStatus{{User: &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: -1}}}}
-	checkErrors(t, "a Linux user of a pod on Windows", validateStatus(&windows, &core.Pod{}), "status.containerStatuses[0].user.linux: Forbidden: cannot be set for a windows pod")
+	checkErrors(t, "a Linux user of a pod on Windows", validateStatus(&windows, &core.Pod{}),
+		"status.containerStatuses[0].user.linux: Forbidden: cannot be set for a windows pod")
 	bound := core.Pod{Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{NominatedNodeName: "n2"}}
 	const isBound = "status.nominatedNodeName: Forbidden: may not be set on pods that are already bound to a node"
 	if errs := validateStatus(&bound, &core.Pod{Spec: bound.Spec}); len(errs) != 1 || errs[0].Error() != isBound {

@@ -83,7 +83,8 @@ func withMutableFieldsReset(pod, old *core.Pod) core.PodSpec {
 	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
 	rest.Tolerations = old.Spec.Tolerations
 	rest.SchedulingGates = old.Spec.SchedulingGates
-	if was, now := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds; was != nil && *was < 0 && now != nil && *now == 1 {
+	if was, now := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds; was != nil && *was < 0 && now != nil &&
+		*now == 1 {
 		rest.TerminationGracePeriodSeconds = was
 	}
 	return rest
@@ -127,7 +128,8 @@ func onlyRemovedGates(pod, old *core.Pod, at *field.Path) field.ErrorList {
 	}
 	for i, gate := range pod.Spec.SchedulingGates {
 		if !was[gate.Name] {
-			errs = append(errs, field.Forbidden(at.Child("schedulingGates").Index(i).Child("name"), fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name)))
+			errs = append(errs, field.Forbidden(at.Child("schedulingGates").Index(i).Child("name"),
+				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name)))
 		}
 	}
 	return errs

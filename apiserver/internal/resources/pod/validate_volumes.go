@@ -75,30 +75,39 @@ type sourceCheck struct {
 
 // sourceChecks lists every kind of volume in the order of upstream's checks.
 var sourceChecks = []sourceCheck{
-	{"emptyDir", func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
-	{"hostPath", func(s *corev1.VolumeSource) bool { return s.HostPath != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
+	{"emptyDir", func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
+	{"hostPath", func(s *corev1.VolumeSource) bool { return s.HostPath != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateHostPath(s.HostPath, at) }},
 	{"gitRepo", func(s *corev1.VolumeSource) bool { return s.GitRepo != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return append(check.Required(at, "repository", s.GitRepo.Repository), descendingPath(s.GitRepo.Directory, at.Child("directory"))...)
 	}},
-	{"persistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(check.Required(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
-	}},
-	{"awsElasticBlockStore", func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return append(check.Required(at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, at)...)
-	}},
+	{"persistentDisk", func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return append(check.Required(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
+		}},
+	{"awsElasticBlockStore", func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return append(check.Required(at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, at)...)
+		}},
 	{"secret", func(s *corev1.VolumeSource) bool { return s.Secret != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Required(at, "secretName", s.Secret.SecretName)
 		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
 	}},
-	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
-	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) }},
-	{"glusterfs", func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
-	}},
-	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.Flocker(s.Flocker, at) }},
-	{"persistentVolumeClaim", func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "claimName", s.PersistentVolumeClaim.ClaimName)
-	}},
+	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
+	{"iscsi", func(s *corev1.VolumeSource) bool { return s.ISCSI != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) }},
+	{"glusterfs", func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.Required(at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		}},
+	{"flocker", func(s *corev1.VolumeSource) bool { return s.Flocker != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.Flocker(s.Flocker, at) }},
+	{"persistentVolumeClaim", func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.Required(at, "claimName", s.PersistentVolumeClaim.ClaimName)
+		}},
 	{"rbd", func(s *corev1.VolumeSource) bool { return s.RBD != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return append(check.RequiredList(at, "monitors", s.RBD.CephMonitors), check.Required(at, "image", s.RBD.RBDImage)...)
 	}},
@@ -111,43 +120,54 @@ var sourceChecks = []sourceCheck{
 	{"quobyte", func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Quobyte(s.Quobyte, at)
 	}},
-	{"downwardAPI", func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
-		return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
-	}},
-	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.FibreChannel(s.FC, at) }},
-	{"flexVolume", func(s *corev1.VolumeSource) bool { return s.FlexVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
-	}},
-	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := check.Required(at, "name", s.ConfigMap.Name)
-		return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
-	}},
-	{"azureFile", func(s *corev1.VolumeSource) bool { return s.AzureFile != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
-	}},
-	{"vsphereVolume", func(s *corev1.VolumeSource) bool { return s.VsphereVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "volumePath", s.VsphereVolume.VolumePath)
-	}},
-	{"photonPersistentDisk", func(s *corev1.VolumeSource) bool { return s.PhotonPersistentDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "pdID", s.PhotonPersistentDisk.PdID)
-	}},
-	{"portworxVolume", func(s *corev1.VolumeSource) bool { return s.PortworxVolume != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "volumeID", s.PortworxVolume.VolumeID)
-	}},
-	{"azureDisk", func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.AzureDisk(s.AzureDisk, at)
-	}},
-	{"storageos", func(s *corev1.VolumeSource) bool { return s.StorageOS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		errs := check.StorageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
-		if ref := s.StorageOS.SecretRef; ref != nil {
-			errs = append(errs, check.Required(at.Child("secretRef"), "name", ref.Name)...)
-		}
-		return errs
-	}},
-	{"projected", func(s *corev1.VolumeSource) bool { return s.Projected != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return validateProjected(s.Projected, at)
-	}},
+	{"downwardAPI", func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
+			return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
+		}},
+	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return check.FibreChannel(s.FC, at) }},
+	{"flexVolume", func(s *corev1.VolumeSource) bool { return s.FlexVolume != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
+		}},
+	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			errs := check.Required(at, "name", s.ConfigMap.Name)
+			return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
+		}},
+	{"azureFile", func(s *corev1.VolumeSource) bool { return s.AzureFile != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.Required(at, "secretName", s.AzureFile.SecretName, "shareName", s.AzureFile.ShareName)
+		}},
+	{"vsphereVolume", func(s *corev1.VolumeSource) bool { return s.VsphereVolume != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.Required(at, "volumePath", s.VsphereVolume.VolumePath)
+		}},
+	{"photonPersistentDisk", func(s *corev1.VolumeSource) bool { return s.PhotonPersistentDisk != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.Required(at, "pdID", s.PhotonPersistentDisk.PdID)
+		}},
+	{"portworxVolume", func(s *corev1.VolumeSource) bool { return s.PortworxVolume != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.Required(at, "volumeID", s.PortworxVolume.VolumeID)
+		}},
+	{"azureDisk", func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return check.AzureDisk(s.AzureDisk, at)
+		}},
+	{"storageos", func(s *corev1.VolumeSource) bool { return s.StorageOS != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			errs := check.StorageOS(s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
+			if ref := s.StorageOS.SecretRef; ref != nil {
+				errs = append(errs, check.Required(at.Child("secretRef"), "name", ref.Name)...)
+			}
+			return errs
+		}},
+	{"projected", func(s *corev1.VolumeSource) bool { return s.Projected != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return validateProjected(s.Projected, at)
+		}},
 	{"scaleIO", func(s *corev1.VolumeSource) bool { return s.ScaleIO != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.Required(at, "gateway", s.ScaleIO.Gateway, "system", s.ScaleIO.System, "volumeName", s.ScaleIO.VolumeName)
 	}},
@@ -158,9 +178,10 @@ var sourceChecks = []sourceCheck{
 		}
 		return errs
 	}},
-	{"ephemeral", func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return validateClaimTemplate(s.Ephemeral.VolumeClaimTemplate, at.Child("volumeClaimTemplate"))
-	}},
+	{"ephemeral", func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil },
+		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
+			return validateClaimTemplate(s.Ephemeral.VolumeClaimTemplate, at.Child("volumeClaimTemplate"))
+		}},
 	{"image", func(s *corev1.VolumeSource) bool { return s.Image != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Required(at, "reference", s.Image.Reference)
 		return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)

@@ -114,7 +114,8 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 			out = append(out, NodeSelectorWarnings(r, fmt.Sprintf("%s.nodeAffinity.%s", at, required))...)
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			term, path := &n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, fmt.Sprintf("%s.nodeAffinity.%s[%d].preference", at, preferred, i)
+			term, path := &n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference,
+				fmt.Sprintf("%s.nodeAffinity.%s[%d].preference", at, preferred, i)
 			out = append(out, termWarnings(term, path, true)...)
 		}
 	}
@@ -125,10 +126,12 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 func podTermsWarnings(a *corev1.Affinity, at string) []string {
 	var out []string
 	if p := a.PodAffinity; p != nil {
-		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at+".podAffinity")...)
+		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
+			at+".podAffinity")...)
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at+".podAntiAffinity")...)
+		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
+			at+".podAntiAffinity")...)
 	}
 	return out
 }

@@ -15,28 +15,35 @@ import (
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string][]string{
 		"metadata: {name: a}\nspec: {containers: [{name: c, image: i}]}": nil,
-		"metadata: {name: a.b}": {"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"},
+		"metadata: {name: a.b}": {"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is " +
+			"recommended: [must not contain dots]"},
 		"spec: {nodeSelector: {beta.kubernetes.io/os: linux, a: b}}": {`spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead`},
-		"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: beta.kubernetes.io/arch, operator: Exists}]}]}}}}": {
+		"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: " +
+			"beta.kubernetes.io/arch, operator: Exists}]}]}}}}": {
 			`spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key: beta.kubernetes.io/arch is deprecated since v1.14; use "kubernetes.io/arch" instead`,
 		},
 		"spec: {affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: a}}]}}}": {
-			"spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector: a null labelSelector results in matching no pod",
+			"spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].podAffinityTerm.labelSelector: a null " +
+				"labelSelector results in matching no pod",
 		},
 		"spec: {topologySpreadConstraints: [{topologyKey: failure-domain.beta.kubernetes.io/zone, labelSelector: {}}]}": {
 			`spec.topologySpreadConstraints[0].topologyKey: failure-domain.beta.kubernetes.io/zone is deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
 		},
-		"spec: {volumes: [{name: v, gitRepo: {repository: r}}]}":                                             {"spec.volumes[0].gitRepo: deprecated in v1.11, and disabled by default in v1.33+"},
+		"spec: {volumes: [{name: v, gitRepo: {repository: r}}]}": {"spec.volumes[0].gitRepo: deprecated in v1.11, and " +
+			"disabled by default in v1.33+"},
 		"spec: {volumes: [{name: v, secret: {secretName: s, items: [{path: p/q}, {path: pq}, {path: p}]}}]}": {`volume "v" (Secret "s"): overlapping paths: "p" with "p/q"`},
 		"spec: {volumes: [{name: v, projected: {sources: [{configMap: {name: a, items: [{path: p}]}}, {serviceAccountToken: {path: p}}]}}]}": {
 			`volume "v" (Projected): overlapping paths: "p" (ServiceAccountToken) with "p" (ConfigMap "a")`,
 		},
 		"spec: {volumes: [{name: v, projected: {sources: [{}]}}]}": {`volume "v" (Projected) has no sources provided`},
 		"spec: {dnsConfig: {nameservers: ['2001:0db8::1']}}":       {`spec.dnsConfig.nameservers[0]: IPv6 address "2001:0db8::1" should be in RFC 5952 canonical format ("2001:db8::1")`},
-		"spec: {nodeSelector: {beta.kubernetes.io/os: a}, affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a}]}}, volumes: [{name: v, projected: {sources: [{}, {}]}}], imagePullSecrets: [{}, {}], overhead: {memory: 1500m}, terminationGracePeriodSeconds: -1, containers: [{name: c, resources: {limits: {ephemeral-storage: 1500m, memory: 1500m}}}]}": {
+		"spec: {nodeSelector: {beta.kubernetes.io/os: a}, affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a}]}}, volumes: " +
+			"[{name: v, projected: {sources: [{}, {}]}}], imagePullSecrets: [{}, {}], overhead: {memory: 1500m}, terminationGracePeriodSeconds: -1, containers: " +
+			"[{name: c, resources: {limits: {ephemeral-storage: 1500m, memory: 1500m}}}]}": {
 			`spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead`,
 			`volume "v" (Projected) has no sources provided`, `volume "v" (Projected) has no sources provided`,
-			`spec.imagePullSecrets[1].name: duplicate name ""`, `spec.imagePullSecrets[0].name: invalid empty name ""`, `spec.imagePullSecrets[1].name: invalid empty name ""`,
+			`spec.imagePullSecrets[1].name: duplicate name ""`, `spec.imagePullSecrets[0].name: invalid empty name ""`,
+			`spec.imagePullSecrets[1].name: invalid empty name ""`,
 			`spec.overhead[memory]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.containers[0].resources.limits[memory]: fractional byte value "1500m" is invalid, must be an integer`,
 			`spec.containers[0].resources.limits[ephemeral-storage]: fractional byte value "1500m" is invalid, must be an integer`,
@@ -44,7 +51,8 @@ func TestWarnings(t *testing.T) {
 			`spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null labelSelector results in matching no pod`,
 		},
 		"spec: {containers: [{name: c, env: [{name: A, value: a}, {name: A, value: $(A)}]}]}": {`spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply`},
-		"spec: {containers: [{name: c, ports: [{name: a, containerPort: 80, hostPort: 80}, {name: a, containerPort: 80, hostIP: 1.2.3.4}, {containerPort: 80, hostPort: 80, hostIP: 1.2.3.4}, {containerPort: 80, hostPort: 81}]}]}": {
+		"spec: {containers: [{name: c, ports: [{name: a, containerPort: 80, hostPort: 80}, {name: a, containerPort: 80, hostIP: 1.2.3.4}, {containerPort: 80, " +
+			"hostPort: 80, hostIP: 1.2.3.4}, {containerPort: 80, hostPort: 81}]}]}": {
 			"spec.containers[0].ports[1]: hostIP set without hostPort: {Name:a HostPort:0 ContainerPort:80 Protocol: HostIP:1.2.3.4}",
 			"spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]",
 			"spec.containers[0].ports[2]: dangerously ambiguous port definition with spec.containers[0].ports[0]",
@@ -94,7 +102,8 @@ func TestTemplateWarnings(t *testing.T) {
 	}
 	pod.Spec.NodeSelector, pod.Annotations = nil, map[string]string{appArmorContainerPrefix + "c": "unconfined", appArmorContainerPrefix + "d": "unconfined"}
 	pod.Spec.Containers = []core.Container{{Name: "c"}}
-	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 || got[0] != `spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead` {
+	if got := TemplateWarnings(&pod, nil, "spec.template"); len(got) != 1 ||
+		got[0] != `spec.template.metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use the "appArmorProfile" field instead` {
 		t.Errorf("a template with a profile in an annotation is warned of by %v", got)
 	}
 	if got := TemplateWarnings(&pod, pod.DeepCopy(), "spec.template"); got != nil {

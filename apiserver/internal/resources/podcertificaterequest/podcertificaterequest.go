@@ -72,6 +72,7 @@ func row(r *certificatesv1.PodCertificateRequest) []any {
 		said = append(said, key+"="+r.Spec.UnverifiedUserAnnotations[key])
 	}
 	return []any{
-		r.Name, r.Spec.PodName, r.Spec.ServiceAccountName, string(r.Spec.NodeName), r.Spec.SignerName, state, cell.OrNone(strings.Join(said, ",")),
+		r.Name, r.Spec.PodName, r.Spec.ServiceAccountName, string(r.Spec.NodeName), r.Spec.SignerName, state,
+		cell.OrNone(strings.Join(said, ",")),
 	}
 }

@@ -85,9 +85,10 @@ func TestSpec(t *testing.T) {
 		change  func(*certificatesv1.PodCertificateRequestSpec)
 		want    string
 	}{
-		"elliptic":        {good, nil, ""},
-		"Edwards":         {signed(t, edwards), nil, ""},
-		"another curve":   {signed(t, elliptical(t, elliptic.P224())), nil, `spec.stubPKCS10Request: Invalid value: "curve P-224": elliptic public keys must use curve P256, P384, or P521`},
+		"elliptic": {good, nil, ""},
+		"Edwards":  {signed(t, edwards), nil, ""},
+		"another curve": {signed(t, elliptical(t, elliptic.P224())), nil,
+			`spec.stubPKCS10Request: Invalid value: "curve P-224": elliptic public keys must use curve P256, P384, or P521`},
 		"a short key":     {signed(t, small), nil, `spec.stubPKCS10Request: Invalid value: "2048-bit modulus": RSA keys must have modulus size 3072 or 4096`},
 		"none":            {nil, nil, "spec: Invalid value: exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set"},
 		"no request":      {[]byte("hello"), nil, "spec.stubPKCS10Request: Invalid value: must be a valid PKCS#10 CSR"},
@@ -96,7 +97,8 @@ func TestSpec(t *testing.T) {
 		"short":           {good, lasts("a.b/c", 3599), "spec.maxExpirationSeconds: Invalid value: 3599: must be in the range [3600, 7862400]"},
 		"long":            {good, lasts("a.b/c", 7862400), ""},
 		"long of its own": {good, lasts("kubernetes.io/x", 86401), "spec.maxExpirationSeconds: Invalid value: 86401: must be in the range [3600, 86400]"},
-		"identities":      {good, func(s *certificatesv1.PodCertificateRequestSpec) { s.PodUID, s.NodeUID = "", "u" }, `spec.podUID: Invalid value: "": must not be empty`},
+		"identities": {good, func(s *certificatesv1.PodCertificateRequestSpec) { s.PodUID, s.NodeUID = "", "u" },
+			`spec.podUID: Invalid value: "": must not be empty`},
 		"annotations": {good, func(s *certificatesv1.PodCertificateRequestSpec) {
 			s.UnverifiedUserAnnotations = map[string]string{"foo": "", "A.B/c": ""}
 		}, `spec.unverifiedUserAnnotations: Invalid value: "foo": must be a domain-prefixed key (such as "acme.io/foo")`},
@@ -146,16 +148,24 @@ func TestStatus(t *testing.T) {
 		"nothing new": {status{}, status{}, ""},
 		"two answers": {status{}, status{Conditions: answer("Denied", "Failed")},
 			`status.conditions.[1].type: Invalid value: "Failed": There may be at most one condition with type "Issued", "Denied", or "Failed"`},
-		"another condition": {status{}, status{Conditions: answer("Foo")}, `status.conditions.[0].type: Unsupported value: "Foo": supported values: "Issued", "Denied", "Failed"`},
-		"a chain alone":     {status{}, status{CertificateChain: good}, `status: Invalid value: status is immutable unless transitioning to "Issued", "Denied", or "Failed"`},
-		"denied and issued": {status{}, status{CertificateChain: good, Conditions: answer("Denied")}, "status: Invalid value: non-condition status fields must be empty when denying or failing the PodCertificateRequest"},
-		"answered before":   {status{Conditions: answer("Denied")}, status{Conditions: answer("Failed")}, "status: Invalid value: immutable after PodCertificateRequest is issued, denied, or failed"},
-		"no chain":          {status{}, status{Conditions: answer("Issued")}, `status.certificateChain: Invalid value: "": issued certificate chain must contain at least one certificate`},
-		"no times": {status{}, status{CertificateChain: good, Conditions: answer("Issued")}, "status.notBefore: Required value: must be present and consistent with the issued certificate\n" +
-			"status.notAfter: Required value: must be present and consistent with the issued certificate\n" +
-			"status.beginRefreshAt: Required value: must be present and in the range [notbefore+10min, notafter-10min]"},
-		"another end":  {status{}, issued(good, now, middle, middle), `status.notAfter: Invalid value: "2026-11-21T13:00:00Z": must be set to the NotAfter time encoded in the leaf certificate`},
-		"late refresh": {status{}, issued(good, now, end, end), `status.beginRefreshAt: Invalid value: "2026-11-21T14:00:00Z": must be at least 10 minutes before status.notAfter`},
+		"another condition": {status{}, status{Conditions: answer("Foo")},
+			`status.conditions.[0].type: Unsupported value: "Foo": supported values: "Issued", "Denied", "Failed"`},
+		"a chain alone": {status{}, status{CertificateChain: good},
+			`status: Invalid value: status is immutable unless transitioning to "Issued", "Denied", or "Failed"`},
+		"denied and issued": {status{}, status{CertificateChain: good, Conditions: answer("Denied")},
+			"status: Invalid value: non-condition status fields must be empty when denying or failing the PodCertificateRequest"},
+		"answered before": {status{Conditions: answer("Denied")}, status{Conditions: answer("Failed")},
+			"status: Invalid value: immutable after PodCertificateRequest is issued, denied, or failed"},
+		"no chain": {status{}, status{Conditions: answer("Issued")},
+			`status.certificateChain: Invalid value: "": issued certificate chain must contain at least one certificate`},
+		"no times": {status{}, status{CertificateChain: good, Conditions: answer("Issued")},
+			"status.notBefore: Required value: must be present and consistent with the issued certificate\n" +
+				"status.notAfter: Required value: must be present and consistent with the issued certificate\n" +
+				"status.beginRefreshAt: Required value: must be present and in the range [notbefore+10min, notafter-10min]"},
+		"another end": {status{}, issued(good, now, middle, middle),
+			`status.notAfter: Invalid value: "2026-11-21T13:00:00Z": must be set to the NotAfter time encoded in the leaf certificate`},
+		"late refresh": {status{}, issued(good, now, end, end),
+			`status.beginRefreshAt: Invalid value: "2026-11-21T14:00:00Z": must be at least 10 minutes before status.notAfter`},
 		"long ago": {status{}, issued(certificate(t, key, early, time.Hour), early, early.Add(time.Hour), now.Add(time.Minute*20)),
 			`status.notBefore: Invalid value: "2026-11-21T11:54:00Z": must be set to within 5 minutes of kube-apiserver's current time`},
 		"too short": {status{}, issued(certificate(t, key, now, 59*time.Minute), now, now.Add(59*time.Minute), now.Add(30*time.Minute)),

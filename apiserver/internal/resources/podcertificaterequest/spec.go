@@ -31,7 +31,8 @@ var specPath = field.NewPath("spec")
 
 func validateSpec(s *certificatesv1.PodCertificateRequestSpec) field.ErrorList {
 	errs := certificatesigningrequest.ValidateSigner(s.SignerName, specPath.Child("signerName"))
-	errs = append(errs, certificatesigningrequest.ValidateUserAnnotations(s.UnverifiedUserAnnotations, specPath.Child("unverifiedUserAnnotations"))...)
+	errs = append(errs, certificatesigningrequest.ValidateUserAnnotations(s.UnverifiedUserAnnotations,
+		specPath.Child("unverifiedUserAnnotations"))...)
 	for _, of := range []struct {
 		what, name string
 		uid        types.UID
@@ -46,7 +47,8 @@ func validateSpec(s *certificatesv1.PodCertificateRequestSpec) field.ErrorList {
 		longest = defaultExpirationSeconds
 	}
 	if seconds := ptr.Deref(s.MaxExpirationSeconds, 0); seconds < minExpirationSeconds || seconds > longest {
-		errs = append(errs, field.Invalid(specPath.Child("maxExpirationSeconds"), seconds, fmt.Sprintf("must be in the range [%d, %d]", minExpirationSeconds, longest)))
+		errs = append(errs, field.Invalid(specPath.Child("maxExpirationSeconds"), seconds,
+			fmt.Sprintf("must be in the range [%d, %d]", minExpirationSeconds, longest)))
 	}
 	return append(errs, validateRequest(s.StubPKCS10Request)...)
 }
@@ -70,7 +72,8 @@ func validateRequest(request []byte) field.ErrorList {
 	}
 	switch {
 	case len(request) == 0:
-		return field.ErrorList{field.Invalid(specPath, field.OmitValueType{}, "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set")}
+		return field.ErrorList{field.Invalid(specPath, field.OmitValueType{},
+			"exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set")}
 	case len(request) > maxRequest:
 		return field.ErrorList{field.TooLong(at, "", maxRequest)}
 	}

@@ -85,7 +85,8 @@ func validateConditions(conditions []metav1.Condition) field.ErrorList {
 			continue
 		}
 		if found {
-			errs = append(errs, field.Invalid(at.Child("type"), c.Type, `There may be at most one condition with type "Issued", "Denied", or "Failed"`))
+			errs = append(errs, field.Invalid(at.Child("type"), c.Type,
+				`There may be at most one condition with type "Issued", "Denied", or "Failed"`))
 		}
 		found = true
 		errs = append(errs, check.Supported(c.Status, at.Child("status"), metav1.ConditionTrue)...)
@@ -107,7 +108,8 @@ func validateIssued(r *certificatesv1.PodCertificateRequest, now time.Time) fiel
 	case leaf == nil:
 		return wrong(chain, "issued certificate chain must contain at least one certificate")
 	}
-	if request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request); err != nil || !bytes.Equal(request.RawSubjectPublicKeyInfo, leaf.RawSubjectPublicKeyInfo) {
+	if request, err := x509.ParseCertificateRequest(r.Spec.StubPKCS10Request); err != nil ||
+		!bytes.Equal(request.RawSubjectPublicKeyInfo, leaf.RawSubjectPublicKeyInfo) {
 		return wrong(chain, "leaf certificate was not issued to the requested public key")
 	}
 	if errs := validateTimes(&r.Status, leaf, now); len(errs) > 0 {

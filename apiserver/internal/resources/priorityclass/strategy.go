@@ -63,9 +63,11 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*schedulingv1.Priority
 		Update:                   registry.UpdateStrategy[*schedulingv1.PriorityClass]{Validate: validateUpdate, KeepsGeneration: true},
 		HasGeneration:            true,
 		AllowUnconditionalUpdate: true,
-		Columns:                  []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(), cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
+		Columns: []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(),
+			cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
 		Row: func(c *schedulingv1.PriorityClass) []any {
-			return []any{c.Name, int64(c.Value), c.GlobalDefault, cell.Age(clock.Now(), c.CreationTimestamp), string(ptr.Deref(c.PreemptionPolicy, ""))}
+			return []any{c.Name, int64(c.Value), c.GlobalDefault, cell.Age(clock.Now(), c.CreationTimestamp),
+				string(ptr.Deref(c.PreemptionPolicy, ""))}
 		},
 	}
 }
@@ -79,14 +81,16 @@ func validate(c *schedulingv1.PriorityClass) field.ErrorList {
 				"priority class names with '"+reservedPrefix+"' prefix are reserved for system use only. error: "+problem))
 		}
 	case c.Value > highestUserDefinable:
-		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserDefinable)))
+		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v",
+			highestUserDefinable)))
 	}
 	policies := sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
 	switch policy := ptr.Deref(c.PreemptionPolicy, ""); {
 	case policy == "":
 		errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
 	case !policies.Has(policy):
-		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), policy, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
+		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), policy,
+			[]corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
 	}
 	return errs
 }

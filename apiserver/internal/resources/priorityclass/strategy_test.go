@@ -21,14 +21,18 @@ func class(t *testing.T, text string) *schedulingv1.PriorityClass {
 
 func TestValidate(t *testing.T) {
 	for text, want := range map[string]string{
-		"{metadata: {name: a}, value: 1000000000}":                                            "",
-		"{metadata: {name: a}, value: -2000000000, preemptionPolicy: Never}":                  "",
-		"{metadata: {name: a}, value: 1000000001}":                                            "value: Forbidden: maximum allowed value of a user defined priority is 1000000000",
-		"{metadata: {name: a}, preemptionPolicy: Always}":                                     `preemptionPolicy: Unsupported value: "Always": supported values: "PreemptLowerPriority", "Never"`,
-		"{metadata: {name: system-own}}":                                                      "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-own is not a known system priority class",
-		"{metadata: {name: system-node-critical}, value: 2000001000}":                         "",
-		"{metadata: {name: system-node-critical}, value: 7}":                                  "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: value of system-node-critical PriorityClass must be 2000001000",
-		"{metadata: {name: system-cluster-critical}, value: 2000000000, globalDefault: true}": "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: globalDefault of system-cluster-critical PriorityClass must be false",
+		"{metadata: {name: a}, value: 1000000000}":                           "",
+		"{metadata: {name: a}, value: -2000000000, preemptionPolicy: Never}": "",
+		"{metadata: {name: a}, value: 1000000001}": "value: Forbidden: maximum allowed value of a user " +
+			"defined priority is 1000000000",
+		"{metadata: {name: a}, preemptionPolicy: Always}": `preemptionPolicy: Unsupported value: "Always": supported values: "PreemptLowerPriority", "Never"`,
+		"{metadata: {name: system-own}}": "metadata.name: Forbidden: priority class names with 'system-' " +
+			"prefix are reserved for system use only. error: system-own is not a known system priority class",
+		"{metadata: {name: system-node-critical}, value: 2000001000}": "",
+		"{metadata: {name: system-node-critical}, value: 7}": "metadata.name: Forbidden: priority class names with 'system-' " +
+			"prefix are reserved for system use only. error: value of system-node-critical PriorityClass must be 2000001000",
+		"{metadata: {name: system-cluster-critical}, value: 2000000000, globalDefault: true}": "metadata.name: Forbidden: priority class names with 'system-' " +
+			"prefix are reserved for system use only. error: globalDefault of system-cluster-critical PriorityClass must be false",
 	} {
 		got := ""
 		if err := validate(class(t, text)).ToAggregate(); err != nil {

@@ -177,13 +177,15 @@ func TestTargets(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	front, plain, _ := serve(t, true, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
 	for _, path := range []string{
-		space + "/pods/web/proxy/", space + "/pods/new/proxy/", space + "/services/plain/proxy/", "/api/v1/nodes/n1/proxy/", fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/", plain),
+		space + "/pods/web/proxy/", space + "/pods/new/proxy/", space + "/services/plain/proxy/", "/api/v1/nodes/n1/proxy/",
+		fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/", plain),
 	} {
 		if answer, text := ask(t, front, "GET", path, nil); answer.StatusCode != 400 || text != "address not allowed" {
 			t.Errorf("%s: %s %s", path, answer.Status, text)
 		}
 	}
-	for text, ok := range map[string]bool{"169.254.169.254": false, "::1": false, "fe80::1": false, "0.0.0.0": false, "::ffff:127.0.0.1": false, "": false, "10.0.0.1": true, "fd00::1": true} {
+	for text, ok := range map[string]bool{"169.254.169.254": false, "::1": false, "fe80::1": false, "0.0.0.0": false, "::ffff:127.0.0.1": false, "": false,
+		"10.0.0.1": true, "fd00::1": true} {
 		if err := checkProxyableIP(net.ParseIP(text)); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -205,7 +207,8 @@ func TestNameThatChanges(t *testing.T) {
 		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port(t, backend)}},
 	}}})})
-	for _, path := range []string{"/api/v1/nodes/n1/proxy/", fmt.Sprintf("/api/v1/nodes/https:n1:%d/proxy/", port(t, backend)), fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/", port(t, backend)+1)} {
+	for _, path := range []string{"/api/v1/nodes/n1/proxy/", fmt.Sprintf("/api/v1/nodes/https:n1:%d/proxy/", port(t, backend)),
+		fmt.Sprintf("/api/v1/nodes/n1:%d/proxy/", port(t, backend)+1)} {
 		asked := false
 		p.checkIP = func(ip net.IP) error {
 			if !asked {

@@ -36,7 +36,8 @@ var errAddress = errors.New("address not allowed")
 // checkProxyableIP reports whether an address means the same here as where it was
 // taken from.
 func checkProxyableIP(ip net.IP) error {
-	if ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsInterfaceLocalMulticast() || ip.IsUnspecified() {
+	if ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsInterfaceLocalMulticast() ||
+		ip.IsUnspecified() {
 		return errAddress
 	}
 	return nil

@@ -40,7 +40,8 @@ func TestRules(t *testing.T) {
 		}
 		expect(t, text, validateClusterRole(&role), want)
 		if text == "{verbs: [get], nonResourceURLs: [/x]}" {
-			expect(t, text+" in a namespace", validateRules(role.Rules, true, field.NewPath("rules")), `rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs`)
+			expect(t, text+" in a namespace", validateRules(role.Rules, true, field.NewPath("rules")),
+				`rules[0].nonResourceURLs: Invalid value: ["/x"]: namespaced rules cannot apply to non-resource URLs`)
 		}
 	}
 }

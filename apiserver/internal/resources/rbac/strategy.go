@@ -70,7 +70,8 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 		}},
 		AllowCreateOnUpdate:      true,
 		AllowUnconditionalUpdate: true,
-		Columns:                  bindingColumns("roleRef can reference a Role in the current namespace or a ClusterRole in the global namespace."+unresolved, "roleBinding"),
+		Columns: bindingColumns("roleRef can reference a Role in the current namespace or a "+
+			"ClusterRole in the global namespace."+unresolved, "roleBinding"),
 		Row: func(b *rbacv1.RoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},
@@ -91,12 +92,14 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 		},
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
-		Update: registry.UpdateStrategy[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+		Update: registry.UpdateStrategy[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context,
+			b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 		}},
 		AllowCreateOnUpdate:      true,
 		AllowUnconditionalUpdate: true,
-		Columns:                  bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
+		Columns: bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved,
+			"clusterRoleBinding"),
 		Row: func(b *rbacv1.ClusterRoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},

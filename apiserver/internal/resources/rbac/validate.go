@@ -63,10 +63,12 @@ func validateRule(rule *rbacv1.PolicyRule, namespaced bool, at *field.Path) fiel
 	var errs field.ErrorList
 	if len(rule.NonResourceURLs) > 0 {
 		if namespaced {
-			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs,
+				"namespaced rules cannot apply to non-resource URLs"))
 		}
 		if len(rule.APIGroups) > 0 || len(rule.Resources) > 0 || len(rule.ResourceNames) > 0 {
-			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+			errs = append(errs, field.Invalid(at.Child("nonResourceURLs"), rule.NonResourceURLs,
+				"rules cannot apply to both regular resources and non-resource URLs"))
 		}
 		return errs
 	}

@@ -69,7 +69,8 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 		Fields: func(c *corev1.ReplicationController) fields.Set {
 			return fields.Set{"status.replicas": strconv.Itoa(int(c.Status.Replicas))}
 		},
-		Columns: cell.Describe(cell.Columns(corev1.ReplicationControllerStatus{}.SwaggerDoc(), "Name", "Desired:integer", "Current:integer=replicas",
+		Columns: cell.Describe(cell.Columns(corev1.ReplicationControllerStatus{}.SwaggerDoc(), "Name", "Desired:integer",
+			"Current:integer=replicas",
 			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
 			"Desired":  corev1.ReplicationControllerSpec{}.SwaggerDoc()["replicas"],
 			"Selector": corev1.ReplicationControllerSpec{}.SwaggerDoc()["selector"],
@@ -110,7 +111,8 @@ func validate(s *corev1.ReplicationControllerSpec) field.ErrorList {
 	if s.Template == nil {
 		errs = append(errs, field.Required(at.Child("template"), ""))
 	} else {
-		errs = append(errs, workload.TemplateSelectedBy(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", at.Child("template"))...)
+		errs = append(errs, workload.TemplateSelectedBy(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController",
+			at.Child("template"))...)
 	}
 	return append(errs, check.Nonnegative(int64(*s.Replicas), at.Child("replicas"))...) // last, as with upstream
 }

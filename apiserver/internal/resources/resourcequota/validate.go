@@ -116,7 +116,8 @@ func validateSelector(spec *corev1.ResourceQuotaSpec, at *field.Path) field.Erro
 		default:
 			if scopes.Has(r.ScopeName) && r.Operator != corev1.ScopeSelectorOpExists {
 				errs = append(errs, field.Invalid(at.Child("operator"), r.Operator,
-					"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+					"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "+
+						"ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
 			}
 		}
 		errs = append(errs, validateRequirement(r, at)...)
@@ -131,11 +132,13 @@ func validateRequirement(r corev1.ScopedResourceSelectorRequirement, at *field.P
 	switch r.Operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			return field.ErrorList{field.Required(at.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")}
+			return field.ErrorList{field.Required(at.Child("values"),
+				"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")}
 		}
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			return field.ErrorList{field.Invalid(at.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")}
+			return field.ErrorList{field.Invalid(at.Child("values"), r.Values,
+				"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector")}
 		}
 	default:
 		return field.ErrorList{field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator")}

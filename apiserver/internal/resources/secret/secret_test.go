@@ -30,17 +30,18 @@ func TestValidate(t *testing.T) {
 		secret core.Secret
 		want   string
 	}{
-		"opaque":           {core.Secret{Data: data("a.b", "c")}, ""},
-		"a bad key":        {core.Secret{Data: data("a/b", "c")}, `data[a/b]: Invalid value: "a/b"`},
-		"too much":         {core.Secret{Data: data("a", strings.Repeat("x", check.MaxDataBytes+1))}, "data: Too long: "},
-		"token, no owner":  {core.Secret{Type: corev1.SecretTypeServiceAccountToken}, "metadata.annotations[kubernetes.io/service-account.name]: Required value"},
-		"docker, no data":  {core.Secret{Type: corev1.SecretTypeDockerConfigJson}, "data[.dockerconfigjson]: Required value"},
-		"docker, not JSON": {core.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: data(".dockerconfigjson", "{hunter2")}, `data[.dockerconfigjson]: Invalid value: "<secret contents redacted>"`},
-		"docker":           {core.Secret{Type: corev1.SecretTypeDockercfg, Data: data(".dockercfg", "{}")}, ""},
-		"basic, empty":     {core.Secret{Type: corev1.SecretTypeBasicAuth}, "[data[username]: Required value, data[password]: Required value]"},
-		"basic":            {core.Secret{Type: corev1.SecretTypeBasicAuth, Data: data("username", "me")}, ""},
-		"ssh":              {core.Secret{Type: corev1.SecretTypeSSHAuth}, "data[ssh-privatekey]: Required value"},
-		"tls, half":        {core.Secret{Type: corev1.SecretTypeTLS, Data: data("tls.crt", "x")}, "data[tls.key]: Required value"},
+		"opaque":          {core.Secret{Data: data("a.b", "c")}, ""},
+		"a bad key":       {core.Secret{Data: data("a/b", "c")}, `data[a/b]: Invalid value: "a/b"`},
+		"too much":        {core.Secret{Data: data("a", strings.Repeat("x", check.MaxDataBytes+1))}, "data: Too long: "},
+		"token, no owner": {core.Secret{Type: corev1.SecretTypeServiceAccountToken}, "metadata.annotations[kubernetes.io/service-account.name]: Required value"},
+		"docker, no data": {core.Secret{Type: corev1.SecretTypeDockerConfigJson}, "data[.dockerconfigjson]: Required value"},
+		"docker, not JSON": {core.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: data(".dockerconfigjson", "{hunter2")},
+			`data[.dockerconfigjson]: Invalid value: "<secret contents redacted>"`},
+		"docker":       {core.Secret{Type: corev1.SecretTypeDockercfg, Data: data(".dockercfg", "{}")}, ""},
+		"basic, empty": {core.Secret{Type: corev1.SecretTypeBasicAuth}, "[data[username]: Required value, data[password]: Required value]"},
+		"basic":        {core.Secret{Type: corev1.SecretTypeBasicAuth, Data: data("username", "me")}, ""},
+		"ssh":          {core.Secret{Type: corev1.SecretTypeSSHAuth}, "data[ssh-privatekey]: Required value"},
+		"tls, half":    {core.Secret{Type: corev1.SecretTypeTLS, Data: data("tls.crt", "x")}, "data[tls.key]: Required value"},
 	} {
 		got := errorOf(validate(&c.secret))
 		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {

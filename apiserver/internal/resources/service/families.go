@@ -109,18 +109,21 @@ func checkFamilies(spec *corev1.ServiceSpec, have []corev1.IPFamily) field.Error
 	var ips field.ErrorList
 	for i, ip := range spec.ClusterIPs {
 		if f, ok := familyOf(ip); ok && i >= len(spec.IPFamilies) && !slices.Contains(have, f) {
-			ips = append(ips, field.Invalid(at.Child("clusterIPs").Index(i), spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", f)))
+			ips = append(ips, field.Invalid(at.Child("clusterIPs").Index(i), spec.ClusterIPs,
+				fmt.Sprintf("%s is not configured on this cluster", f)))
 		}
 	}
 	if policy == corev1.IPFamilyPolicyRequireDualStack && len(have) < 2 && len(ips) == 0 && !anyFamily(spec) {
 		errs = append(errs, field.Invalid(policyPath, policy, "this cluster is not configured for dual-stack services"))
 	}
 	if single && len(spec.ClusterIPs) > 1 {
-		errs = append(errs, field.Invalid(policyPath, policy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
+		errs = append(errs, field.Invalid(policyPath, policy,
+			"must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
 	}
 	errs = append(errs, ips...)
 	if single && len(spec.IPFamilies) > 1 {
-		return append(errs, field.Invalid(policyPath, policy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
+		return append(errs, field.Invalid(policyPath, policy,
+			"must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"))
 	}
 	for i, f := range spec.IPFamilies {
 		if !slices.Contains(have, f) && !anyFamily(spec) {
@@ -244,7 +247,8 @@ func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorLis
 		f, _ := familyOf(ip)
 		have[f] = true
 		if i < len(spec.IPFamilies) && familyKnown(spec.IPFamilies[i]) && spec.IPFamilies[i] != f {
-			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
+			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`",
+				spec.IPFamilies[i], i)))
 		}
 	}
 	if len(spec.ClusterIPs) > 1 && len(have) < 2 {

@@ -53,18 +53,22 @@ func TestFamilies(t *testing.T) {
 		{two, "clusterIP: 'fd00::7'", "[IPv6] SingleStack"},
 		{two, "clusterIP: 'fd00::7', ipFamilyPolicy: RequireDualStack", "[IPv6 IPv4] RequireDualStack"},
 		{two, "clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7, 'fd00::7'], ipFamilyPolicy: PreferDualStack", "[IPv4 IPv6] PreferDualStack"},
-		{two, "clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7, 'fd00::7']", `spec.ipFamilyPolicy: Invalid value: "SingleStack": ` + multiple + "cluster IPs are specified"},
+		{two, "clusterIP: 10.0.0.7, clusterIPs: [10.0.0.7, 'fd00::7']", `spec.ipFamilyPolicy: Invalid value: "SingleStack": ` + multiple +
+			"cluster IPs are specified"},
 		{two, both, `spec.ipFamilyPolicy: Invalid value: "SingleStack": ` + multiple + "IP families are specified"},
 		{two, both + ", ipFamilyPolicy: RequireDualStack", "[IPv4 IPv6] RequireDualStack"},
 		{two, headless, "[IPv4] SingleStack"},
 		{two, headless + ", ipFamilyPolicy: PreferDualStack", "[IPv4 IPv6] PreferDualStack"},
 		{two, "type: ExternalName, externalName: a.b", "[] "},
 
-		{two, "ipFamilies: [IPv6], clusterIP: 10.0.0.7", `spec.clusterIPs[0]: Invalid value: "10.0.0.7": expected an IPv6 value as indicated by ` + "`ipFamilies[0]`"},
+		{two, "ipFamilies: [IPv6], clusterIP: 10.0.0.7", `spec.clusterIPs[0]: Invalid value: "10.0.0.7": expected an IPv6 value as indicated by ` +
+			"`ipFamilies[0]`"},
 		{two, "clusterIPs: [10.0.0.7]", `spec.clusterIPs: Invalid value: ["10.0.0.7"]: must be empty when ` + "`clusterIP`" + ` is not specified`},
-		{two, "clusterIP: None, clusterIPs: [None, None]", `[spec.clusterIPs: Invalid value: ["None","None"]: 'None' must be the first and only value, spec.clusterIPs[1]: Invalid value: "None": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)]`},
+		{two, "clusterIP: None, clusterIPs: [None, None]",
+			`[spec.clusterIPs: Invalid value: ["None","None"]: 'None' must be the first and only value, spec.clusterIPs[1]: Invalid value: "None": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)]`},
 		{two, "ipFamilyPolicy: Foo", `spec.ipFamilyPolicy: Unsupported value: "Foo": supported values: "PreferDualStack", "RequireDualStack", "SingleStack"`},
-		{two, "type: ExternalName, externalName: a.b, ipFamilies: [IPv4], ipFamilyPolicy: " + single, `[spec.ipFamilies: Forbidden: may not be set for ExternalName services, spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services]`},
+		{two, "type: ExternalName, externalName: a.b, ipFamilies: [IPv4], ipFamilyPolicy: " + single,
+			`[spec.ipFamilies: Forbidden: may not be set for ExternalName services, spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services]`},
 	} {
 		s := made(t, test.spec)
 		if got := families(s, validate(s), test.have); got != test.want {
@@ -88,12 +92,15 @@ func TestFamiliesChange(t *testing.T) {
 		{old, change(old, "10.0.0.7,", "None,"), `spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set`},
 		{old, "type: ExternalName, externalName: a.b", "[]  []"},
 		{old, old + ", type: ExternalName, externalName: a.b", "[]  []"},
-		{"type: ExternalName, externalName: a.b", "type: ExternalName, externalName: a.b, clusterIP: None", "spec.clusterIPs: Forbidden: may not be set for ExternalName services"},
+		{"type: ExternalName, externalName: a.b", "type: ExternalName, externalName: a.b, clusterIP: None",
+			"spec.clusterIPs: Forbidden: may not be set for ExternalName services"},
 		{dual, "", "[IPv4 IPv6] PreferDualStack [10.0.0.7 fd00::7]"},
 		{dual, change(dual, "PreferDualStack", "SingleStack"), "[IPv4] SingleStack [10.0.0.7]"},
 		{dual, "ipFamilyPolicy: SingleStack", "[IPv4] SingleStack [10.0.0.7]"},
-		{dual, change(dual, "[IPv4, IPv6]", "[IPv4]"), `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary IP family`},
-		{dual, change(dual, "10.0.0.7,", "None,"), `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary cluster IP`},
+		{dual, change(dual, "[IPv4, IPv6]", "[IPv4]"),
+			`spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary IP family`},
+		{dual, change(dual, "10.0.0.7,", "None,"),
+			`spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary cluster IP`},
 		{dual, change(dual, "'fd00::7'", "'fd00::9'"), `spec.clusterIPs[1]: Invalid value: ["10.0.0.7","fd00::9"]: may not change once set`},
 		{"type: ExternalName, externalName: a.b", "ipFamilyPolicy: RequireDualStack", "[IPv4 IPv6] RequireDualStack []"},
 	} {

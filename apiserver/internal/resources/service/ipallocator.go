@@ -41,7 +41,8 @@ func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress
 		ObjectMeta: metav1.ObjectMeta{Name: addr.String(), Labels: map[string]string{
 			networkingv1.LabelIPAddressFamily: string(FamilyOf(addr)), networkingv1.LabelManagedBy: allocatorName,
 		}},
-		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace, Name: name}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace,
+			Name: name}},
 	}
 }
 
@@ -60,7 +61,8 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 		},
 		AllowUnconditionalUpdate: true,
 		Validate:                 func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
-		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
+		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{Validate: func(_ context.Context,
+			ip, old *networkingv1.IPAddress) field.ErrorList {
 			return append(check.DeclaredImmutable(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
 		}},
 		ValidateName: func(name string, _ bool) (problems []string) {

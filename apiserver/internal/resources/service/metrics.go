@@ -53,10 +53,14 @@ func scopeOf(isNamed bool) string {
 }
 
 var (
-	allocatedIPs   = prometheus.NewDesc("kube_apiserver_clusterip_allocator_allocated_ips", "Gauge measuring the number of allocated IPs for Services", []string{"cidr"}, nil)
-	availableIPs   = prometheus.NewDesc("kube_apiserver_clusterip_allocator_available_ips", "Gauge measuring the number of available IPs for Services", []string{"cidr"}, nil)
-	allocatedPorts = prometheus.NewDesc("kube_apiserver_nodeport_allocator_allocated_ports", "Gauge measuring the number of allocated NodePorts for Services", nil, nil)
-	availablePorts = prometheus.NewDesc("kube_apiserver_nodeport_allocator_available_ports", "Gauge measuring the number of available NodePorts for Services", nil, nil)
+	allocatedIPs = prometheus.NewDesc("kube_apiserver_clusterip_allocator_allocated_ips",
+		"Gauge measuring the number of allocated IPs for Services", []string{"cidr"}, nil)
+	availableIPs = prometheus.NewDesc("kube_apiserver_clusterip_allocator_available_ips",
+		"Gauge measuring the number of available IPs for Services", []string{"cidr"}, nil)
+	allocatedPorts = prometheus.NewDesc("kube_apiserver_nodeport_allocator_allocated_ports",
+		"Gauge measuring the number of allocated NodePorts for Services", nil, nil)
+	availablePorts = prometheus.NewDesc("kube_apiserver_nodeport_allocator_available_ports",
+		"Gauge measuring the number of available NodePorts for Services", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

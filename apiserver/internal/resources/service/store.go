@@ -40,7 +40,8 @@ type Store struct {
 
 // NewStore returns the store of services. held are the addresses in use, cidrs
 // their ranges.
-func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Store[*networkingv1.ServiceCIDR], ranges Ranges, o registry.Options) *Store {
+func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Store[*networkingv1.ServiceCIDR], ranges Ranges,
+	o registry.Options) *Store {
 	prefix := o.Prefix
 	if prefix == "" {
 		prefix = "/registry"
@@ -66,7 +67,8 @@ func (s *Store) Create(ctx context.Context, obj core.Object, admit registry.Admi
 }
 
 // Update implements registry.Resource.
-func (s *Store) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+func (s *Store) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
 	a := &allocation{store: s, dry: len(o.DryRun) > 0}
 	e, created, err := s.Store.Update(ctx, target, change, a.withAllocation(admit), o)
 	a.end(ctx, err)
@@ -74,7 +76,8 @@ func (s *Store) Update(ctx context.Context, target registry.Target, change regis
 }
 
 // Delete implements registry.Resource.
-func (s *Store) Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
+func (s *Store) Delete(ctx context.Context, namespace, name string, admit registry.Admission,
+	o *metav1.DeleteOptions) (registry.Encoded, bool, error) {
 	e, gone, err := s.Store.Delete(ctx, namespace, name, admit, o)
 	if err == nil && gone && (o == nil || len(o.DryRun) == 0) {
 		s.releaseAll(ctx, e)
@@ -83,7 +86,8 @@ func (s *Store) Delete(ctx context.Context, namespace, name string, admit regist
 }
 
 // DeleteCollection implements registry.Resource.
-func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions, list registry.ListOptions) (registry.List, error) {
+func (s *Store) DeleteCollection(ctx context.Context, namespace string, admit registry.Admission, o *metav1.DeleteOptions,
+	list registry.ListOptions) (registry.List, error) {
 	return registry.DeleteEach(ctx, s, namespace, admit, o, list)
 }
 
@@ -116,7 +120,8 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 		done[port] = true
 	}
 	if err := errors.Join(errs...); err != nil {
-		s.logger.Warn("some of a service's addresses and ports were not released", zap.String("service", old.Namespace+"/"+old.Name), zap.Error(err))
+		s.logger.Warn("some of a service's addresses and ports were not released", zap.String("service", old.Namespace+"/"+old.Name),
+			zap.Error(err))
 	}
 }
 

@@ -61,7 +61,8 @@ func setDefaults(s *corev1.Service) {
 	switch {
 	case spec.SessionAffinity == corev1.ServiceAffinityNone:
 		spec.SessionAffinityConfig = nil
-	case spec.SessionAffinityConfig == nil || spec.SessionAffinityConfig.ClientIP == nil || spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil:
+	case spec.SessionAffinityConfig == nil || spec.SessionAffinityConfig.ClientIP == nil ||
+		spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil:
 		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{
 			TimeoutSeconds: new(corev1.DefaultClientIPServiceAffinitySeconds),
 		}}

@@ -18,7 +18,8 @@ import (
 )
 
 var (
-	types      = sets.New(corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeExternalName)
+	types = sets.New(corev1.ServiceTypeClusterIP, corev1.ServiceTypeNodePort, corev1.ServiceTypeLoadBalancer,
+		corev1.ServiceTypeExternalName)
 	affinities = sets.New(corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
 	protocols  = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 	policies   = sets.New(corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)
@@ -61,7 +62,8 @@ func validateOfType(s *corev1.Service, at *field.Path) field.ErrorList {
 	spec := &s.Spec
 	if spec.Type != corev1.ServiceTypeExternalName {
 		if spec.ClusterIP == corev1.ClusterIPNone && isReachableThroughNodes(s) {
-			return field.ErrorList{field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP, fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))}
+			return field.ErrorList{field.Invalid(at.Child("clusterIPs").Index(0), spec.ClusterIP,
+				fmt.Sprintf("may not be set to 'None' for %s services", spec.Type))}
 		}
 		return nil
 	}
@@ -99,7 +101,8 @@ func validatePort(port *corev1.ServicePort, several bool, names sets.Set[string]
 		errs = append(errs, field.NotSupported(at.Child("protocol"), port.Protocol, sets.List(protocols)))
 	}
 	if port.TargetPort.Type == intstr.Int {
-		errs = append(errs, check.Messages(at.Child("targetPort"), port.TargetPort.IntVal, validation.IsValidPortNum(int(port.TargetPort.IntVal)))...)
+		errs = append(errs, check.Messages(at.Child("targetPort"), port.TargetPort.IntVal,
+			validation.IsValidPortNum(int(port.TargetPort.IntVal)))...)
 	} else {
 		errs = append(errs, check.Messages(at.Child("targetPort"), port.TargetPort.StrVal, validation.IsValidPortName(port.TargetPort.StrVal))...)
 	}
@@ -152,10 +155,12 @@ func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	if len(validateFamilies(now, at)) == 0 {
 		errs = append(errs, changedFamilies(now, before, at)...)
 	}
-	if balanced := corev1.ServiceTypeLoadBalancer; now.Type == balanced && before.Type == balanced && !ptr.Equal(now.LoadBalancerClass, before.LoadBalancerClass) {
+	if balanced := corev1.ServiceTypeLoadBalancer; now.Type == balanced && before.Type == balanced &&
+		!ptr.Equal(now.LoadBalancerClass, before.LoadBalancerClass) {
 		errs = append(errs, field.Invalid(at.Child("loadBalancerClass"), now.LoadBalancerClass, "may not change once set"))
 	}
-	if before.HealthCheckNodePort != 0 && needsHealthCheckNodePort(now) && needsHealthCheckNodePort(before) && now.HealthCheckNodePort != before.HealthCheckNodePort {
+	if before.HealthCheckNodePort != 0 && needsHealthCheckNodePort(now) && needsHealthCheckNodePort(before) &&
+		now.HealthCheckNodePort != before.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
 	}
 	return append(errs, check.NewErrors(validate(s), validate(old))...)

@@ -107,14 +107,17 @@ func validateTraffic(s *corev1.Service, at *field.Path) field.ErrorList {
 	switch health := at.Child("healthCheckNodePort"); {
 	case spec.HealthCheckNodePort == 0:
 	case !needsHealthCheckNodePort(spec):
-		errs = append(errs, field.Invalid(health, spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+		errs = append(errs, field.Invalid(health, spec.HealthCheckNodePort,
+			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	default:
 		errs = append(errs, check.Messages(health, spec.HealthCheckNodePort, validation.IsValidPortNum(int(spec.HealthCheckNodePort)))...)
 	}
 	if p := spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs, check.Supported(*p, at.Child("internalTrafficPolicy"), corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, check.Supported(*p, at.Child("internalTrafficPolicy"), corev1.ServiceInternalTrafficPolicyCluster,
+			corev1.ServiceInternalTrafficPolicyLocal)...)
 	}
-	known := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
+	known := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode}
 	if d := spec.TrafficDistribution; d != nil && !slices.Contains(known, *d) {
 		errs = append(errs, field.NotSupported(at.Child("trafficDistribution"), *d, known))
 	}

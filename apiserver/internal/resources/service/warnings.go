@@ -16,7 +16,8 @@ func warnings(s *corev1.Service) []string {
 	var out []string
 	spec, at := &s.Spec, field.NewPath("spec")
 	if _, old := s.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]; old {
-		out = append(out, "annotation "+corev1.DeprecatedAnnotationTopologyAwareHints+" is deprecated, please use "+corev1.AnnotationTopologyMode+" instead")
+		out = append(out, "annotation "+corev1.DeprecatedAnnotationTopologyAwareHints+" is deprecated, please use "+corev1.AnnotationTopologyMode+
+			" instead")
 	}
 	if needsClusterIP(s) {
 		for i, ip := range spec.ClusterIPs {
@@ -58,7 +59,8 @@ func headlessWarnings(spec *corev1.ServiceSpec) (out []string) {
 	for _, of := range [...]struct {
 		name string
 		set  bool
-	}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0}, {"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
+	}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0},
+		{"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
 		if of.set {
 			out = append(out, "spec."+of.name+" is ignored for headless services")
 		}

@@ -55,5 +55,6 @@ func warnings(sa *core.ServiceAccount) []string {
 	if _, set := sa.Annotations[mountableAnnotation]; !set {
 		return nil
 	}
-	return []string{"metadata.annotations[" + mountableAnnotation + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
+	return []string{"metadata.annotations[" + mountableAnnotation +
+		"]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }

@@ -37,7 +37,8 @@ type Issuer interface {
 	Audiences() []string
 	// MostSeconds is the longest lifetime of a token; 0 for any.
 	MostSeconds() int64
-	Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound tokens.Bound) (token string, expiry time.Time, err error)
+	Token(ctx context.Context, sa *core.ServiceAccount, spec authenticationv1.TokenRequestSpec, bound tokens.Bound) (token string,
+		expiry time.Time, err error)
 }
 
 // TokenSources are where a token's bound objects are looked up.
@@ -79,7 +80,8 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 }
 
 // issue completes a request for a token of the account with the request's name.
-func (from TokenSources) issue(ctx context.Context, issuer Issuer, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+func (from TokenSources) issue(ctx context.Context, issuer Issuer,
+	request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	account, err := registry.GetStored[*core.ServiceAccount](ctx, from.ServiceAccounts, request.Namespace, request.Name)
 	if err != nil {
 		return nil, err
@@ -126,7 +128,8 @@ func validateSpec(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
 	at, seconds := field.NewPath("spec", "expirationSeconds"), *spec.ExpirationSeconds
 	switch {
 	case len(spec.Attestations) > 0 && !ofWebhook:
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "attestations"), spec.Attestations, "attestations may only be specified with a webhook bound object reference")}
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "attestations"), spec.Attestations,
+			"attestations may only be specified with a webhook bound object reference")}
 	case seconds < minTokenSeconds:
 		return field.ErrorList{field.Invalid(at, seconds, "may not specify a duration less than 10 minutes")}
 	case seconds > maxTokenSeconds:
@@ -137,7 +140,8 @@ func validateSpec(spec *authenticationv1.TokenRequestSpec) field.ErrorList {
 
 // bind looks up the object that the token is bound to. A pod has to run as the
 // account.
-func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount, ref *authenticationv1.BoundObjectReference) (tokens.Bound, error) {
+func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
+	ref *authenticationv1.BoundObjectReference) (tokens.Bound, error) {
 	var bound tokens.Bound
 	var uid types.UID
 	var err error
@@ -148,7 +152,9 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 			return bound, err
 		}
 		if bound.Pod.Spec.ServiceAccountName != account.Name {
-			return bound, apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", account.Name))
+			return bound,
+				apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.",
+					account.Name))
 		}
 		uid = bound.Pod.UID
 		if node := bound.Pod.Spec.NodeName; node != "" {
@@ -174,7 +180,8 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 	}
 	if ref.UID != "" && ref.UID != uid {
 		return bound, apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, ref.Name,
-			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
+			fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have "+
+				"been deleted and then recreated", ref.UID))
 	}
 	return bound, nil
 }

@@ -35,7 +35,8 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 		Update: registry.UpdateStrategy[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
 			errs := validateDriver(&d.Spec)
 			errs = append(errs, check.Unchanged(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
-			return append(errs, check.Unchanged(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, specPath.Child("volumeLifecycleModes"))...)
+			return append(errs, check.Unchanged(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes,
+				specPath.Child("volumeLifecycleModes"))...)
 		}, Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
 			if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as in upstream
 				d.Generation = old.Generation + 1
@@ -55,7 +56,8 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 
 func defaultDriver(s *storagev1.CSIDriverSpec) {
 	workload.DefaultTo(&s.AttachRequired, true)
-	for _, off := range []**bool{&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount, &s.PreventPodSchedulingIfMissing} {
+	for _, off := range []**bool{&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount,
+		&s.PreventPodSchedulingIfMissing} {
 		workload.DefaultTo(off, false)
 	}
 	workload.DefaultTo(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
@@ -109,10 +111,12 @@ func validateDriver(s *storagev1.CSIDriverSpec) field.ErrorList {
 		}
 	}
 	if seconds := s.NodeAllocatableUpdatePeriodSeconds; seconds != nil && *seconds < minUpdateSeconds {
-		errs = append(errs, field.Invalid(specPath.Child("nodeAllocatableUpdatePeriodSeconds"), *seconds, "must be greater than or equal to 10 seconds"))
+		errs = append(errs, field.Invalid(specPath.Child("nodeAllocatableUpdatePeriodSeconds"), *seconds,
+			"must be greater than or equal to 10 seconds"))
 	}
 	if secret := s.ServiceAccountTokenInSecrets; secret != nil && len(s.TokenRequests) == 0 {
-		errs = append(errs, field.Invalid(specPath.Child("serviceAccountTokenInSecrets"), *secret, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
+		errs = append(errs, field.Invalid(specPath.Child("serviceAccountTokenInSecrets"), *secret,
+			"serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
 	}
 	return errs
 }
@@ -129,7 +133,8 @@ func driverWarnings(_ context.Context, d *storagev1.CSIDriver) []string {
 	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil {
 		return nil
 	}
-	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
+	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging " +
+		"of tokens in volume attributes"}
 }
 
 func csiNodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
@@ -216,7 +221,8 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 }
 
 func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
-	columns := cell.Describe(cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age"), map[string]string{
+	columns := cell.Describe(cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName",
+		"Attached:boolean", "Age"), map[string]string{
 		"PV":       storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"],
 		"Attached": storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"],
 	})
@@ -228,13 +234,15 @@ func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
 			return append(validateAttachment(&a.Spec), check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher"))...)
 		},
-		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
+		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{Validate: func(_ context.Context,
+			a, old *storagev1.VolumeAttachment) field.ErrorList {
 			errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
 			return append(errs, check.DeclaredImmutable(a.Spec, old.Spec, specPath)...)
 		}},
-		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{KeepsMetadata: true, Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
-			return validateAttachmentStatus(&a.Status)
-		}},
+		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{KeepsMetadata: true,
+			Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
+				return validateAttachmentStatus(&a.Status)
+			}},
 		Columns: columns,
 		Row: func(a *storagev1.VolumeAttachment) []any {
 			return []any{

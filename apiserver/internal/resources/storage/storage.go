@@ -113,7 +113,8 @@ func validateClass(c *storagev1.StorageClass) field.ErrorList {
 	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, true, field.NewPath("parameters"))...)
 	if policy := ptr.Deref(c.ReclaimPolicy, ""); policy != "" {
-		errs = append(errs, check.Supported(policy, field.NewPath("reclaimPolicy"), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+		errs = append(errs, check.Supported(policy, field.NewPath("reclaimPolicy"), corev1.PersistentVolumeReclaimDelete,
+			corev1.PersistentVolumeReclaimRetain)...)
 	}
 	errs = append(errs, check.Supported(ptr.Deref(c.VolumeBindingMode, ""), field.NewPath("volumeBindingMode"),
 		storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
@@ -214,7 +215,8 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
 			return validateAttributes(c)
 		},
-		Update: registry.UpdateStrategy[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
+		Update: registry.UpdateStrategy[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context,
+			c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 			var errs field.ErrorList
 			if c.DriverName != old.DriverName {
 				errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
@@ -260,7 +262,8 @@ func csiStorageCapacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
 		Warnings:     func(_ context.Context, c *storagev1.CSIStorageCapacity) []string { return capacityWarnings(c) },
-		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
+		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context,
+			c, _ *storagev1.CSIStorageCapacity) []string {
 			return capacityWarnings(c)
 		}, Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 			errs := append(validate(c), check.Unchanged(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)

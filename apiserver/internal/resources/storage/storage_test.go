@@ -16,7 +16,8 @@ func TestTopologiesAreDistinct(t *testing.T) {
 		}
 		return out
 	}
-	terms := []corev1.TopologySelectorTerm{term([]string{"a", "1", "2"}, []string{"b", "3"}), term([]string{"b", "3"}, []string{"a", "2", "1"}), term([]string{"a", "1"}), term()}
+	terms := []corev1.TopologySelectorTerm{term([]string{"a", "1", "2"}, []string{"b", "3"}), term([]string{"b", "3"}, []string{"a", "2", "1"}),
+		term([]string{"a", "1"}), term()}
 	errs := validateTopologies(terms)
 	if len(errs) != 2 || errs[0].Field != "allowedTopologies[1].matchLabelExpressions" || errs[1].Field != "allowedTopologies[3].matchLabelExpressions" {
 		t.Errorf("%v", errs)

@@ -29,19 +29,22 @@ func Served(o registry.Options) []registry.Served {
 
 func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 	spec := field.NewPath("spec")
-	columns := cell.Describe(cell.Columns(migrationv1.StorageVersionMigrationSpec{}.SwaggerDoc(), "Name", "Resource=resource", "Status"), map[string]string{
-		"Resource": "GroupResource to migrate",
-		"Status":   "Status of the migration",
-	})
+	columns := cell.Describe(cell.Columns(migrationv1.StorageVersionMigrationSpec{}.SwaggerDoc(), "Name", "Resource=resource", "Status"),
+		map[string]string{
+			"Resource": "GroupResource to migrate",
+			"Status":   "Status of the migration",
+		})
 	columns[0].Format = ""
 	return registry.WithStatus(registry.Strategy[*migrationv1.StorageVersionMigration]{
-		Resource:     core.Resource{Group: "storagemigration.k8s.io", Version: "v1", Name: "storageversionmigrations", Kind: "StorageVersionMigration"},
+		Resource: core.Resource{Group: "storagemigration.k8s.io", Version: "v1", Name: "storageversionmigrations",
+			Kind: "StorageVersionMigration"},
 		Singular:     "storageversionmigration",
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
 			return validate(m.Spec.Resource, spec.Child("resource"))
 		},
-		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
+		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context,
+			m, old *migrationv1.StorageVersionMigration) field.ErrorList {
 			return append(validate(m.Spec.Resource, spec.Child("resource")), check.Unchanged(m.Spec, old.Spec, spec)...)
 		}},
 		Status: &registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{
@@ -61,7 +64,8 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 // state is the first condition that is true: what the table shows as the
 // status.
 func state(conditions []metav1.Condition) string {
-	for _, kind := range []migrationv1.MigrationConditionType{migrationv1.MigrationSucceeded, migrationv1.MigrationFailed, migrationv1.MigrationRunning} {
+	for _, kind := range []migrationv1.MigrationConditionType{migrationv1.MigrationSucceeded, migrationv1.MigrationFailed,
+		migrationv1.MigrationRunning} {
 		for _, c := range conditions {
 			if c.Type == string(kind) && c.Status == metav1.ConditionStatus(corev1.ConditionTrue) {
 				return c.Type

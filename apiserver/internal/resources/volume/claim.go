@@ -103,7 +103,8 @@ func classWarnings(annotations map[string]string) []string {
 	if _, ok := annotations[corev1.BetaStorageClassAnnotation]; !ok {
 		return nil
 	}
-	return []string{"metadata.annotations[" + corev1.BetaStorageClassAnnotation + `]: deprecated since v1.8; use "storageClassName" attribute instead`}
+	return []string{"metadata.annotations[" + corev1.BetaStorageClassAnnotation +
+		`]: deprecated since v1.8; use "storageClassName" attribute instead`}
 }
 
 const snapshotGroup = "snapshot.storage.k8s.io"
@@ -156,7 +157,8 @@ func fillSources(s *corev1.PersistentVolumeClaimSpec) {
 
 var resizeStatuses = []corev1.ClaimResourceStatus{
 	corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible,
-	corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible, corev1.PersistentVolumeClaimNodeResizePending,
+	corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible,
+	corev1.PersistentVolumeClaimNodeResizePending,
 }
 
 func validateClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.ErrorList {

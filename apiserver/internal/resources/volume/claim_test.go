@@ -26,11 +26,12 @@ func TestClaimSources(t *testing.T) {
 		ref    *corev1.TypedObjectReference
 		want   []string
 	}{
-		"another kind":                       {local("x.io", "X"), nil, nil},
-		"nothing":                            {&corev1.TypedLocalObjectReference{}, nil, nil},
-		"another kind beside a claim":        {local("x.io", "X"), ref("", "PersistentVolumeClaim", ""), []string{"must match dataSourceRef"}},
-		"another kind beside one far away":   {local("x.io", "X"), ref("", "PersistentVolumeClaim", "far"), nil},
-		"nothing beside a claim":             {&corev1.TypedLocalObjectReference{}, ref("", "PersistentVolumeClaim", ""), []string{"dataSource.name", "dataSource.kind", "when referencing the default apiGroup", "must match dataSourceRef"}},
+		"another kind":                     {local("x.io", "X"), nil, nil},
+		"nothing":                          {&corev1.TypedLocalObjectReference{}, nil, nil},
+		"another kind beside a claim":      {local("x.io", "X"), ref("", "PersistentVolumeClaim", ""), []string{"must match dataSourceRef"}},
+		"another kind beside one far away": {local("x.io", "X"), ref("", "PersistentVolumeClaim", "far"), nil},
+		"nothing beside a claim": {&corev1.TypedLocalObjectReference{}, ref("", "PersistentVolumeClaim", ""),
+			[]string{"dataSource.name", "dataSource.kind", "when referencing the default apiGroup", "must match dataSourceRef"}},
 		"a group":                            {nil, ref("x.io", "X", ""), nil},
 		"an invalid group, in both from one": {nil, ref("a..b", "X", ""), []string{subdomain, subdomain}},
 	} {

@@ -26,7 +26,8 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 		return append(check.Required(at, "pdName", s.GCEPersistentDisk.PDName), check.Partition(s.GCEPersistentDisk.Partition, at)...)
 	},
 	"AWSElasticBlockStore": func(s source) field.ErrorList {
-		return append(check.Required(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID), check.Partition(s.AWSElasticBlockStore.Partition, s.at)...)
+		return append(check.Required(s.at, "volumeID", s.AWSElasticBlockStore.VolumeID),
+			check.Partition(s.AWSElasticBlockStore.Partition, s.at)...)
 	},
 	"HostPath": checkHostPath,
 	"Local":    checkLocal,
@@ -84,7 +85,8 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 
 // sourceOrder is the order in which upstream checks the sources.
 var sourceOrder = []string{
-	"HostPath", "GCEPersistentDisk", "AWSElasticBlockStore", "Glusterfs", "Flocker", "NFS", "RBD", "Quobyte", "CephFS", "ISCSI", "Cinder", "FC", "FlexVolume",
+	"HostPath", "GCEPersistentDisk", "AWSElasticBlockStore", "Glusterfs", "Flocker", "NFS", "RBD", "Quobyte", "CephFS", "ISCSI", "Cinder",
+	"FC", "FlexVolume",
 	"AzureFile", "VsphereVolume", "PhotonPersistentDisk", "PortworxVolume", "AzureDisk", "ScaleIO", "Local", "StorageOS", "CSI",
 }
 

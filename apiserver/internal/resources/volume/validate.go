@@ -71,11 +71,13 @@ func ValidateInline(s *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorL
 		errs = append(errs, field.Required(at.Child("accessModes"), ""))
 	}
 	errs = append(errs, claim.ValidateModes(s.AccessModes, at.Child("accessModes"))...)
-	refuse(s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain, "persistentVolumeReclaimPolicy", "may only be Retain")
+	refuse(s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain,
+		"persistentVolumeReclaimPolicy", "may only be Retain")
 	refuse(s.NodeAffinity != nil, "nodeAffinity", never)
 	errs = append(errs, validateSource(s, at)...)
 	refuse(s.StorageClassName != "", "storageClassName", never)
-	refuse(ptr.Deref(s.VolumeMode, corev1.PersistentVolumeFilesystem) != corev1.PersistentVolumeFilesystem, "volumeMode", "may not specify volumeMode other than Filesystem")
+	refuse(ptr.Deref(s.VolumeMode, corev1.PersistentVolumeFilesystem) != corev1.PersistentVolumeFilesystem, "volumeMode",
+		"may not specify volumeMode other than Filesystem")
 	return errs
 }
 
@@ -111,7 +113,8 @@ func validateAttributesClass(s *corev1.PersistentVolumeSpec) field.ErrorList {
 // stableLabels are the names that labels of nodes have got, by those that they had in beta.
 var stableLabels = map[string]string{
 	corev1.LabelFailureDomainBetaZone: corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
-	corev1.LabelInstanceType: corev1.LabelInstanceTypeStable, "beta.kubernetes.io/os": corev1.LabelOSStable, "beta.kubernetes.io/arch": corev1.LabelArchStable,
+	corev1.LabelInstanceType: corev1.LabelInstanceTypeStable, "beta.kubernetes.io/os": corev1.LabelOSStable,
+	"beta.kubernetes.io/arch": corev1.LabelArchStable,
 }
 
 // withStableLabels is old with the stable names of labels wherever now has them.
@@ -142,7 +145,8 @@ func sameVolume(now, old *corev1.PersistentVolumeSpec) field.ErrorList {
 	}
 	errs = append(errs, check.Unchanged(now.VolumeMode, old.VolumeMode, field.NewPath("volumeMode"))...)
 	if old.NodeAffinity != nil && !equality.Semantic.DeepEqual(now.NodeAffinity, withStableLabels(now.NodeAffinity, old.NodeAffinity)) {
-		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), now.NodeAffinity, "field is immutable, except for updating from beta label to GA"))
+		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), now.NodeAffinity,
+			"field is immutable, except for updating from beta label to GA"))
 	}
 	if now.VolumeAttributesClassName == nil && old.VolumeAttributesClassName != nil {
 		errs = append(errs, field.Forbidden(specPath.Child("volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
@@ -175,7 +179,8 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		was.VolumeName = now.Spec.VolumeName
 	}
 	errs := sameClass(now, old)
-	if class, annotated := old.Annotations[corev1.BetaStorageClassAnnotation]; was.StorageClassName == nil && (!annotated || class == ptr.Deref(now.Spec.StorageClassName, "")) {
+	if class, annotated := old.Annotations[corev1.BetaStorageClassAnnotation]; was.StorageClassName == nil &&
+		(!annotated || class == ptr.Deref(now.Spec.StorageClassName, "")) {
 		was.StorageClassName = now.Spec.StorageClassName // the default class, set later
 	}
 	if old.Status.Phase == corev1.ClaimBound {
@@ -185,7 +190,8 @@ func sameClaim(now, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		was.VolumeAttributesClassName = now.Spec.VolumeAttributesClassName
 	}
 	if !equality.Semantic.DeepEqual(*was, now.Spec) {
-		errs = append(errs, field.Forbidden(specPath, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
+		errs = append(errs, field.Forbidden(specPath,
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 	}
 	before, asked := old.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
 	has := old.Status.Capacity[corev1.ResourceStorage]

@@ -51,7 +51,8 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 			return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
 		}},
 		Status: &registry.UpdateStrategy[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
-			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil || v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
+			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil ||
+				v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
 				v.Status.LastPhaseTransitionTime = new(metav1.NewTime(clock.Now()))
 			} else if v.Status.LastPhaseTransitionTime == nil {
 				v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime

@@ -40,11 +40,12 @@ func TestWhoGetsIn(t *testing.T) {
 		user   string // "" for 401
 		groups []string
 	}{
-		"token":                     {c.Token("nobody"), "jane", []string{"dev", "system:authenticated"}},
-		"wrong token":               {c.Token("guess"), "", nil},
-		"nothing":                   {c.Token(""), "", nil},
-		"a JWT of nobody's":         {c.Token("eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMuY2x1c3Rlci5sb2NhbCJ9."), "", nil},
-		"certificate":               {c.Certificate(c.CA, pki.Subject{CommonName: "bob", Organization: []string{"ops"}, Client: true}), "bob", []string{"ops", "system:authenticated"}},
+		"token":             {c.Token("nobody"), "jane", []string{"dev", "system:authenticated"}},
+		"wrong token":       {c.Token("guess"), "", nil},
+		"nothing":           {c.Token(""), "", nil},
+		"a JWT of nobody's": {c.Token("eyJhbGciOiJub25lIn0.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMuY2x1c3Rlci5sb2NhbCJ9."), "", nil},
+		"certificate": {c.Certificate(c.CA, pki.Subject{CommonName: "bob", Organization: []string{"ops"}, Client: true}), "bob",
+			[]string{"ops", "system:authenticated"}},
 		"certificate of a stranger": {c.Certificate(stranger, pki.Subject{CommonName: "root", Organization: []string{"system:masters"}, Client: true}), "", nil},
 		"certificate for a server":  {c.Certificate(c.CA, pki.Subject{CommonName: "bob", Server: true}), "", nil},
 	}
@@ -136,7 +137,8 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	jane := c.Token("nobody")
 	roles, bindings := jane.Resource(core.Roles, "shop"), jane.Resource(core.RoleBindings, "shop")
 	role := func(name string, verbs []string, group, resource string) *rbacv1.Role {
-		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource}}}}
+		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{group},
+			Resources: []string{resource}}}}
 	}
 	binding := func(name, kind, ref string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
@@ -148,7 +150,8 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 		err := roles.Create(ctx, role("pods", []string{"get"}, "", "pods"), nil)
 		return err == nil || apierrors.IsAlreadyExists(err)
 	})
-	if err := roles.Create(t.Context(), role("all", []string{"*"}, "*", "*"), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not currently held") {
+	if err := roles.Create(t.Context(), role("all", []string{"*"}, "*", "*"), nil); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "not currently held") {
 		t.Errorf("a role with everything: %v", err)
 	}
 	c.Until("a role of what she has can be bound", func(ctx context.Context) bool {
@@ -163,7 +166,8 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	}
 	// An aggregated role's label gives its rules to all roles that aggregate it.
 	c.Must(c.Root().Resource(core.ClusterRoles, "").Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "patcher"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "patcher"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"patch"}, APIGroups: []string{rbacv1.GroupName},
+			Resources: []string{"clusterroles"}}},
 	}, nil))
 	c.Bind("patcher", "patcher", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"})
 	c.Must(c.Root().Resource(core.RoleBindings, "shop").Create(t.Context(), binding("root", "ClusterRole", "cluster-admin"), nil))
@@ -277,14 +281,16 @@ func TestAccessReviews(t *testing.T) {
 		t.Errorf("scheduler: %+v", status)
 	}
 	path := &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/version"}
-	if status := ask(authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"system:authenticated"}, NonResourceAttributes: path}); !status.Allowed {
+	if status := ask(authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"system:authenticated"},
+		NonResourceAttributes: path}); !status.Allowed {
 		t.Errorf("version: %+v", status)
 	}
 	err := c.Root().Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil)
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("a review without a user: %v", err)
 	}
-	if err := c.Token("nobody").Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil); !apierrors.IsForbidden(err) {
+	if err := c.Token("nobody").Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{},
+		nil); !apierrors.IsForbidden(err) {
 		t.Errorf("jane asks about others: %v", err)
 	}
 	rules := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}

@@ -145,7 +145,8 @@ func TestEveryKindOfIdentity(t *testing.T) {
 		for i := 0; i < len(headers); i += 2 {
 			options = append(options, rest.Header(headers[i], headers[i+1]))
 		}
-		err := client.Do(t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{}, &review, options...)
+		err := client.Do(t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{}, &review,
+			options...)
 		return review.Status.UserInfo, err
 	}
 	front := c.Certificate(proxies, pki.Subject{CommonName: "front", Client: true})
@@ -157,13 +158,14 @@ func TestEveryKindOfIdentity(t *testing.T) {
 		user    string // "" for 401
 		groups  []string
 	}{
-		"a proxy names a user":                {front, []string{"X-Remote-User", "ann", "X-Remote-Group", "dev"}, "ann", []string{"dev", "system:authenticated"}},
-		"a proxy names nobody":                {front, nil, "", nil},
-		"another proxy of the authority":      {c.Certificate(proxies, pki.Subject{CommonName: "back", Client: true}), smuggled, "", nil},
-		"headers beside a token":              {c.Token("nobody"), smuggled, "jane", []string{"dev", "system:authenticated"}},
-		"headers beside a certificate":        {bob, smuggled, "bob", []string{"system:authenticated"}},
-		"headers alone":                       {c.Token(""), smuggled, "", nil},
-		"a proxy's name of the clients' CA":   {c.Certificate(c.CA, pki.Subject{CommonName: "front", Client: true}), smuggled, "front", []string{"system:authenticated"}},
+		"a proxy names a user":           {front, []string{"X-Remote-User", "ann", "X-Remote-Group", "dev"}, "ann", []string{"dev", "system:authenticated"}},
+		"a proxy names nobody":           {front, nil, "", nil},
+		"another proxy of the authority": {c.Certificate(proxies, pki.Subject{CommonName: "back", Client: true}), smuggled, "", nil},
+		"headers beside a token":         {c.Token("nobody"), smuggled, "jane", []string{"dev", "system:authenticated"}},
+		"headers beside a certificate":   {bob, smuggled, "bob", []string{"system:authenticated"}},
+		"headers alone":                  {c.Token(""), smuggled, "", nil},
+		"a proxy's name of the clients' CA": {c.Certificate(c.CA, pki.Subject{CommonName: "front", Client: true}), smuggled, "front",
+			[]string{"system:authenticated"}},
 		"a token that the webhook knows":      {c.Token("hook-ann"), nil, "ann", []string{"hooked", "system:authenticated"}},
 		"a token that nobody knows":           {c.Token("ann"), nil, "", nil},
 		"an ID token":                         {c.Token(sign("ann")), nil, "ISSUER#system:serviceaccount:elsewhere:ann", []string{"system:authenticated"}},
@@ -215,7 +217,8 @@ func (c *cluster) bootstrapToken(t *testing.T) {
 	}
 	token("abcdef", time.Now().Add(time.Hour).Format(time.RFC3339))
 	user, err := c.whoami(c.Token("abcdef.0123456789abcdef"))
-	if err != nil || user.Username != "system:bootstrap:abcdef" || !slices.Equal(user.Groups, []string{"system:bootstrappers", "system:bootstrappers:nodes", "system:authenticated"}) {
+	if err != nil || user.Username != "system:bootstrap:abcdef" || !slices.Equal(user.Groups,
+		[]string{"system:bootstrappers", "system:bootstrappers:nodes", "system:authenticated"}) {
 		t.Errorf("%+v %v", user, err)
 	}
 	if _, err := c.whoami(c.Token("abcdef.0123456789abcdee")); !apierrors.IsUnauthorized(err) {
@@ -261,7 +264,8 @@ func (c *cluster) tokenInSecret(t *testing.T) {
 
 // twoTokens: only the first Authorization header counts, as upstream.
 func (c *cluster) twoTokens(t *testing.T) {
-	for first, want := range map[string]int{"Bearer nobody": http.StatusCreated, "Bearer guess": http.StatusUnauthorized, "Basic cm9vdA==": http.StatusUnauthorized} {
+	for first, want := range map[string]int{"Bearer nobody": http.StatusCreated, "Bearer guess": http.StatusUnauthorized,
+		"Basic cm9vdA==": http.StatusUnauthorized} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Address+"/apis/authentication.k8s.io/v1/selfsubjectreviews",
 			strings.NewReader(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`))
 		c.Must(err)

@@ -25,7 +25,8 @@ func TestAuthenticationFile(t *testing.T) {
 	}
 	const header = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
 	issuer := func(user string) string {
-		return header + "jwt:\n- issuer:\n    url: " + issuerURL + "\n    audiences: [other, kctl]\n    audienceMatchPolicy: MatchAny\n    certificateAuthority: |\n      " +
+		return header + "jwt:\n- issuer:\n    url: " + issuerURL +
+			"\n    audiences: [other, kctl]\n    audienceMatchPolicy: MatchAny\n    certificateAuthority: |\n      " +
 			strings.ReplaceAll(strings.TrimSpace(string(authority)), "\n", "\n      ") + "\n  claimMappings: {username: {expression: '" + user + "'}}\n"
 	}
 	content := issuer(`"id:" + claims.sub.split(":")[3]`) + "anonymous: {enabled: true, conditions: [{path: /livez}]}\n"
@@ -36,7 +37,8 @@ func TestAuthenticationFile(t *testing.T) {
 	c := start(t, func(o *config.Options) { o.AuthenticationConfig = path })
 	whoIs := func(account string) string {
 		var review authenticationv1.SelfSubjectReview
-		if err := c.Token(sign(account)).Do(t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{}, &review); err != nil {
+		if err := c.Token(sign(account)).Do(t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{},
+			&review); err != nil {
 			return err.Error()
 		}
 		return review.Status.UserInfo.Username

@@ -40,7 +40,8 @@ func TestModesOutside(t *testing.T) {
 	url, caFile := outside(t, http.HandlerFunc(accessHook))
 	policy := filepath.Join(t.TempDir(), "policy.jsonl")
 	lines := ""
-	for _, spec := range []string{`"namespace":"*","resource":"*","apiGroup":"*","readonly":true`, `"resource":"selfsubjectrulesreviews","apiGroup":"authorization.k8s.io"`} {
+	for _, spec := range []string{`"namespace":"*","resource":"*","apiGroup":"*","readonly":true`,
+		`"resource":"selfsubjectrulesreviews","apiGroup":"authorization.k8s.io"`} {
 		lines += `{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":{"group":"dev",` + spec + "}}\n"
 	}
 	if err := os.WriteFile(policy, []byte(lines), 0o600); err != nil {
@@ -54,16 +55,19 @@ func TestModesOutside(t *testing.T) {
 	jane := c.Token("nobody")
 	c.Must(jane.Resource(core.Pods, "jane").List(t.Context(), &corev1.PodList{}))
 	c.Must(jane.Resource(core.ConfigMaps, "default").List(t.Context(), &corev1.ConfigMapList{}))
-	if err := jane.Resource(core.Secrets, "default").List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the hook says so") {
+	if err := jane.Resource(core.Secrets, "default").List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "the hook says so") {
 		t.Errorf("secrets, that ABAC allows and the webhook denies: %v", err)
 	}
-	if err := jane.Resource(core.Pods, "default").Create(t.Context(), servertest.Pod("web"), nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "No policy matched.") {
+	if err := jane.Resource(core.Pods, "default").Create(t.Context(), servertest.Pod("web"), nil); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "No policy matched.") {
 		t.Errorf("a write that no authorizer allows: %v", err)
 	}
 	c.Must(c.Root().Resource(core.Secrets, "").List(t.Context(), &corev1.SecretList{}))
 	rules := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}
 	c.Must(jane.Do(t.Context(), http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", rules, rules))
-	if !rules.Status.Incomplete || !strings.Contains(rules.Status.EvaluationError, "webhook authorizer does not support user rule resolution") || len(rules.Status.ResourceRules) != 1 {
+	if !rules.Status.Incomplete || !strings.Contains(rules.Status.EvaluationError, "webhook authorizer does not support user rule resolution") ||
+		len(rules.Status.ResourceRules) != 1 {
 		t.Errorf("rules: %+v", rules.Status)
 	}
 }

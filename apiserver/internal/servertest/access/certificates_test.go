@@ -26,7 +26,8 @@ import (
 )
 
 // certificateRequest makes a key, and a request for a certificate for it.
-func certificateRequest(t *testing.T, name, signer string, template x509.CertificateRequest, usages ...certificatesv1.KeyUsage) (*certificatesv1.CertificateSigningRequest, []byte) {
+func certificateRequest(t *testing.T, name, signer string, template x509.CertificateRequest,
+	usages ...certificatesv1.KeyUsage) (*certificatesv1.CertificateSigningRequest, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -70,7 +71,8 @@ func TestNodeJoins(t *testing.T) {
 	c.Bind("approve", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", bootstrappers)
 	// A change to the request triggers a new check of the permission.
 	c.Until("bootstrappers may have one", func(ctx context.Context) bool {
-		return c.Root().Do(ctx, http.MethodPatch, core.CertificateSigningRequests.Path("", "n1"), []byte(`{"metadata":{"labels":{"at":"`+time.Now().Format("150405.000000")+`"}}}`), nil,
+		return c.Root().Do(ctx, http.MethodPatch, core.CertificateSigningRequests.Path("", "n1"),
+			[]byte(`{"metadata":{"labels":{"at":"`+time.Now().Format("150405.000000")+`"}}}`), nil,
 			rest.ContentType("application/merge-patch+json")) == nil && requests.Get(ctx, "n1", wish) == nil && len(wish.Status.Certificate) > 0
 	})
 	kubelet := c.Client(&rest.Config{CertData: wish.Status.Certificate, KeyData: key})
@@ -108,7 +110,8 @@ func startSigning(t *testing.T) *cluster {
 
 func decide(client *rest.Client, r *certificatesv1.CertificateSigningRequest, decision certificatesv1.RequestConditionType) error {
 	decided := r.DeepCopy()
-	decided.Status.Conditions = append(decided.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: decision, Status: "True", Reason: "Test"})
+	decided.Status.Conditions = append(decided.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: decision, Status: "True",
+		Reason: "Test"})
 	return client.Do(context.Background(), http.MethodPut, core.CertificateSigningRequests.Path("", r.Name)+"/approval", decided, nil)
 }
 
@@ -122,7 +125,8 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 	masters := client
 	masters.Subject.Organization = []string{"system:masters"}
 	wish, _ := certificateRequest(t, "masters", signer, masters, "client auth")
-	if err := requests.Create(t.Context(), wish, nil); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed") {
+	if err := requests.Create(t.Context(), wish, nil); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed") {
 		t.Errorf("a certificate for masters: %v", err)
 	}
 
@@ -141,7 +145,8 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 	})
 	other := wish.DeepCopy()
 	other.Spec.SignerName = "acme.test/own"
-	if err := decide(jane, other, certificatesv1.CertificateApproved); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user not permitted to approve requests with signerName "kubernetes.io/kube-apiserver-client"`) {
+	if err := decide(jane, other, certificatesv1.CertificateApproved); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), `user not permitted to approve requests with signerName "kubernetes.io/kube-apiserver-client"`) {
 		t.Errorf("jane approved: %v", err)
 	}
 	forged := wish.DeepCopy()
@@ -165,7 +170,8 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 			return false
 		}
 		failed := wish.Status.Conditions[1]
-		return failed.Type == certificatesv1.CertificateFailed && failed.Reason == "SignerValidationFailure" && failed.Message == `usages did not include "client auth"`
+		return failed.Type == certificatesv1.CertificateFailed && failed.Reason == "SignerValidationFailure" &&
+			failed.Message == `usages did not include "client auth"`
 	})
 	c.Must(requests.Get(t.Context(), "bob", wish))
 	if len(wish.Status.Certificate) > 0 {

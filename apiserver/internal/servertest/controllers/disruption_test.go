@@ -31,7 +31,8 @@ func (c *cluster) allows(name string, healthy, desired, expected, allowed int32)
 		var b policyv1.PodDisruptionBudget
 		c.Must(c.Root().Resource(budgets, "default").Get(ctx, name, &b))
 		s := b.Status
-		return s.CurrentHealthy == healthy && s.DesiredHealthy == desired && s.ExpectedPods == expected && s.DisruptionsAllowed == allowed && s.ObservedGeneration == b.Generation
+		return s.CurrentHealthy == healthy && s.DesiredHealthy == desired && s.ExpectedPods == expected && s.DisruptionsAllowed == allowed &&
+			s.ObservedGeneration == b.Generation
 	})
 }
 

@@ -48,7 +48,8 @@ func TestNamespaceEnds(t *testing.T) {
 	c.AwaitServiceAccount("shop")
 	c.Created("shop", servertest.Pod("web"))
 	running := c.Created("shop", func() *core.Pod { p := servertest.Pod("db"); p.Spec.NodeName = "n1"; return p }())
-	c.Must(c.Root().Resource(core.Leases, "shop").Create(t.Context(), &core.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}, Spec: coordinationv1.LeaseSpec{}}, nil))
+	c.Must(c.Root().Resource(core.Leases, "shop").Create(t.Context(), &core.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}, Spec: coordinationv1.LeaseSpec{}},
+		nil))
 	namespaces := c.Root().Resource(core.Namespaces, "")
 	c.Must(namespaces.Delete(t.Context(), "shop", nil, nil))
 	var ending core.Namespace
@@ -120,7 +121,8 @@ func TestOrphanAndForeground(t *testing.T) {
 		owner := &core.ConfigMap{}
 		c.Must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, owner))
 		c.Must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID, BlockOwnerDeletion: new(true)}},
+			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID,
+				BlockOwnerDeletion: new(true)}},
 		}}, nil))
 	}
 	remove := func(name string, policy metav1.DeletionPropagation) {
@@ -186,13 +188,15 @@ func TestNodeTaintsFollowConditions(t *testing.T) {
 	created.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	c.Must(c.Root().Do(t.Context(), "PUT", core.Pods.Path("shop", "web")+"/status", created, nil))
 	report(corev1.ConditionFalse)
-	tainted("a node that is not ready", corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoSchedule}, corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoExecute})
+	tainted("a node that is not ready", corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoSchedule},
+		corev1.Taint{Key: notReady, Effect: corev1.TaintEffectNoExecute})
 	report(corev1.ConditionTrue)
 	tainted("a node that is ready again")
 	// Its kubelet is there, and says itself whether its pods are ready.
 	var after core.Pod
 	c.Must(c.Root().Resource(core.Pods, "shop").Get(t.Context(), "web", &after))
-	if i := slices.IndexFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }); i < 0 || after.Status.Conditions[i].Status != corev1.ConditionTrue {
+	if i := slices.IndexFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }); i < 0 ||
+		after.Status.Conditions[i].Status != corev1.ConditionTrue {
 		t.Errorf("its pod was marked: %v", after.Status.Conditions)
 	}
 }
@@ -239,7 +243,8 @@ func TestAggregatedRoles(t *testing.T) {
 	for _, name := range []string{"view", "edit", "admin"} {
 		c.Until(name+" has the new rule", func(ctx context.Context) bool {
 			var role rbacv1.ClusterRole
-			return roles.Get(ctx, name, &role) == nil && slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "widgets") })
+			return roles.Get(ctx, name, &role) == nil && slices.ContainsFunc(role.Rules,
+				func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "widgets") })
 		})
 	}
 }

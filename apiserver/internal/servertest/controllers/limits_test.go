@@ -41,7 +41,8 @@ func TestLimitRange(t *testing.T) {
 		t.Errorf("the default is %v", made.Spec.Limits[0].Default)
 	}
 	next := c.Created("default", servertest.Pod("next"))
-	if r := next.Spec.Containers[0].Resources; r.Limits.Cpu().String() != "2" || r.Requests.Cpu().String() != "2" || next.Status.QOSClass != corev1.PodQOSBurstable {
+	if r := next.Spec.Containers[0].Resources; r.Limits.Cpu().String() != "2" || r.Requests.Cpu().String() != "2" ||
+		next.Status.QOSClass != corev1.PodQOSBurstable {
 		t.Errorf("resources are %+v, class %s", r, next.Status.QOSClass)
 	}
 	greedy := servertest.Pod("greedy")

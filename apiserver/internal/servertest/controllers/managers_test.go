@@ -41,7 +41,8 @@ func TestFieldManagersOfLoops(t *testing.T) {
 		AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"for": "all"}}}},
 	}, nil))
 	c.Namespace("ending")
-	c.Must(c.Root().Resource(core.ConfigMaps, "ending").Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays", Finalizers: []string{"example.com/x"}}}, nil))
+	c.Must(c.Root().Resource(core.ConfigMaps, "ending").Create(t.Context(),
+		&core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays", Finalizers: []string{"example.com/x"}}}, nil))
 	c.Must(c.Root().Resource(core.Namespaces, "").Delete(t.Context(), "ending", nil, nil))
 
 	for _, want := range []struct {
@@ -57,7 +58,8 @@ func TestFieldManagersOfLoops(t *testing.T) {
 		{core.Namespaces, "", "ending", `kctl Update "" f:metadata, kube-controller-manager Update "status" f:status`},
 		{networking.ServiceCIDRResource, "", networking.DefaultServiceCIDRName,
 			`kube-apiserver Update "" f:spec, kube-controller-manager Update "" f:metadata, kubernetes-service-cidr-controller Apply "status" f:status, service-cidr-controller Apply "status" f:status`},
-		{core.Resource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Name: "flowschemas", Kind: "FlowSchema"}, "", "catch-all", `api-priority-and-fairness-config-consumer-v1 Apply "status" f:status, api-priority-and-fairness-config-producer-v1 Update "" f:metadata f:spec`},
+		{core.Resource{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Name: "flowschemas", Kind: "FlowSchema"}, "", "catch-all",
+			`api-priority-and-fairness-config-consumer-v1 Apply "status" f:status, api-priority-and-fairness-config-producer-v1 Update "" f:metadata f:spec`},
 	} {
 		t.Run(want.resource.Name+"/"+want.name, func(t *testing.T) {
 			c := c.In(t)

@@ -82,17 +82,20 @@ func TestResourceQuota(t *testing.T) {
 
 	// At once: no need to wait until a loop has seen the quota.
 	create(core.Pods, servertest.Pod("silent"), `pods "silent" is forbidden: failed quota: a: must specify requests.cpu for: c`)
-	create(core.Pods, sized("big", "1500m"), `pods "big" is forbidden: exceeded quota: a, requested: requests.cpu=1500m, used: requests.cpu=0, limited: requests.cpu=1`)
+	create(core.Pods, sized("big", "1500m"),
+		`pods "big" is forbidden: exceeded quota: a, requested: requests.cpu=1500m, used: requests.cpu=0, limited: requests.cpu=1`)
 	create(core.Pods, sized("dry", "600m"), "", rest.Query("dryRun", "All"))
 	create(core.Pods, sized("one", "600m"), "")
-	create(core.Pods, sized("two", "600m"), `pods "two" is forbidden: exceeded quota: a, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1`)
+	create(core.Pods, sized("two", "600m"),
+		`pods "two" is forbidden: exceeded quota: a, requested: requests.cpu=600m, used: requests.cpu=600m, limited: requests.cpu=1`)
 	create(core.Pods, sized("two", "400m"), "")
 	create(core.Pods, sized("three", "0"), `pods "three" is forbidden: exceeded quota: a, requested: pods=1, used: pods=2, limited: pods=2`)
 	create(core.Services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, Name: "a"}, {Port: 81, Name: "b"}},
 	}}, `services "s" is forbidden: exceeded quota: a, requested: services.nodeports=2, used: services.nodeports=0, limited: services.nodeports=1`)
 	create(core.Secrets, &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, "")
-	create(core.Secrets, &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "y"}}, `secrets "y" is forbidden: exceeded quota: a, requested: count/secrets=1, used: count/secrets=1, limited: count/secrets=1`)
+	create(core.Secrets, &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "y"}},
+		`secrets "y" is forbidden: exceeded quota: a, requested: count/secrets=1, used: count/secrets=1, limited: count/secrets=1`)
 	c.used("shop", "a", map[corev1.ResourceName]string{"requests.cpu": "1", "pods": "2", "services.nodeports": "0", "count/secrets": "1"})
 	c.used("shop", "best", map[corev1.ResourceName]string{"pods": "0"})
 
@@ -189,7 +192,8 @@ func TestPodsThatComeToEndCount(t *testing.T) {
 	c := start(t)
 	c.Namespace("shop")
 	ends := quotaOf("ends", map[corev1.ResourceName]string{"pods": "1"})
-	ends.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: corev1.ResourceQuotaScopeTerminating, Operator: corev1.ScopeSelectorOpExists}}}
+	ends.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: corev1.ResourceQuotaScopeTerminating,
+		Operator: corev1.ScopeSelectorOpExists}}}
 	c.Must(c.Root().Resource(resourceQuotas, "shop").Create(t.Context(), ends, nil))
 	c.used("shop", "ends", map[corev1.ResourceName]string{"pods": "0"})
 	limit := func(name string) error {
@@ -204,7 +208,8 @@ func TestPodsThatComeToEndCount(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.used("shop", "ends", map[corev1.ResourceName]string{"pods": "1"})
-	if err := c.Root().Resource(core.Pods, "shop").Create(t.Context(), func() *core.Pod { p := servertest.Pod("c"); p.Spec.ActiveDeadlineSeconds = new(int64(60)); return p }(), nil); err == nil {
+	if err := c.Root().Resource(core.Pods, "shop").Create(t.Context(),
+		func() *core.Pod { p := servertest.Pod("c"); p.Spec.ActiveDeadlineSeconds = new(int64(60)); return p }(), nil); err == nil {
 		t.Error("a third pod that ends")
 	}
 }

@@ -31,7 +31,8 @@ func TestBoundClaim(t *testing.T) {
 			return c.Type == corev1.PersistentVolumeClaimUnused && c.Status == corev1.ConditionTrue
 		})
 	})
-	if got, want := managersOf(&made), `kctl Update "" f:spec, kube-controller-manager Update "" f:metadata f:spec, kube-controller-manager Update "status" f:status`; got != want {
+	if got, want := managersOf(&made),
+		`kctl Update "" f:spec, kube-controller-manager Update "" f:metadata f:spec, kube-controller-manager Update "status" f:status`; got != want {
 		t.Errorf("the claim's managers are %s", got)
 	}
 	var disk corev1.PersistentVolume

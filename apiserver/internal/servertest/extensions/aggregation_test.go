@@ -144,7 +144,8 @@ func (f *federation) passesOn(t *testing.T) {
 		return code == http.StatusOK
 	})
 	f.want(http.StatusCreated, "POST", thingsPath, map[string]any{"metadata": map[string]any{"name": "one"}},
-		"X-Remote-User", "intruder", "X-Remote-Group", "system:masters", "Impersonate-User", "mary", "Impersonate-Group", "dev", "Impersonate-Extra-Scopes%2fA", "read")
+		"X-Remote-User", "intruder", "X-Remote-Group", "system:masters", "Impersonate-User", "mary", "Impersonate-Group", "dev", "Impersonate-Extra-Scopes%2fA",
+		"read")
 	f.extension.mu.Lock()
 	seen := f.extension.seen
 	f.extension.mu.Unlock()
@@ -160,12 +161,14 @@ func (f *federation) passesOn(t *testing.T) {
 		t.Errorf("got %v", one)
 	}
 	// Clients must not be able to remove or add identity headers on the way.
-	f.Speak("GET " + thingsPath + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nX-Remote-User: intruder\r\nX-Remote-Extra-A: b\r\nX_Remote_User: intruder\r\n" +
+	f.Speak("GET " + thingsPath +
+		" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nX-Remote-User: intruder\r\nX-Remote-Extra-A: b\r\nX_Remote_User: intruder\r\n" +
 		"Connection: close, X-Remote-User, X-Remote-Group, X-Forwarded-Uri\r\n\r\n")
 	f.extension.mu.Lock()
 	seen = f.extension.seen
 	f.extension.mu.Unlock()
-	if user, groups := seen.Values("X-Remote-User"), seen.Values("X-Remote-Group"); len(user) != 1 || user[0] == "intruder" || !slices.Contains(groups, "system:masters") ||
+	if user, groups := seen.Values("X-Remote-User"), seen.Values("X-Remote-Group"); len(user) != 1 || user[0] == "intruder" ||
+		!slices.Contains(groups, "system:masters") ||
 		seen.Get("X-Forwarded-Uri") != thingsPath || seen.Get("X-Remote-Extra-A") != "" || seen.Get("X_remote_user") != "" {
 		t.Errorf("the extension server got %v", seen)
 	}
@@ -290,11 +293,14 @@ func (f *federation) fails(t *testing.T) {
 		t.Helper()
 		f.extension.misbehave(mode)
 		// A change of the service triggers a new check at once.
-		f.want(http.StatusOK, "PATCH", "/api/v1/namespaces/default/services/far", map[string]any{"metadata": map[string]any{"annotations": map[string]any{"mode": mode}}},
+		f.want(http.StatusOK, "PATCH", "/api/v1/namespaces/default/services/far",
+			map[string]any{"metadata": map[string]any{"annotations": map[string]any{"mode": mode}}},
 			"Content-Type", "application/merge-patch+json")
 		f.untilCondition(want)
 	}
-	recheck("broken", fmt.Sprintf("False FailedDiscoveryCheck: failing or missing response from https://localhost:%d/apis/far.example.com/v1: bad status from https://localhost:%d/apis/far.example.com/v1: 500", f.port(), f.port()))
+	recheck("broken",
+		fmt.Sprintf("False FailedDiscoveryCheck: failing or missing response from https://localhost:%d/apis/far.example.com/v1: bad status from "+
+			"https://localhost:%d/apis/far.example.com/v1: 500", f.port(), f.port()))
 	f.Until("the answer that it is unavailable", func(context.Context) bool {
 		answer, text := f.Ask("GET", thingsPath, nil, nil)
 		return answer.StatusCode == http.StatusServiceUnavailable && string(text) == "service unavailable\n"

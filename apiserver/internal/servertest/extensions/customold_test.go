@@ -33,11 +33,13 @@ func TestDefinitionsFromBeforeV1(t *testing.T) {
 		})
 		json := http.Header{"Content-Type": {"application/json"}}
 		object := `{"apiVersion": "old.test/v1", "kind": "K` + plural + `", "metadata": {"name": "o"}, "spec": {"known": "a", "other": {"deep": 1}}}`
-		if answer, text := c.Ask(http.MethodPost, path+"?fieldValidation=Strict", json, []byte(object)); answer.StatusCode != http.StatusCreated || !strings.Contains(string(text), `"other":{"deep":1}`) {
+		if answer, text := c.Ask(http.MethodPost, path+"?fieldValidation=Strict", json, []byte(object)); answer.StatusCode != http.StatusCreated ||
+			!strings.Contains(string(text), `"other":{"deep":1}`) {
 			t.Errorf("%s: create: %d %s", plural, answer.StatusCode, text)
 		}
 		merge := http.Header{"Content-Type": {"application/merge-patch+json"}}
-		if answer, text := c.Ask(http.MethodPatch, path+"/o", merge, []byte(`{"spec": {"more": true}}`)); answer.StatusCode != http.StatusOK || !strings.Contains(string(text), `"more":true`) || !strings.Contains(string(text), `"deep":1`) {
+		if answer, text := c.Ask(http.MethodPatch, path+"/o", merge, []byte(`{"spec": {"more": true}}`)); answer.StatusCode != http.StatusOK ||
+			!strings.Contains(string(text), `"more":true`) || !strings.Contains(string(text), `"deep":1`) {
 			t.Errorf("%s: patch: %d %s", plural, answer.StatusCode, text)
 		}
 		if _, text := c.Ask(http.MethodGet, path+"/o", nil, nil); !strings.Contains(string(text), `"deep":1`) {
@@ -45,7 +47,8 @@ func TestDefinitionsFromBeforeV1(t *testing.T) {
 		}
 		apply := http.Header{"Content-Type": {"application/apply-patch+yaml"}}
 		applied := strings.Replace(strings.Replace(object, `"o"`, `"p"`, 1), `"deep": 1`, `"deep": {"list": [1]}`, 1)
-		if answer, text := c.Ask(http.MethodPatch, path+"/p?fieldManager=m", apply, []byte(applied)); answer.StatusCode != http.StatusCreated || !strings.Contains(string(text), `"deep":{"list":[1]}`) {
+		if answer, text := c.Ask(http.MethodPatch, path+"/p?fieldManager=m", apply, []byte(applied)); answer.StatusCode != http.StatusCreated ||
+			!strings.Contains(string(text), `"deep":{"list":[1]}`) {
 			t.Errorf("%s: apply: %d %s", plural, answer.StatusCode, text)
 		}
 		_, document := c.Ask(http.MethodGet, "/openapi/v2", nil, nil)

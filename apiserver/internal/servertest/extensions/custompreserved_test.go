@@ -50,13 +50,15 @@ func (c *custom) preserved() {
 		{"POST", plain, `{"free":[{"x":{"y":1},"known":{"z":2}}]}`, 201, `"free":[{"known":{},"x":{"y":1}}]`, `unknown field \"spec.free[0].known.z\"`},
 		{"POST", plain, `{"nested":[[{"x":{"y":1}}]]}`, 201, `"nested":[[{"x":{"y":1}}]]`, ""},
 		{"POST", plain, `{"fields":{"known":{"z":2},"x":{"y":1}}}`, 201, `"fields":{"known":{},"x":{"y":1}}`, `unknown field \"spec.fields.known.z\"`},
-		{"POST", plain, `{"size":[{"x":1}]}`, 422, `spec.size: Invalid value: "array": spec.size in body must be of type integer: "array"`, `unknown field \"spec.size[0].x\"`},
+		{"POST", plain, `{"size":[{"x":1}]}`, 422, `spec.size: Invalid value: "array": spec.size in body must be of type integer: "array"`,
+			`unknown field \"spec.size[0].x\"`},
 		{"POST", plain, `{"color":null}`, 201, `{"size":3}`, ""},
 		{"PATCH", applied, `{"free":[{"x":{"y":1},"known":{"z":2}}]}`, 201, `"free":[{"known":{},"x":{"y":1}}]`, ""},
 		{"PATCH", applied, `{"fields":{"known":{"z":2},"x":{"y":1}}}`, 201, `"fields":{"known":{},"x":{"y":1}}`, ""},
 		{"PATCH", applied, `{"color":null}`, 422, `spec.color: Invalid value: "null": spec.color in body must be of type string: "null"`, ""},
 		{"PATCH", applied, `{"size":null,"note":null}`, 201, `{"note":null,"size":3}`, ""},
-		{"STRICT", plain, `{"inner":{"apiVersion":"v1","kind":"A","metadata":{"odd":1}},"odd":1}`, 400, `unknown field "spec.odd", unknown field "spec.inner.metadata.odd"`, ""},
+		{"STRICT", plain, `{"inner":{"apiVersion":"v1","kind":"A","metadata":{"odd":1}},"odd":1}`, 400,
+			`unknown field "spec.odd", unknown field "spec.inner.metadata.odd"`, ""},
 	} {
 		at := path + "?dryRun=All"
 		if test.method == "STRICT" {

@@ -20,10 +20,15 @@ func TestCustomResources(t *testing.T) {
 	c := start(t)
 	for name, test := range map[string]func(c *custom){
 		"objects": (*custom).objects, "versions": (*custom).versions, "names": (*custom).names, "documents": (*custom).documents,
-		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "stuck": (*custom).stuck, "unconverted": (*custom).unconverted, "replaced": (*custom).replaced, "change": (*custom).change, "conversion": (*custom).conversion,
+		"house": (*custom).house, "end": (*custom).end, "endless": (*custom).endless, "stuck": (*custom).stuck, "unconverted": (*custom).unconverted,
+		"replaced": (*custom).replaced, "change": (*custom).change, "conversion": (*custom).conversion,
 		"rules": (*custom).rules, "apply": (*custom).apply, "applied again": (*custom).appliedAgain, "scale": (*custom).scale,
-		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected, "preserved": (*custom).preserved, "resets": (*custom).resets, "patched": (*custom).patched, "owned": (*custom).owned, "newer": (*custom).newer, "empty": (*custom).empty, "malformed": (*custom).malformed, "unreadable": (*custom).unreadable,
-		"defaults": (*custom).defaults, "default status": (*custom).statusDefault, "bundle": (*custom).bundle, "stored": (*custom).stored, "loosened": (*custom).loosened, "statuses": (*custom).statuses, "beta": (*custom).beta, "embedded": (*custom).embedded, "other kind": (*custom).otherKind, "described": (*custom).described,
+		"hostile": (*custom).hostile, "verbs": (*custom).verbs, "many": (*custom).many, "webhook": (*custom).webhook, "selected": (*custom).selected,
+		"preserved": (*custom).preserved, "resets": (*custom).resets, "patched": (*custom).patched, "owned": (*custom).owned, "newer": (*custom).newer,
+		"empty": (*custom).empty, "malformed": (*custom).malformed, "unreadable": (*custom).unreadable,
+		"defaults": (*custom).defaults, "default status": (*custom).statusDefault, "bundle": (*custom).bundle, "stored": (*custom).stored,
+		"loosened": (*custom).loosened, "statuses": (*custom).statuses, "beta": (*custom).beta, "embedded": (*custom).embedded, "other kind": (*custom).otherKind,
+		"described": (*custom).described,
 	} {
 		t.Run(name, func(t *testing.T) { test(&custom{&cluster{c.In(t)}}) })
 	}
@@ -83,7 +88,8 @@ func (c *custom) objects() {
 		c.T.Errorf("these objects are blue: %v", items)
 	}
 	c.want(400, "GET", path+"?fieldSelector=spec.size=5", nil)
-	if _, metrics := c.Ask("GET", "/metrics", nil, nil); !strings.Contains(string(metrics), "\napiserver_resource_objects{group=\""+group+"\",resource=\"widgets\"} 2\n") {
+	if _, metrics := c.Ask("GET", "/metrics", nil, nil); !strings.Contains(string(metrics),
+		"\napiserver_resource_objects{group=\""+group+"\",resource=\"widgets\"} 2\n") {
 		c.T.Error("the objects are not counted")
 	}
 	c.want(200, "DELETE", path+"/a", nil)
@@ -162,7 +168,8 @@ func (c *custom) versions() {
 	if err != nil || !strings.Contains(string(stored.Value), group+`/v2beta1"`) {
 		c.T.Errorf("stored as %s, %v", stored.Value, err)
 	}
-	c.want(422, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, merge...)
+	c.want(422, "PATCH", definitionsPath+"/widgets."+group,
+		`{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, merge...)
 }
 
 // change: a new default applies to stored objects.
@@ -230,7 +237,8 @@ func (c *custom) documents() {
 		c.T.Error("other documents changed")
 	}
 	document := c.want(200, "GET", entry["serverRelativeURL"].(string), nil)
-	described, _, _ := unstructured.NestedFieldNoCopy(document, "components", "schemas", "test.documents.v1.Widget", "properties", "spec", "properties", "size", "minimum")
+	described, _, _ := unstructured.NestedFieldNoCopy(document, "components", "schemas", "test.documents.v1.Widget", "properties", "spec", "properties", "size",
+		"minimum")
 	if described != 1.0 {
 		c.T.Errorf("minimum is %v", described)
 	}
@@ -340,7 +348,8 @@ func (c *custom) endless() {
 		}
 	})))
 	c.want(201, "POST", path, widget(group+"/v1", "a", `{}`))
-	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+	c.want(200, "PATCH", definition,
+		`[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")
 	c.want(200, "PATCH", definition+"/status", `{"status":{"storedVersions":["v1","v9"]}}`, merge...)
 	broken.Store(true)

@@ -79,7 +79,8 @@ func (c *custom) rules() {
 	c.want(200, "PATCH", path+"/a", `{"spec":{"size":6}}`, merge...)
 	// Rules wait for the object to be whole otherwise, its metadata included.
 	nameless := c.want(422, "POST", path, widget(group+"/v1", "", `{"size":100}`))
-	if got := fmt.Sprint(nameless["message"]); !strings.Contains(got, "name or generateName is required") || !strings.Contains(got, "some validation rules were not checked") {
+	if got := fmt.Sprint(nameless["message"]); !strings.Contains(got, "name or generateName is required") ||
+		!strings.Contains(got, "some validation rules were not checked") {
 		c.T.Errorf("without a name it is refused with %s", got)
 	}
 	// A new rule does not apply to what breaks it already.
@@ -152,13 +153,15 @@ func (c *custom) appliedAgain() {
 	const group, path = "again.test", "/apis/again.test/v2beta1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
 		later := d.Spec.Versions[0].Schema.DeepCopy()
-		later.OpenAPIV3Schema.Properties["spec"].Properties["later"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"yes"`)}}
+		later.OpenAPIV3Schema.Properties["spec"].Properties["later"] = apiextensionsv1.JSONSchemaProps{Type: "string",
+			Default: &apiextensionsv1.JSON{Raw: []byte(`"yes"`)}}
 		d.Spec.Versions[1].Schema = later
 	}))
 	made := c.want(201, "POST", path, widget(group+"/v2beta1", "a", `{"color":"red"}`))
 	apply := func() any {
 		c.T.Helper()
-		got := c.want(200, "PATCH", path+"/a?fieldManager=one&force=true", widget(group+"/v2beta1", "a", `{"color":"red"}`), "Content-Type", "application/apply-patch+yaml")
+		got := c.want(200, "PATCH", path+"/a?fieldManager=one&force=true", widget(group+"/v2beta1", "a", `{"color":"red"}`), "Content-Type",
+			"application/apply-patch+yaml")
 		if before, after := made["metadata"].(map[string]any)["generation"], got["metadata"].(map[string]any)["generation"]; before != after {
 			c.T.Errorf("generation %v has become %v", before, after)
 		}

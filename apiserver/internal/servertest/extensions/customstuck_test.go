@@ -23,7 +23,8 @@ func (c *custom) hangingEnd(group string) (definition string, release func()) {
 	})))
 	free := context.AfterFunc(c.T.Context(), func() { close(released) })
 	c.want(201, "POST", "/apis/"+group+"/v1/namespaces/default/widgets", widget(group+"/v1", "a", `{}`))
-	c.want(200, "PATCH", definition, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+	c.want(200, "PATCH", definition,
+		`[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")
 	holds.Store(true)
 	c.want(200, "DELETE", definition, nil)
@@ -71,7 +72,8 @@ func (c *custom) replaced() {
 // unconverted: an object that can't be converted to the version in which it is to be stored can still be
 // deleted by who takes the risk, and the answer says that it is gone.
 func (c *custom) unconverted() {
-	const group, old, stored = "unconverted.test", "/apis/unconverted.test/v1/namespaces/default/widgets", "/apis/unconverted.test/v2beta1/namespaces/default/widgets"
+	const group, old, stored = "unconverted.test", "/apis/unconverted.test/v1/namespaces/default/widgets",
+		"/apis/unconverted.test/v2beta1/namespaces/default/widgets"
 	var fails atomic.Bool
 	c.define(widgets(group, c.converting(func(all []*unstructured.Unstructured) {
 		for _, o := range all {
@@ -81,7 +83,8 @@ func (c *custom) unconverted() {
 		}
 	})))
 	c.want(201, "POST", old, widget(group+"/v1", "a", `{}`))
-	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
+	c.want(200, "PATCH", definitionsPath+"/widgets."+group,
+		`[{"op":"replace","path":"/spec/versions/0/storage","value":false},{"op":"replace","path":"/spec/versions/1/storage","value":true}]`,
 		"Content-Type", "application/json-patch+json")
 	fails.Store(true)
 	c.Until("the new version is the stored one", func(context.Context) bool {

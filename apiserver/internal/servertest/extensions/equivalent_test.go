@@ -23,7 +23,8 @@ func TestRulesAboutOtherVersions(t *testing.T) {
 	const rules = "{matchPolicy: %s, objectSelector: {matchExpressions: [{key: app, operator: DoesNotExist}]}, " +
 		"resourceRules: [{apiGroups: [" + group + "], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [widgets]}]}"
 	c.validatingPolicy("same", "matchConstraints: "+fmt.Sprintf(rules, "Equivalent")+
-		"\nvalidations: [{expression: \"object.spec.size < 5\", messageExpression: \"object.apiVersion + ' of ' + request.requestKind.version + ' is ' + string(object.spec.size)\"}]", "")
+		"\nvalidations: [{expression: \"object.spec.size < 5\", messageExpression: \"object.apiVersion + ' of ' + request.requestKind.version + ' is ' + "+
+		"string(object.spec.size)\"}]", "")
 	c.validatingPolicy("exact", "matchConstraints: "+fmt.Sprintf(rules, "Exact")+"\nvalidations: [{expression: \"object.spec.size != 2\"}]", "")
 	c.mutatingPolicy("color", applies("Object{spec: Object.spec{color: object.spec.color + 'ish'}}")+"\nmatchConstraints: "+fmt.Sprintf(rules, "Equivalent"), "")
 	h.on("note", patches(`[{"op":"add","path":"/spec/note","value":"by a webhook"}]`))

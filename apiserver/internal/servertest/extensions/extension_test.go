@@ -105,7 +105,8 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			map[string]any{"name": "things/echo", "namespaced": true, "kind": "Thing", "verbs": []string{"get"}},
 		}})
 	case path == "/openapi/v3" && mode != "plain":
-		writeJSON(w, map[string]any{"paths": map[string]any{"apis/far.example.com/v1": map[string]any{"serverRelativeURL": "/openapi/v3/apis/far.example.com/v1?hash=ABC"}}})
+		writeJSON(w,
+			map[string]any{"paths": map[string]any{"apis/far.example.com/v1": map[string]any{"serverRelativeURL": "/openapi/v3/apis/far.example.com/v1?hash=ABC"}}})
 	case path == "/openapi/v3/apis/far.example.com/v1":
 		writeJSON(w, map[string]any{"openapi": "3.0.0", "info": map[string]any{"title": "far"}})
 	case path == "/openapi/v2" && mode != "plain":
@@ -146,9 +147,11 @@ func (e *extension) discover(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": []any{map[string]any{
 		"metadata": map[string]any{"name": "far.example.com"},
 		"versions": []any{map[string]any{"version": "v1", "freshness": "Current", "resources": []any{map[string]any{
-			"resource": "things", "singularResource": "thing", "scope": "Namespaced", "responseKind": thing, "verbs": []string{"create", "get", "list", "watch", "deletecollection"},
+			"resource": "things", "singularResource": "thing", "scope": "Namespaced", "responseKind": thing,
+			"verbs": []string{"create", "get", "list", "watch", "deletecollection"},
 		}, map[string]any{
-			"resource": "gadgets", "singularResource": "gadget", "scope": "Namespaced", "responseKind": gadget, "verbs": []string{"get", "list", "watch", "patch", "delete"},
+			"resource": "gadgets", "singularResource": "gadget", "scope": "Namespaced", "responseKind": gadget,
+			"verbs": []string{"get", "list", "watch", "patch", "delete"},
 		}}}},
 	}}})
 }

@@ -78,7 +78,8 @@ plugins:
 		t.Errorf("a policy that the policy forbids: %v", err)
 	}
 	const webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-	if err := c.Root().Do(t.Context(), http.MethodPost, webhooks, map[string]any{"metadata": map[string]any{"name": "a"}}, nil); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), `failed calling webhook "nobody.hooks.test"`) {
+	if err := c.Root().Do(t.Context(), http.MethodPost, webhooks, map[string]any{"metadata": map[string]any{"name": "a"}}, nil); !apierrors.IsInternalError(err) ||
+		!strings.Contains(err.Error(), `failed calling webhook "nobody.hooks.test"`) {
 		t.Errorf("webhooks that the webhook should be asked about: %v", err)
 	}
 

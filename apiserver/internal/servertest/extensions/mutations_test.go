@@ -29,30 +29,47 @@ func patchesBy(expression string) string {
 // mutated are policies with their bindings, and the results: the answer's text
 // (if it begins with a space, what the policy says), or the config map's data.
 var mutated = map[string]struct{ spec, binding, want, data string }{
-	"apply":      {applies("Object{data: {'b': '2'}}"), "", "", "a=1 b=2"},
-	"replace":    {applies("Object{data: {'a': '2'}}"), "", "", "a=2"},
-	"typed":      {applies("Object{data: Object.data{b: 2}}"), "", " error applying patch: failed to convert patch object to typed object: .data.b: expected string, got &value.valueUnstructured{Value:2}", ""},
-	"undeclared": {applies("Object{foo: '2'}"), "", " error applying patch: failed to convert patch object to typed object: .foo: field not declared in schema", ""},
-	"misnamed":   {applies("Object{metadata: Object.spec{name: 'b'}}"), "", " type mismatch: unexpected type name \"Object.spec\", expected \"Object.metadata\", which matches field name path from root Object type", ""},
-	"atomic":     {applies("Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{uid: 'x', name: 'y'}]}}"), "", " error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .metadata.ownerReferences[0]", ""},
-	"namespace":  {applies("Object{metadata: Object.metadata{namespace: 'other'}}"), "", "400 BadRequest the namespace of the provided object does not match the namespace sent on the request", ""},
-	"error":      {applies("Object{data: {'b': object.data.z}}"), "", " expression 'Object{data: {'b': object.data.z}}' resulted in error: no such key: z", ""},
-	"ignored":    {applies("Object{data: {'b': '2'}}", "Object{data: {'c': object.data.z}}", "Object{data: {'d': '4'}}") + "\nfailurePolicy: Ignore", "", "", "a=1 b=2 d=4"},
-	"variables":  {applies("Object{data: {'b': variables.v}}", "Object{data: {'a': 'n'}}", "Object{data: {'c': variables.v}}") + "\nvariables: [{name: v, expression: \"object.data.a + 'x'\"}]", "", "", "a=n b=1x c=nx"},
-	"condition":  {applies("Object{data: {'b': '2'}}") + "\nmatchConditions: [{name: c, expression: 'false'}]", "", "", "a=1"},
-	"unknown":    {applies("Object{data: {'b': '2'}}") + "\nmatchConditions: [{name: c, expression: \"object.data.z == ''\"}]", "", " expression 'object.data.z == ''' resulted in error: no such key: z", ""},
-	"patch":      {patchesBy("[JSONPatch{op: 'add', path: '/data/b', value: '3'}, JSONPatch{op: 'add', path: '/metadata/annotations', value: Object.metadata.annotations{x: 'y'}}]"), "", "", "a=1 b=3"},
-	"nothing":    {patchesBy("has(object.data.z) ? [JSONPatch{op: 'remove', path: '/data/z'}] : []"), "", "", "a=1"},
-	"escaped":    {patchesBy("[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('a~/b'), value: '3'}]"), "", `422 Invalid ConfigMap "c" is invalid: data[a~/b]: `, ""},
-	"test":       {patchesBy("[JSONPatch{op: 'test', path: '/data/a', value: '9'}, JSONPatch{op: 'add', path: '/data/b', value: '3'}]"), "", "", "a=1"},
-	"missing":    {patchesBy("[JSONPatch{op: 'remove', path: '/data/z'}]"), "", " JSON Patch: error in remove for path: '/data/z': Unable to remove nonexistent key: z: missing value", ""},
-	"operation":  {patchesBy("[JSONPatch{op: 'foo', path: '/data/a'}]"), "", " JSON Patch: Unexpected kind: foo", ""},
-	"type":       {patchesBy("[JSONPatch{op: 'add', path: '/data', value: '9'}]"), "", "500 InternalError Internal error occurred: json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string", ""},
-	"strict":     {patchesBy("[JSONPatch{op: 'add', path: '/no', value: '9'}]") + "\nfailurePolicy: Ignore", "", `500 InternalError Internal error occurred: strict decoding error: unknown field "no"`, ""},
+	"apply":   {applies("Object{data: {'b': '2'}}"), "", "", "a=1 b=2"},
+	"replace": {applies("Object{data: {'a': '2'}}"), "", "", "a=2"},
+	"typed": {applies("Object{data: Object.data{b: 2}}"), "",
+		" error applying patch: failed to convert patch object to typed object: .data.b: expected string, got &value.valueUnstructured{Value:2}", ""},
+	"undeclared": {applies("Object{foo: '2'}"), "", " error applying patch: failed to convert patch object to typed object: .foo: field not declared in schema",
+		""},
+	"misnamed": {applies("Object{metadata: Object.spec{name: 'b'}}"), "",
+		" type mismatch: unexpected type name \"Object.spec\", expected \"Object.metadata\", which matches field name path from root Object type", ""},
+	"atomic": {applies("Object{metadata: Object.metadata{ownerReferences: [Object.metadata.ownerReferences{uid: 'x', name: 'y'}]}}"), "",
+		" error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .metadata.ownerReferences[0]", ""},
+	"namespace": {applies("Object{metadata: Object.metadata{namespace: 'other'}}"), "",
+		"400 BadRequest the namespace of the provided object does not match the namespace sent on the request", ""},
+	"error": {applies("Object{data: {'b': object.data.z}}"), "", " expression 'Object{data: {'b': object.data.z}}' resulted in error: no such key: z", ""},
+	"ignored": {applies("Object{data: {'b': '2'}}", "Object{data: {'c': object.data.z}}", "Object{data: {'d': '4'}}") + "\nfailurePolicy: Ignore", "", "",
+		"a=1 b=2 d=4"},
+	"variables": {applies("Object{data: {'b': variables.v}}", "Object{data: {'a': 'n'}}", "Object{data: {'c': variables.v}}") +
+		"\nvariables: [{name: v, expression: \"object.data.a + 'x'\"}]", "", "", "a=n b=1x c=nx"},
+	"condition": {applies("Object{data: {'b': '2'}}") + "\nmatchConditions: [{name: c, expression: 'false'}]", "", "", "a=1"},
+	"unknown": {applies("Object{data: {'b': '2'}}") + "\nmatchConditions: [{name: c, expression: \"object.data.z == ''\"}]", "",
+		" expression 'object.data.z == ''' resulted in error: no such key: z", ""},
+	"patch": {patchesBy("[JSONPatch{op: 'add', path: '/data/b', value: '3'}, JSONPatch{op: 'add', path: '/metadata/annotations', value: " +
+		"Object.metadata.annotations{x: 'y'}}]"), "", "", "a=1 b=3"},
+	"nothing": {patchesBy("has(object.data.z) ? [JSONPatch{op: 'remove', path: '/data/z'}] : []"), "", "", "a=1"},
+	"escaped": {patchesBy("[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('a~/b'), value: '3'}]"), "",
+		`422 Invalid ConfigMap "c" is invalid: data[a~/b]: `, ""},
+	"test": {patchesBy("[JSONPatch{op: 'test', path: '/data/a', value: '9'}, JSONPatch{op: 'add', path: '/data/b', value: '3'}]"), "", "", "a=1"},
+	"missing": {patchesBy("[JSONPatch{op: 'remove', path: '/data/z'}]"), "",
+		" JSON Patch: error in remove for path: '/data/z': Unable to remove nonexistent key: z: missing value", ""},
+	"operation": {patchesBy("[JSONPatch{op: 'foo', path: '/data/a'}]"), "", " JSON Patch: Unexpected kind: foo", ""},
+	"type": {patchesBy("[JSONPatch{op: 'add', path: '/data', value: '9'}]"), "",
+		"500 InternalError Internal error occurred: json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string", ""},
+	"strict": {patchesBy("[JSONPatch{op: 'add', path: '/no', value: '9'}]") + "\nfailurePolicy: Ignore", "",
+		`500 InternalError Internal error occurred: strict decoding error: unknown field "no"`, ""},
 
-	"param":         {patchesBy("[JSONPatch{op: 'add', path: '/data/' + params.metadata.name, value: params.data.max}]") + mapParams, "paramRef: {selector: {matchLabels: {set: a}}, namespace: other, parameterNotFoundAction: Deny}", "", "a=1 p1=3"},
-	"param-missing": {applies("Object{}") + mapParams, "paramRef: {name: p0, parameterNotFoundAction: Deny}", "403 Forbidden policy 'param-missing' with binding 'param-missing-b' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction", ""},
-	"param-unknown": {applies("Object{}") + "\nparamKind: {apiVersion: x.io/v1, kind: X}", "", `403 Forbidden policy "param-unknown" denied request: failed to configure policy: failed to find resource referenced by paramKind: 'x.io/v1, Kind=X'`, ""},
+	"param": {patchesBy("[JSONPatch{op: 'add', path: '/data/' + params.metadata.name, value: params.data.max}]") + mapParams,
+		"paramRef: {selector: {matchLabels: {set: a}}, namespace: other, parameterNotFoundAction: Deny}", "", "a=1 p1=3"},
+	"param-missing": {applies("Object{}") + mapParams, "paramRef: {name: p0, parameterNotFoundAction: Deny}",
+		"403 Forbidden policy 'param-missing' with binding 'param-missing-b' denied request: failed to configure binding: no params found for policy binding with " +
+			"`Deny` parameterNotFoundAction", ""},
+	"param-unknown": {applies("Object{}") + "\nparamKind: {apiVersion: x.io/v1, kind: X}", "",
+		`403 Forbidden policy "param-unknown" denied request: failed to configure policy: failed to find resource referenced by paramKind: 'x.io/v1, Kind=X'`, ""},
 }
 
 const mapParams = "\nparamKind: {apiVersion: v1, kind: ConfigMap}"
@@ -96,7 +113,8 @@ func TestMutatingPods(t *testing.T) {
 	c.mutatingPolicy("pods", applies(
 		"Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: 'mesh', image: 'm', restartPolicy: 'Always'}]}}",
 		"Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', env: [Object.spec.containers.env{name: 'X', value: 'y'}]}]}}"), "")
-	c.mutatingPolicy("atomic", applies("Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: 'a'}], containers: [Object.spec.containers{name: 'c', args: ['x']}]}}"), "")
+	c.mutatingPolicy("atomic",
+		applies("Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: 'a'}], containers: [Object.spec.containers{name: 'c', args: ['x']}]}}"), "")
 	c.policiesCount(true)
 	p := servertest.Pod("web")
 	p.Labels = map[string]string{"hook": "pods"}
@@ -105,7 +123,8 @@ func TestMutatingPods(t *testing.T) {
 	if len(added) != 1 || added[0].TerminationMessagePolicy == "" || added[0].ImagePullPolicy == "" || len(added[0].VolumeMounts) != 1 {
 		t.Errorf("the sidecar: %+v", added)
 	}
-	if containers := stored.Spec.Containers; len(containers) != 1 || containers[0].Image == "" || !slices.Equal(containers[0].Env, []corev1.EnvVar{{Name: "X", Value: "y"}}) {
+	if containers := stored.Spec.Containers; len(containers) != 1 || containers[0].Image == "" ||
+		!slices.Equal(containers[0].Env, []corev1.EnvVar{{Name: "X", Value: "y"}}) {
 		t.Errorf("the container: %+v", containers)
 	}
 	p = servertest.Pod("other")
@@ -121,7 +140,8 @@ func TestPoliciesAreReinvoked(t *testing.T) {
 	t.Parallel()
 	c := start(t)
 	for _, again := range []string{"Never", "IfNeeded"} {
-		match := fmt.Sprintf("\nreinvocationPolicy: %s\nmatchConstraints: {objectSelector: {matchLabels: {hook: %s}}, resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}", again, again)
+		match := fmt.Sprintf("\nreinvocationPolicy: %s\nmatchConstraints: {objectSelector: {matchLabels: {hook: %s}}, resourceRules: [{apiGroups: [''], "+
+			"apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}", again, again)
 		name := strings.ToLower(again)
 		c.mutatingPolicy("a-"+name, applies("Object{data: {'first': has(object.data.second) ? 'saw it' : 'alone'}}")+match, "")
 		c.mutatingPolicy("b-"+name, applies("Object{data: {'second': object.data.first}}")+match, "")
@@ -129,7 +149,8 @@ func TestPoliciesAreReinvoked(t *testing.T) {
 	c.policiesCount(true)
 	for again, want := range map[string][2]string{"Never": {"alone", "alone"}, "IfNeeded": {"saw it", "saw it"}} {
 		stored := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{}}
-		if got, _ := c.told(core.ConfigMaps, "default", labelled(strings.ToLower(again), again), stored); got != "" || stored.Data["first"] != want[0] || stored.Data["second"] != want[1] {
+		if got, _ := c.told(core.ConfigMaps, "default", labelled(strings.ToLower(again), again), stored); got != "" || stored.Data["first"] != want[0] ||
+			stored.Data["second"] != want[1] {
 			t.Errorf("%s: %s %v", again, got, stored.Data)
 		}
 	}

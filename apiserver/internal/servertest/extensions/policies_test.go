@@ -21,10 +21,13 @@ import (
 )
 
 var (
-	validatingPolicies = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy"}
-	validatingBindings = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding"}
-	mutatingPolicies   = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy"}
-	mutatingBindings   = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicybindings", Kind: "MutatingAdmissionPolicyBinding"}
+	validatingPolicies = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicies",
+		Kind: "ValidatingAdmissionPolicy"}
+	validatingBindings = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicybindings",
+		Kind: "ValidatingAdmissionPolicyBinding"}
+	mutatingPolicies = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy"}
+	mutatingBindings = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicybindings",
+		Kind: "MutatingAdmissionPolicyBinding"}
 )
 
 // about matches the objects of a test: config maps and others with the label
@@ -34,7 +37,8 @@ func about(name string) *admissionregistrationv1.MatchResources {
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": name}},
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"}, Resources: []string{"configmaps", "pods", "clusterroles", "namespaces"}},
+			Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"},
+				Resources: []string{"configmaps", "pods", "clusterroles", "namespaces"}},
 		}}},
 	}
 }
@@ -108,44 +112,63 @@ func (c *cluster) told(r core.Resource, namespace string, obj, stored core.Objec
 // begins with want, or, if that begins with a space, it is what the policy
 // says.
 var validated = map[string]struct{ spec, binding, want, warning string }{
-	"plain":        {"validations: [{expression: \" object.data.a == '2'\"}]", "", " failed expression: object.data.a == '2'", ""},
-	"holds":        {"validations: [{expression: \"object.data.a == '1'\"}]", "", "", ""},
-	"message":      {"validations: [{expression: 'false', message: must be two, reason: Forbidden}, {expression: 'false'}]", "", `403 Forbidden configmaps "c" is forbidden: ValidatingAdmissionPolicy 'message' with binding 'message-b' denied request: must be two`, ""},
+	"plain": {"validations: [{expression: \" object.data.a == '2'\"}]", "", " failed expression: object.data.a == '2'", ""},
+	"holds": {"validations: [{expression: \"object.data.a == '1'\"}]", "", "", ""},
+	"message": {"validations: [{expression: 'false', message: must be two, reason: Forbidden}, {expression: 'false'}]", "",
+		`403 Forbidden configmaps "c" is forbidden: ValidatingAdmissionPolicy 'message' with binding 'message-b' denied request: must be two`, ""},
 	"large":        {"validations: [{expression: 'false', reason: RequestEntityTooLarge}]", "", `413 RequestEntityTooLarge configmaps "c" is forbidden: `, ""},
 	"expressed":    {"validations: [{expression: 'false', messageExpression: \"'a is ' + object.data.a\"}]", "", " a is 1", ""},
 	"inexpressed":  {"validations: [{expression: 'false', messageExpression: \"'a is ' + object.data.b\", message: m}]", "", " m", ""},
 	"lines":        {"validations: [{expression: 'false', messageExpression: \"'a\\\\nb'\"}]", "", " failed expression: false", ""},
 	"error":        {"validations: [{expression: \"object.data.b == '2'\"}]", "", " expression 'object.data.b == '2'' resulted in error: no such key: b", ""},
 	"error-ignore": {"{failurePolicy: Ignore, validations: [{expression: \"object.data.b == '2'\"}]}", "", "", ""},
-	"error-warn":   {"validations: [{expression: \"object.data.b == '2'\"}]", "validationActions: [Warn]", "", " expression 'object.data.b == '2'' resulted in error: no such key: b"},
-	"warn":         {"validations: [{expression: 'false', message: m}]", "validationActions: [Warn]", "", " m"},
-	"unmet":        {"{matchConditions: [{name: c, expression: 'false'}], validations: [{expression: 'false'}]}", "", "", ""},
-	"unknown":      {"{matchConditions: [{name: c, expression: \"object.data.z == '1'\"}, {name: d, expression: \"object.data.y == '1'\"}], validations: [{expression: 'true'}]}", "", " [expression 'object.data.z == '1'' resulted in error: no such key: z, expression 'object.data.y == '1'' resulted in error: no such key: y]", ""},
-	"unknown-pass": {"{failurePolicy: Ignore, matchConditions: [{name: c, expression: \"object.data.z == '1'\"}], validations: [{expression: 'false'}]}", "", "", ""},
-	"variables":    {"{variables: [{name: v, expression: \"object.data.a + 'x'\"}, {name: w, expression: \"variables.v + 'y'\"}], validations: [{expression: \"variables.w == ''\", messageExpression: variables.w}]}", "", " 1xy", ""},
-	"dear":         {"validations: [{expression: \"" + dear + "\"}]", "", " expression '" + dear + "' resulted in error: operation cancelled: actual cost limit exceeded", ""},
-	"budget":       {"validations: [" + strings.Repeat("{expression: \""+dear+"\"},", 11) + "{expression: 'true'}]", "", " validation failed due to running out of cost budget, no further validation rules will be run", ""},
-	"authorizer":   {"validations: [{expression: \"authorizer.requestResource.check('create').allowed() && !authorizer.serviceAccount('default', 'x').group('').resource('pods').check('get').allowed()\"}]", "", "", ""},
-	"namespace":    {"validations: [{expression: 'false', messageExpression: \"namespaceObject.metadata.name + ' ' + request.namespace\"}]", "", " default default", ""},
-	"annotation":   {"auditAnnotations: [{key: k, valueExpression: string(object.data.z)}]", "validationActions: [Warn]", " expression 'string(object.data.z)' resulted in error: no such key: z", ""},
-	"elsewhere":    {"validations: [{expression: 'false'}]", "matchResources: {namespaceSelector: {matchLabels: {no: where}}}", "", ""},
-	"excluded":     {"validations: [{expression: 'false'}]", "matchResources: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]}", "", ""},
+	"error-warn": {"validations: [{expression: \"object.data.b == '2'\"}]", "validationActions: [Warn]", "",
+		" expression 'object.data.b == '2'' resulted in error: no such key: b"},
+	"warn":  {"validations: [{expression: 'false', message: m}]", "validationActions: [Warn]", "", " m"},
+	"unmet": {"{matchConditions: [{name: c, expression: 'false'}], validations: [{expression: 'false'}]}", "", "", ""},
+	"unknown": {"{matchConditions: [{name: c, expression: \"object.data.z == '1'\"}, {name: d, expression: \"object.data.y == '1'\"}], " +
+		"validations: [{expression: 'true'}]}", "",
+		" [expression 'object.data.z == '1'' resulted in error: no such key: z, expression 'object.data.y == '1'' resulted in error: no such key: y]", ""},
+	"unknown-pass": {"{failurePolicy: Ignore, matchConditions: [{name: c, expression: \"object.data.z == '1'\"}], validations: [{expression: 'false'}]}", "", "",
+		""},
+	"variables": {"{variables: [{name: v, expression: \"object.data.a + 'x'\"}, {name: w, expression: \"variables.v + 'y'\"}], validations: [{expression: " +
+		"\"variables.w == ''\", messageExpression: variables.w}]}", "", " 1xy", ""},
+	"dear": {"validations: [{expression: \"" + dear + "\"}]", "", " expression '" + dear +
+		"' resulted in error: operation cancelled: actual cost limit exceeded", ""},
+	"budget": {"validations: [" + strings.Repeat("{expression: \""+dear+"\"},", 11) + "{expression: 'true'}]", "",
+		" validation failed due to running out of cost budget, no further validation rules will be run", ""},
+	"authorizer": {"validations: [{expression: \"authorizer.requestResource.check('create').allowed() && !authorizer.serviceAccount('default', " +
+		"'x').group('').resource('pods').check('get').allowed()\"}]", "", "", ""},
+	"namespace": {"validations: [{expression: 'false', messageExpression: \"namespaceObject.metadata.name + ' ' + request.namespace\"}]", "", " default default",
+		""},
+	"annotation": {"auditAnnotations: [{key: k, valueExpression: string(object.data.z)}]", "validationActions: [Warn]",
+		" expression 'string(object.data.z)' resulted in error: no such key: z", ""},
+	"elsewhere": {"validations: [{expression: 'false'}]", "matchResources: {namespaceSelector: {matchLabels: {no: where}}}", "", ""},
+	"excluded": {"validations: [{expression: 'false'}]",
+		"matchResources: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]}", "", ""},
 
-	"param":              {params, "paramRef: {name: p1, parameterNotFoundAction: Deny}", " p1 of default is 4", ""},
-	"param-other":        {params, "paramRef: {name: p1, namespace: other, parameterNotFoundAction: Deny}", "", ""},
-	"param-selected":     {params, "paramRef: {selector: {matchLabels: {set: a}}, parameterNotFoundAction: Deny}", " p2 of default is 5", ""},
-	"param-missing":      {params, "paramRef: {name: p0, parameterNotFoundAction: Deny}", " failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction", ""},
-	"param-missing-warn": {params, "{paramRef: {name: p0, parameterNotFoundAction: Deny}, validationActions: [Warn]}", " failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction", ""},
+	"param":          {params, "paramRef: {name: p1, parameterNotFoundAction: Deny}", " p1 of default is 4", ""},
+	"param-other":    {params, "paramRef: {name: p1, namespace: other, parameterNotFoundAction: Deny}", "", ""},
+	"param-selected": {params, "paramRef: {selector: {matchLabels: {set: a}}, parameterNotFoundAction: Deny}", " p2 of default is 5", ""},
+	"param-missing": {params, "paramRef: {name: p0, parameterNotFoundAction: Deny}",
+		" failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction", ""},
+	"param-missing-warn": {params, "{paramRef: {name: p0, parameterNotFoundAction: Deny}, validationActions: [Warn]}",
+		" failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction", ""},
 	"param-missing-fine": {params, "paramRef: {name: p0, parameterNotFoundAction: Allow}", "", ""},
 	"param-ignored":      {params + "\nfailurePolicy: Ignore", "paramRef: {name: p0, parameterNotFoundAction: Deny}", "", ""},
 	"param-none":         {"{paramKind: {apiVersion: v1, kind: ConfigMap}, validations: [{expression: 'params == null'}]}", "", "", ""},
-	"param-unknown":      {"{paramKind: {apiVersion: x.io/v1, kind: X}, validations: [{expression: 'true'}]}", "", `422 Invalid configmaps "c" is forbidden: ValidatingAdmissionPolicy 'param-unknown' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'x.io/v1, Kind=X'`, ""},
-	"param-cluster":      {"{paramKind: {apiVersion: v1, kind: Namespace}, validations: [{expression: 'false', messageExpression: \"'it is ' + params.metadata.name\"}]}", "paramRef: {name: other, parameterNotFoundAction: Deny}", " it is other", ""},
-	"param-cluster-in":   {"{paramKind: {apiVersion: v1, kind: Namespace}, validations: [{expression: 'true'}]}", "paramRef: {name: other, namespace: default, parameterNotFoundAction: Deny}", " failed to configure binding: paramRef.namespace must not be provided for a cluster-scoped `paramKind`", ""},
+	"param-unknown": {"{paramKind: {apiVersion: x.io/v1, kind: X}, validations: [{expression: 'true'}]}", "",
+		`422 Invalid configmaps "c" is forbidden: ValidatingAdmissionPolicy 'param-unknown' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'x.io/v1, Kind=X'`, ""},
+	"param-cluster": {"{paramKind: {apiVersion: v1, kind: Namespace}, validations: [{expression: 'false', messageExpression: \"'it is ' " +
+		"+ params.metadata.name\"}]}", "paramRef: {name: other, parameterNotFoundAction: Deny}", " it is other", ""},
+	"param-cluster-in": {"{paramKind: {apiVersion: v1, kind: Namespace}, validations: [{expression: 'true'}]}",
+		"paramRef: {name: other, namespace: default, parameterNotFoundAction: Deny}",
+		" failed to configure binding: paramRef.namespace must not be provided for a cluster-scoped `paramKind`", ""},
 }
 
 const (
-	params = "paramKind: {apiVersion: v1, kind: ConfigMap}\nvalidations: [{expression: \"params.data.max == '3'\", messageExpression: \"params.metadata.name + ' of ' + params.metadata.namespace + ' is ' + params.data.max\"}]"
+	params = "paramKind: {apiVersion: v1, kind: ConfigMap}\nvalidations: [{expression: \"params.data.max == '3'\", messageExpression: \"params.metadata.name + " +
+		"' of ' + params.metadata.namespace + ' is ' + params.data.max\"}]"
 )
 
 // dear costs more than a call may, and yet is done at once: comparing long texts costs much for the time it takes.
@@ -176,7 +199,8 @@ func TestValidatingPolicies(t *testing.T) {
 		obj := labelled("c", name)
 		got, warnings := c.told(core.ConfigMaps, "default", obj, nil)
 		if strings.HasPrefix(want.want, " ") {
-			want.want = fmt.Sprintf(`422 Invalid configmaps "c" is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s-b' denied request:%s`, name, name, want.want)
+			want.want = fmt.Sprintf(`422 Invalid configmaps "c" is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s-b' denied request:%s`, name, name,
+				want.want)
 		}
 		if got == "" {
 			c.Must(c.Root().Resource(core.ConfigMaps, "default").Delete(t.Context(), "c", nil, nil))
@@ -225,7 +249,8 @@ func TestPoliciesOnClusterScope(t *testing.T) {
 func TestPoliciesInOtherForms(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	const rules = "{matchPolicy: %s, resourceRules: [{apiGroups: [events.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [events]}], objectSelector: {matchLabels: {hook: %s}}}"
+	const rules = "{matchPolicy: %s, resourceRules: [{apiGroups: [events.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [events]}], " +
+		"objectSelector: {matchLabels: {hook: %s}}}"
 	c.validatingPolicy("same", "matchConstraints: "+fmt.Sprintf(rules, "Equivalent", "same")+
 		"\nvalidations: [{expression: 'false', messageExpression: \"object.apiVersion + ' ' + object.note + ' ' + request.requestKind.version\"}]", "")
 	c.validatingPolicy("exact", "matchConstraints: "+fmt.Sprintf(rules, "Exact", "exact")+"\nvalidations: [{expression: 'false'}]", "")
@@ -255,13 +280,17 @@ func TestPoliciesInOtherForms(t *testing.T) {
 func TestPoliciesCannotKeepThemselves(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	c.validatingPolicy("all", "matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*']}]}\nvalidations: [{expression: 'false'}]", "")
+	c.validatingPolicy("all",
+		"matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*']}]}\nvalidations: [{expression: 'false'}]",
+		"")
 	ctx, root := t.Context(), c.Root()
 	c.Until("it refuses", func(ctx context.Context) bool {
 		return root.Resource(core.ConfigMaps, "default").Create(ctx, labelled("x", "x"), nil, rest.Query("dryRun", "All")) != nil
 	})
-	c.Must(root.Do(ctx, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, nil))
-	if err := root.Resource(validatingWebhooks, "").Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}}, nil); err == nil {
+	c.Must(root.Do(ctx, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, nil))
+	if err := root.Resource(validatingWebhooks, "").Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}},
+		nil); err == nil {
 		t.Error("it does not refuse webhooks")
 	}
 	c.Must(root.Resource(validatingBindings, "").Delete(ctx, "all-b", nil, nil))
@@ -277,7 +306,8 @@ func TestPolicyAudit(t *testing.T) {
 	audited, path := servertest.StartAudited(t)
 	c := &cluster{audited}
 	c.validatingPolicy("p", "validations: [{expression: 'false', message: m}, {expression: 'true'}, {expression: \"object.data.z == ''\"}]\n"+
-		"auditAnnotations: [{key: k, valueExpression: \"' v-' + object.data.a\"}, {key: n, valueExpression: 'null'}, {key: e, valueExpression: \"''\"}]", "validationActions: [Audit]")
+		"auditAnnotations: [{key: k, valueExpression: \"' v-' + object.data.a\"}, {key: n, valueExpression: 'null'}, {key: e, valueExpression: \"''\"}]",
+		"validationActions: [Audit]")
 	c.policiesCount(false)
 	c.Must(c.Client(&rest.Config{BearerToken: "master", UserAgent: "policy"}).Resource(core.ConfigMaps, "default").Create(t.Context(), labelled("c", "p"), nil))
 	c.Must(c.Stop())
@@ -302,7 +332,8 @@ func TestPoliciesOnCustomResources(t *testing.T) {
 	c, h := start(t), serveHooks(t)
 	k := &custom{c}
 	k.define(widgets("policies.test"))
-	const path, rules = "/apis/policies.test/v1/namespaces/default/widgets", "{resourceRules: [{apiGroups: [policies.test], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}"
+	const path, rules = "/apis/policies.test/v1/namespaces/default/widgets",
+		"{resourceRules: [{apiGroups: [policies.test], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}"
 	k.want(201, "POST", path, widget("policies.test/v1", "limit", `{"size":5}`))
 	c.validatingPolicy("size", "matchConstraints: "+rules+"\nparamKind: {apiVersion: policies.test/v1, kind: Widget}\n"+
 		"validations: [{expression: object.spec.size <= params.spec.size, messageExpression: \"'no more than ' + string(params.spec.size)\"}]",
@@ -314,7 +345,8 @@ func TestPoliciesOnCustomResources(t *testing.T) {
 	c.register(h, true, h.webhook("note", func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector, w.Rules[0].APIGroups = nil, []string{"policies.test"}
 	}))
-	if refused := k.want(422, "POST", path, widget("policies.test/v1", "large", `{"size":6}`)); !strings.HasSuffix(fmt.Sprint(refused["message"]), "denied request: no more than 5") {
+	if refused := k.want(422, "POST", path, widget("policies.test/v1", "large", `{"size":6}`)); !strings.HasSuffix(fmt.Sprint(refused["message"]),
+		"denied request: no more than 5") {
 		t.Errorf("%v", refused)
 	}
 	made := k.want(201, "POST", path, widget("policies.test/v1", "small", `{"size":4}`))

@@ -55,7 +55,8 @@ func TestACreateIsTraced(t *testing.T) {
 		})
 	}
 	request := within("POST /api/v1/namespaces/{:namespace}/configmaps", nil)
-	if id := clients.SpanID(); !slices.Equal(request.ParentSpanId, id[:]) || request.Service != "apiserver" || request.Attribute("audit-id") != answer.Header.Get("Audit-Id") {
+	if id := clients.SpanID(); !slices.Equal(request.ParentSpanId, id[:]) || request.Service != "apiserver" ||
+		request.Attribute("audit-id") != answer.Header.Get("Audit-Id") {
 		t.Errorf("the request's span: %v", request)
 	}
 	for _, step := range []string{"priorityandfairness", "authorization", "validating admission"} {
@@ -68,7 +69,8 @@ func TestACreateIsTraced(t *testing.T) {
 	call := within("Call mutating webhook", &admission)
 	mu.Lock()
 	defer mu.Unlock()
-	if sent := trace.SpanContextFromContext(tracing.Propagator.Extract(t.Context(), propagation.HeaderCarrier{"Traceparent": {passedOn}})); sent.SpanID() != trace.SpanID(call.SpanId) {
+	if sent := trace.SpanContextFromContext(tracing.Propagator.Extract(t.Context(),
+		propagation.HeaderCarrier{"Traceparent": {passedOn}})); sent.SpanID() != trace.SpanID(call.SpanId) {
 		t.Errorf("the webhook got %q, its call is %x", passedOn, call.SpanId)
 	}
 	if strays := slices.DeleteFunc(collector.Spans(), func(s tracingtest.Span) bool { return slices.Equal(s.TraceId, request.TraceId) }); len(strays) > 0 {

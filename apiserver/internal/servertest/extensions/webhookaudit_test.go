@@ -49,7 +49,8 @@ func TestWebhooksInTheAudit(t *testing.T) {
 	const configuration = `{"configuration":"testwebhooksintheaudit-5","webhook":"`
 	for agent, patch := range map[string]string{
 		"kept":   configuration + `patch.hooks.test","patch":[{"op":"add","path":"/metadata/annotations","value":{"by":"hook"}}],"patchType":"JSONPatch"}`,
-		"hidden": "", "denied": configuration + `patch.hooks.test","patch":[{"op":"add","path":"/metadata/annotations","value":{"by":"hook"}}],"patchType":"JSONPatch"}`,
+		"hidden": "", "denied": configuration +
+			`patch.hooks.test","patch":[{"op":"add","path":"/metadata/annotations","value":{"by":"hook"}}],"patchType":"JSONPatch"}`,
 	} {
 		events := servertest.AuditEvents(t, path, agent)
 		if len(events) != 1 || events[0].Level != map[bool]audit.Level{true: audit.Metadata, false: audit.RequestResponse}[agent == "hidden"] {

@@ -24,7 +24,8 @@ func TestSubresourcesAreChanged(t *testing.T) {
 	h.on("sub", patches(`[{"op":"add","path":"/metadata/annotations","value":{"by":"hook"}}]`))
 	c.register(h, true, h.webhook("sub"))
 	c.Created("default", servertest.Pod("web"))
-	for _, sent := range []string{`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","labels":{"hook":"sub"}}}`, `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"web","labels":{"hook":"sub"}},"target":{"kind":"Node","name":"n1"}}`} {
+	for _, sent := range []string{`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"web","labels":{"hook":"sub"}}}`,
+		`{"apiVersion":"v1","kind":"Binding","metadata":{"name":"web","labels":{"hook":"sub"}},"target":{"kind":"Node","name":"n1"}}`} {
 		way := "/eviction"
 		if strings.Contains(sent, "Binding") {
 			way = "/binding"

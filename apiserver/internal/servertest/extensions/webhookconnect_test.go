@@ -31,9 +31,11 @@ func TestConnectionsAreChanged(t *testing.T) {
 	}))
 	for _, test := range []struct{ way, patch, want string }{
 		{"exec?command=ls&command=-l&stdin=true&stdout=true", `[]`, "command=ls&command=-l&input=1&output=1"},
-		{"exec?command=ls&command=-l&stdin=true&stdout=true", `[{"op":"remove","path":"/stdin"},{"op":"add","path":"/command/-","value":"&"}]`, "command=ls&command=-l&command=%26&output=1"},
+		{"exec?command=ls&command=-l&stdin=true&stdout=true", `[{"op":"remove","path":"/stdin"},{"op":"add","path":"/command/-","value":"&"}]`,
+			"command=ls&command=-l&command=%26&output=1"},
 		{"attach?stdout=true", `[{"op":"add","path":"/tty","value":true},{"op":"add","path":"/stdin","value":true}]`, "input=1&output=1&tty=1"},
-		{"portforward?ports=80,22&ports=81", `[{"op":"test","path":"/ports","value":[80,22,81]},{"op":"replace","path":"/ports","value":[8080,81]}]`, "port=8080%2C81"},
+		{"portforward?ports=80,22&ports=81", `[{"op":"test","path":"/ports","value":[80,22,81]},{"op":"replace","path":"/ports","value":[8080,81]}]`,
+			"port=8080%2C81"},
 	} {
 		h.on("connect", patches(test.patch))
 		connection, err := c.Socket("/api/v1/namespaces/default/pods/web/"+test.way, protocolOf(test.way))

@@ -20,12 +20,14 @@ func TestWhatTheServerGives(t *testing.T) {
 	c, h := start(t), serveHooks(t)
 	ctx, root := t.Context(), c.Root()
 	c.askAll(h)
-	c.Must(root.Resource(core.Services, "shop").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, nil))
+	c.Must(root.Resource(core.Services, "shop").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, nil))
 	var service corev1.Service
 	if err := json.Unmarshal(h.last(t, "service").Object.Raw, &service); err != nil {
 		t.Fatal(err)
 	}
-	if len(service.Spec.ClusterIPs) != 1 || service.Spec.ClusterIPs[0] != service.Spec.ClusterIP || service.Spec.Ports[0].NodePort == 0 || len(service.Spec.IPFamilies) != 1 || service.Spec.IPFamilyPolicy == nil {
+	if len(service.Spec.ClusterIPs) != 1 || service.Spec.ClusterIPs[0] != service.Spec.ClusterIP || service.Spec.Ports[0].NodePort == 0 ||
+		len(service.Spec.IPFamilies) != 1 || service.Spec.IPFamilyPolicy == nil {
 		t.Errorf("service: %+v", service.Spec)
 	}
 	placed := servertest.Pod("web")

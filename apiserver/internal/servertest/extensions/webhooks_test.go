@@ -76,21 +76,24 @@ func bothKinds(h *hooks) map[string]string {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
 	return map[string]string{
-		"deny":      `400  admission webhook "deny.hooks.test" denied the request without explanation`,
-		"message":   `400  admission webhook "message.hooks.test" denied the request: I say no`,
-		"code":      `418 Teapot admission webhook "code.hooks.test" denied the request: teapot`,
-		"highest":   `999  admission webhook "highest.hooks.test" denied the request: m`,
-		"beyond":    `400  admission webhook "beyond.hooks.test" denied the request: m`,
-		"reason":    `400 just because admission webhook "reason.hooks.test" denied the request: just because`,
-		"fine":      `400  admission webhook "fine.hooks.test" denied the request: m`,
-		"wordy":     `400  admission webhook "wordy.hooks.test" denied the request: mmm`,
-		"wordier":   failed("wordier") + "failed to call webhook: mmm",
-		"uid":       failed("uid") + "received invalid webhook response: expected response.uid=",
-		"nothing":   failed("nothing") + "received invalid webhook response: webhook response was absent",
-		"version":   failed("version") + "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, Kind=AdmissionReview",
-		"kind":      failed("kind") + "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ",
-		"untyped":   failed("untyped") + "received invalid webhook response: webhook returned response.patch but not response.patchType",
-		"garbage":   failed("garbage") + "failed to call webhook: couldn't get version/kind; json parse error: invalid character '{' looking for beginning of object key string",
+		"deny":    `400  admission webhook "deny.hooks.test" denied the request without explanation`,
+		"message": `400  admission webhook "message.hooks.test" denied the request: I say no`,
+		"code":    `418 Teapot admission webhook "code.hooks.test" denied the request: teapot`,
+		"highest": `999  admission webhook "highest.hooks.test" denied the request: m`,
+		"beyond":  `400  admission webhook "beyond.hooks.test" denied the request: m`,
+		"reason":  `400 just because admission webhook "reason.hooks.test" denied the request: just because`,
+		"fine":    `400  admission webhook "fine.hooks.test" denied the request: m`,
+		"wordy":   `400  admission webhook "wordy.hooks.test" denied the request: mmm`,
+		"wordier": failed("wordier") + "failed to call webhook: mmm",
+		"uid":     failed("uid") + "received invalid webhook response: expected response.uid=",
+		"nothing": failed("nothing") + "received invalid webhook response: webhook response was absent",
+		"version": failed("version") +
+			"received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got " +
+			"admission.k8s.io/v1beta1, Kind=AdmissionReview",
+		"kind":    failed("kind") + "received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ",
+		"untyped": failed("untyped") + "received invalid webhook response: webhook returned response.patch but not response.patchType",
+		"garbage": failed("garbage") +
+			"failed to call webhook: couldn't get version/kind; json parse error: invalid character '{' looking for beginning of object key string",
 		"empty":     failed("empty") + "failed to call webhook: 0-length response with status code: 200 and content type: ",
 		"long":      failed("long") + "failed to call webhook: the response is longer than 8388608 bytes",
 		"error":     failed("error") + `failed to call webhook: an error on the server ("no luck") has prevented the request from succeeding`,
@@ -136,22 +139,30 @@ func TestMutatingWebhookAnswers(t *testing.T) {
 	c, h := start(t), serveHooks(t)
 	want := bothKinds(h)
 	for name, patch := range map[string][2]string{
-		"nopatch":   {`nope`, `500 InternalError Internal error occurred: failed calling webhook "nopatch.hooks.test": received undecodable patch in webhook response: invalid character 'o' in literal null (expecting 'u')`},
-		"missing":   {`[{"op":"remove","path":"/nothere"}]`, "500 InternalError Internal error occurred: error in remove for path: '/nothere': Unable to remove nonexistent key: nothere: missing value"},
-		"breaks":    {`[{"op":"add","path":"/data","value":"x"}]`, "500 InternalError Internal error occurred: json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string"},
-		"invalid":   {`[{"op":"add","path":"/data","value":{"a b":"c"}}]`, `422 Invalid ConfigMap "c-invalid" is invalid: data[a b]: Invalid value: "a b": `},
-		"namespace": {`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`, "400 BadRequest the namespace of the provided object does not match the namespace sent on the request"},
+		"nopatch": {`nope`,
+			`500 InternalError Internal error occurred: failed calling webhook "nopatch.hooks.test": received undecodable patch in webhook response: invalid character 'o' in literal null (expecting 'u')`},
+		"missing": {`[{"op":"remove","path":"/nothere"}]`,
+			"500 InternalError Internal error occurred: error in remove for path: '/nothere': Unable to remove nonexistent key: nothere: missing value"},
+		"breaks": {`[{"op":"add","path":"/data","value":"x"}]`,
+			"500 InternalError Internal error occurred: json: cannot unmarshal string into Go struct field ConfigMap.data of type map[string]string"},
+		"invalid": {`[{"op":"add","path":"/data","value":{"a b":"c"}}]`, `422 Invalid ConfigMap "c-invalid" is invalid: data[a b]: Invalid value: "a b": `},
+		"namespace": {`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`,
+			"400 BadRequest the namespace of the provided object does not match the namespace sent on the request"},
 		"root":      {`[{"op":"replace","path":"","value":[]}]`, "500 InternalError "},
 		"null":      {`[{"op":"replace","path":"","value":null}]`, "500 InternalError "},
 		"valueless": {`[{"op":"replace","path":""}]`, "500 InternalError Internal error occurred: an operation does not apply: its value is missing"},
 		"tests":     {`[{"op":"test","path":""}]`, "500 InternalError Internal error occurred: an operation does not apply: its value is missing"},
-		"copies":    {`[` + strings.Repeat(`{"op":"copy","from":"/data","path":"/data/x"},{"op":"copy","from":"/data","path":"/data/y"},`, 25) + `{"op":"remove","path":"/data"}]`, "500 InternalError "},
-		"many":      {`[` + strings.Repeat(`{"op":"test","path":"/data/a","value":"1"},`, 10001) + `{"op":"remove","path":"/data"}]`, `500 InternalError Internal error occurred: failed calling webhook "many.hooks.test": received a patch of 10002 operations in webhook response, the limit is 10000`},
-		"kind":      {`[{"op":"replace","path":"/kind","value":"Secret"}]`, "500 InternalError Internal error occurred: the object was made a /v1, Kind=Secret, it has to stay a /v1, Kind=ConfigMap"},
-		"version":   {`[{"op":"replace","path":"/apiVersion","value":"v9"}]`, "500 InternalError Internal error occurred: the object was made a /v9, Kind=ConfigMap, it has to stay"},
-		"homeless":  {`[{"op":"remove","path":"/metadata/namespace"}]`, ""},
-		"unknown":   {`[{"op":"add","path":"/unknown","value":1}]`, ""},
-		"good":      {`[{"op":"add","path":"/data/b","value":"2"}]`, ""},
+		"copies": {`[` + strings.Repeat(`{"op":"copy","from":"/data","path":"/data/x"},{"op":"copy","from":"/data","path":"/data/y"},`, 25) +
+			`{"op":"remove","path":"/data"}]`, "500 InternalError "},
+		"many": {`[` + strings.Repeat(`{"op":"test","path":"/data/a","value":"1"},`, 10001) + `{"op":"remove","path":"/data"}]`,
+			`500 InternalError Internal error occurred: failed calling webhook "many.hooks.test": received a patch of 10002 operations in webhook response, the limit is 10000`},
+		"kind": {`[{"op":"replace","path":"/kind","value":"Secret"}]`,
+			"500 InternalError Internal error occurred: the object was made a /v1, Kind=Secret, it has to stay a /v1, Kind=ConfigMap"},
+		"version": {`[{"op":"replace","path":"/apiVersion","value":"v9"}]`,
+			"500 InternalError Internal error occurred: the object was made a /v9, Kind=ConfigMap, it has to stay"},
+		"homeless": {`[{"op":"remove","path":"/metadata/namespace"}]`, ""},
+		"unknown":  {`[{"op":"add","path":"/unknown","value":1}]`, ""},
+		"good":     {`[{"op":"add","path":"/data/b","value":"2"}]`, ""},
 	} {
 		h.on(name, patches(patch[0]))
 		want[name] = patch[1]
@@ -284,7 +295,8 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	c.Must(root.Resource(core.ConfigMaps, "shop").Create(ctx, labelled("a", "x"), nil, rest.Query("dryRun", "All"), rest.Query("fieldManager", "me")))
 	r := next("dry create")
 	if r.Operation != "CREATE" || !*r.DryRun || r.Name != "a" || r.Namespace != "shop" || r.UserInfo.Username != "root" || r.Kind.Kind != "ConfigMap" ||
-		r.Resource.Resource != "configmaps" || *r.RequestKind != r.Kind || *r.RequestResource != r.Resource || string(r.OldObject.Raw) != "null" && r.OldObject.Raw != nil ||
+		r.Resource.Resource != "configmaps" || *r.RequestKind != r.Kind || *r.RequestResource != r.Resource ||
+		string(r.OldObject.Raw) != "null" && r.OldObject.Raw != nil ||
 		string(r.Options.Raw) != `{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"],"fieldManager":"me"}` {
 		t.Errorf("dry create: %+v %s", r, r.Options.Raw)
 	}
@@ -317,7 +329,8 @@ func TestWhatWebhooksAreAsked(t *testing.T) {
 	next("pod")
 	_ = root.Do(ctx, http.MethodPost, core.Pods.Path("shop", "web")+"/exec", nil, nil, // there is no such pod
 		rest.Query("container", "c"), rest.Query("command", "ls"), rest.Query("command", "-l"), rest.Query("stdin", "true"))
-	if r = next("exec"); r.Operation != "CONNECT" || r.SubResource != "exec" || r.RequestSubResource != "exec" || r.Kind.Kind != "PodExecOptions" || r.Resource.Resource != "pods" ||
+	if r = next("exec"); r.Operation != "CONNECT" || r.SubResource != "exec" || r.RequestSubResource != "exec" || r.Kind.Kind != "PodExecOptions" ||
+		r.Resource.Resource != "pods" ||
 		string(r.Object.Raw) != `{"kind":"PodExecOptions","apiVersion":"v1","stdin":true,"container":"c","command":["ls","-l"]}` {
 		t.Errorf("exec: %+v %s", r, r.Object.Raw)
 	}

@@ -55,7 +55,8 @@ func TestWebhookBehindAService(t *testing.T) {
 	})
 	// Endpoints can't be on loopback, where this test is; other names can.
 	port := h.Listener.Addr().(*net.TCPAddr).Port
-	c.Must(root.Resource(core.Services, "hooks").Patch(ctx, "hook", types.MergePatchType, []byte(`{"spec":{"type":"ExternalName","externalName":"127.0.0.1","clusterIP":null,"clusterIPs":null}}`), nil))
+	c.Must(root.Resource(core.Services, "hooks").Patch(ctx, "hook", types.MergePatchType,
+		[]byte(`{"spec":{"type":"ExternalName","externalName":"127.0.0.1","clusterIP":null,"clusterIPs":null}}`), nil))
 	c.Must(root.Resource(validatingWebhooks, "").Patch(ctx, "testwebhookbehindaservice-2", types.JSONPatchType,
 		fmt.Appendf(nil, `[{"op":"replace","path":"/webhooks/0/clientConfig/service/port","value":%d}]`, port), nil))
 	c.Until("ready", func(context.Context) bool {

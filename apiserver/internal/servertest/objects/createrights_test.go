@@ -35,7 +35,8 @@ func TestCreatesByOtherVerbs(t *testing.T) {
 			`configmaps \"c\" is forbidden: User \"jane\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\"`},
 		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", putIt, `{"metadata":{"name":"l"},"spec":{"leaseDurationSeconds":5}}`,
 			`leases.coordination.k8s.io \"l\" is forbidden: User \"jane\" cannot create resource \"leases\"`},
-		{"PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/r", putIt, `{"metadata":{"name":"r"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]}]}`,
+		{"PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/r", putIt,
+			`{"metadata":{"name":"r"},"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"]}]}`,
 			`clusterroles.rbac.authorization.k8s.io \"r\" is forbidden: User \"jane\" cannot create resource \"clusterroles\"`},
 	} {
 		path, _, _ := strings.Cut(test.path, "?")

@@ -18,12 +18,17 @@ func TestFieldsThatAreDropped(t *testing.T) {
 		scheduling          = `"scheduling":{"disruptionMode":{"all":{}}}`
 	)
 	for _, test := range []struct{ path, body, kept, dropped string }{
-		{leases, `{"metadata":{"name":"a"},"spec":{"holderIdentity":"h","strategy":"OldestEmulationVersion","preferredHolder":"p"}}`, `"holderIdentity":"h"`, `"strategy":`},
+		{leases, `{"metadata":{"name":"a"},"spec":{"holderIdentity":"h","strategy":"OldestEmulationVersion","preferredHolder":"p"}}`, `"holderIdentity":"h"`,
+			`"strategy":`},
 		{leases, `{"metadata":{"name":"a"},"spec":{"holderIdentity":"h","preferredHolder":"p"}}`, `"holderIdentity":"h"`, `"preferredHolder":`},
-		{"/api/v1/nodes", `{"metadata":{"name":"a"},"spec":{"unschedulable":true,"podPreemptionPolicy":{"disableResizePreemption":["x"]}}}`, `"unschedulable":true`, `"podPreemptionPolicy":`},
+		{"/api/v1/nodes", `{"metadata":{"name":"a"},"spec":{"unschedulable":true,"podPreemptionPolicy":{"disableResizePreemption":["x"]}}}`, `"unschedulable":true`,
+			`"podPreemptionPolicy":`},
 		{batch + "/jobs", `{"metadata":{"name":"a"},"spec":{` + scheduling + `,"template":` + template + `}}`, `"parallelism":1`, `"scheduling":`},
-		{batch + "/cronjobs", `{"metadata":{"name":"a"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{` + scheduling + `,"template":` + template + `}}}}`, `"schedule":"* * * * *"`, `"scheduling":`},
-		{core + "/persistentvolumeclaims", `{"metadata":{"name":"a"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1"}},"dataSource":{"kind":"Pod","name":"p"}}}`, `"storage":"1"`, `"dataSource":`},
+		{batch + "/cronjobs", `{"metadata":{"name":"a"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{` + scheduling + `,"template":` + template + `}}}}`,
+			`"schedule":"* * * * *"`, `"scheduling":`},
+		{core + "/persistentvolumeclaims",
+			`{"metadata":{"name":"a"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1"}},"dataSource":{"kind":"Pod","name":"p"}}}`,
+			`"storage":"1"`, `"dataSource":`},
 		{core + "/secrets", `{"metadata":{"name":"a"},"data":{"key":null}}`, `"key":""`, ":null"},
 		{core + "/configmaps", `{"metadata":{"name":"a"},"binaryData":{"key":null}}`, `"key":""`, ":null"},
 		{core + "/configmaps", `{"metadata":{"name":"a","generation":7}}`, `"generation":7`, ":null"},

@@ -24,27 +24,38 @@ func TestListAnswers(t *testing.T) {
 		code         int
 		says         string // a part of the answer
 	}{
-		{"GET", maps + "resourceVersion=abc", 400, `invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax`},
-		{"GET", maps + "resourceVersion=abc&resourceVersionMatch=Foo", 422, `ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\"`},
-		{"GET", maps + "resourceVersionMatch=Foo", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Unsupported value`},
-		{"GET", maps + "resourceVersion=0&resourceVersionMatch=Exact", 422, `resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"`},
-		{"GET", maps + "resourceVersionMatch=Exact&continue=x", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided]`},
+		{"GET", maps + "resourceVersion=abc", 400,
+			`invalid resource version: resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax`},
+		{"GET", maps + "resourceVersion=abc&resourceVersionMatch=Foo", 422,
+			`ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Unsupported value: \"Foo\": supported values: \"Exact\", \"NotOlderThan\", \"\"`},
+		{"GET", maps + "resourceVersionMatch=Foo", 422,
+			`[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Unsupported value`},
+		{"GET", maps + "resourceVersion=0&resourceVersionMatch=Exact", 422,
+			`resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"`},
+		{"GET", maps + "resourceVersionMatch=Exact&continue=x", 422,
+			`[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided]`},
 		{"GET", maps + "resourceVersion=1&continue=x", 400, "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"},
 		{"GET", maps + "resourceVersionMatch=Foo&fieldSelector=spec.x=y", 422, "resourceVersionMatch is forbidden unless resourceVersion is provided"},
 		{"GET", maps + "sendInitialEvents=true&fieldSelector=spec.x=y", 422, "sendInitialEvents is forbidden for list"},
-		{"GET", maps + "watch=1&resourceVersionMatch=Exact&fieldSelector=spec.x=y", 422, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
-		{"GET", maps + "resourceVersionMatch=NotOlderThan&sendInitialEvents=true", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]`},
-		{"GET", maps + "watch=1&resourceVersion=abc&resourceVersionMatch=Exact", 422, `[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]`},
+		{"GET", maps + "watch=1&resourceVersionMatch=Exact&fieldSelector=spec.x=y", 422,
+			"resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"},
+		{"GET", maps + "resourceVersionMatch=NotOlderThan&sendInitialEvents=true", 422,
+			`[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided, sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list]`},
+		{"GET", maps + "watch=1&resourceVersion=abc&resourceVersionMatch=Exact", 422,
+			`[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]`},
 		{"GET", maps + "watch=1&timeoutSeconds=-1", 200, ""},
-		{"GET", maps + "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999", 200, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 99999999`},
+		{"GET", maps + "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=99999999", 200,
+			`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Timeout: Too large resource version: 99999999`},
 		{"GET", "/api/v1/pods?fieldSelector=status.podIPs=10.0.0.1", 200, `"items":[]`},
 		{"GET", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.pool.name=p", 200, `"items":[]`},
 		{"GET", "/apis/storage.k8s.io/v1/storageclasses?fieldSelector=metadata.namespace=x", 200, `"items":[]`},
-		{"GET", "/apis/apps/v1/replicasets?fieldSelector=status.replicas=1", 400, `\"status.replicas\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},
+		{"GET", "/apis/apps/v1/replicasets?fieldSelector=status.replicas=1", 400,
+			`\"status.replicas\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},
 		{"GET", "/apis/storage.k8s.io/v1/volumeattachments?fieldSelector=spec.nodeName=n", 400, `\"spec.nodeName\" is not a known field selector`},
 		{"GET", "/apis/storage.k8s.io/v1/volumeattachments?fieldSelector=metadata.namespace=n", 200, `"items":[]`},
 		{"GET", "/apis/batch/v1/jobs?watch=1&fieldSelector=spec.x=y", 400, `"message":"field label \"spec.x\" not supported for Job"`},
-		{"DELETE", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.x=y", 400, `"message":"field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"`},
+		{"DELETE", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.x=y", 400,
+			`"message":"field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"`},
 		{"GET", "/api/v1/services?fieldSelector=spec.x=y", 400, `"message":"field label not supported: spec.x"`},
 		{"GET", "/api/v1/componentstatuses?labelSelector=a=b", 200, `"items":[]`},
 		{"GET", "/api/v1/componentstatuses?labelSelector=!a", 200, `"name":"etcd-0"`},
@@ -54,7 +65,8 @@ func TestListAnswers(t *testing.T) {
 
 		{"POST", "/apis/apps/v1/namespaces/default/controllerrevisions", 201, ""},
 		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?uid=other", 409, `the UID in the precondition (other) does not match the UID in record`},
-		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?resourceVersion=1", 409, `the ResourceVersion in the precondition (1) does not match the ResourceVersion in record`},
+		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?resourceVersion=1", 409,
+			`the ResourceVersion in the precondition (1) does not match the ResourceVersion in record`},
 	} {
 		body := ""
 		if test.method == "POST" {
@@ -86,7 +98,8 @@ func withoutDefaults(t *testing.T, c *cluster) {
 
 // inMatchingOrder: tables have flow schemas in the order in which they are matched.
 func inMatchingOrder(t *testing.T, c *cluster) {
-	_, text := c.Ask(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}, nil)
+	_, text := c.Ask(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}},
+		nil)
 	var table metav1.Table
 	if err := json.Unmarshal(text, &table); err != nil || len(table.Rows) < 3 {
 		t.Fatalf("%v: %.300s", err, text)
@@ -139,9 +152,10 @@ func TestScaleAnswers(t *testing.T) {
 		answer, text := c.Ask(method, path, http.Header{"Content-Type": {putIt}, "Accept": {accept}}, []byte(body))
 		return answer, string(text)
 	}
-	_, text := ask(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", putIt, `{"metadata":{"name":"things.scale.example"},"spec":{"group":"scale.example","scope":"Namespaced",`+
-		`"names":{"kind":"Thing","plural":"things"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},`+
-		`"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
+	_, text := ask(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", putIt,
+		`{"metadata":{"name":"things.scale.example"},"spec":{"group":"scale.example","scope":"Namespaced",`+
+			`"names":{"kind":"Thing","plural":"things"},"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"scale":{"specReplicasPath":".spec.replicas","statusReplicasPath":".status.replicas"}},`+
+			`"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
 	c.Until("things are served: "+text, func(context.Context) bool {
 		answer, _ := ask(http.MethodPost, things, putIt, `{"apiVersion":"scale.example/v1","kind":"Thing","metadata":{"name":"t"},"spec":{"replicas":1}}`)
 		return answer.StatusCode == http.StatusCreated || answer.StatusCode == http.StatusConflict
@@ -152,14 +166,18 @@ func TestScaleAnswers(t *testing.T) {
 	if _, text := ask(http.MethodGet, things+"/t/scale", "application/json;as=Table;v=v1;g=meta.k8s.io", ""); !strings.Contains(text, `"cells":["t",2,0,`) {
 		t.Errorf("a scale's table: %s", text)
 	}
-	if answer, text := c.Ask(http.MethodPatch, things+"/t/scale", http.Header{"Content-Type": {byKeys}}, []byte(`{}`)); answer.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(string(text), "accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml") {
+	if answer, text := c.Ask(http.MethodPatch, things+"/t/scale", http.Header{"Content-Type": {byKeys}},
+		[]byte(`{}`)); answer.StatusCode != http.StatusUnsupportedMediaType ||
+		!strings.Contains(string(text), "accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml") {
 		t.Errorf("a strategic merge patch of a custom resource's scale: %d %s", answer.StatusCode, text)
 	}
-	answer, text := ask(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", putIt, `{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
+	answer, text := ask(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", putIt,
+		`{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
 	if answer.StatusCode != http.StatusCreated {
 		t.Fatalf("a job: %s", text)
 	}
-	for path, want := range map[string]string{"j?dryRun=All": "child pods are preserved by default when jobs are deleted", "j?dryRun=All&propagationPolicy=Background": ""} {
+	for path, want := range map[string]string{"j?dryRun=All": "child pods are preserved by default when jobs are deleted",
+		"j?dryRun=All&propagationPolicy=Background": ""} {
 		answer, _ := ask(http.MethodDelete, "/apis/batch/v1/namespaces/default/jobs/"+path, putIt, "")
 		if got := answer.Header.Get("Warning"); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s warns %q", path, got)
@@ -179,7 +197,8 @@ func TestAdminAccess(t *testing.T) {
 	}
 	const asks = `"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"c","adminAccess":true}}]}`
 	c.Namespace("admins")
-	if code, text := ask(http.MethodPatch, "/api/v1/namespaces/admins", merging, `{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`); code != http.StatusOK {
+	if code, text := ask(http.MethodPatch, "/api/v1/namespaces/admins", merging,
+		`{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`); code != http.StatusOK {
 		t.Fatalf("%d %s", code, text)
 	}
 	for path, body := range map[string]string{
@@ -187,7 +206,10 @@ func TestAdminAccess(t *testing.T) {
 		"/resourceclaimtemplates": `{"metadata":{"name":"a"},"spec":{"spec":{` + asks + `}}}`,
 	} {
 		code, text := ask(http.MethodPost, group+"default"+path, putIt, body)
-		if code != http.StatusUnprocessableEntity || !strings.Contains(text, "devices.requests[0].adminAccess: Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the containing namespace") {
+		if code != http.StatusUnprocessableEntity ||
+			!strings.Contains(text,
+				"devices.requests[0].adminAccess: Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label "+
+					"on the containing namespace") {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 		c.Until("the label counts", func(context.Context) bool {

@@ -40,8 +40,10 @@ const (
 
 var ownershipSteps = map[string][]ownershipStep{
 	"a kind in two versions": {
-		{"POST", autoscalersV1, "maker", `{metadata: {name: a}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: D, name: d}, maxReplicas: 3, targetCPUUtilizationPercentage: 50}}`, "",
-			[]string{`maker/Update/ autoscaling/v1 {"f:spec":{"f:maxReplicas":{},"f:minReplicas":{},"f:scaleTargetRef":{},"f:targetCPUUtilizationPercentage":{}}}`}, "", 0},
+		{"POST", autoscalersV1, "maker",
+			`{metadata: {name: a}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: D, name: d}, maxReplicas: 3, targetCPUUtilizationPercentage: 50}}`, "",
+			[]string{`maker/Update/ autoscaling/v1 {"f:spec":{"f:maxReplicas":{},"f:minReplicas":{},"f:scaleTargetRef":{},"f:targetCPUUtilizationPercentage":{}}}`}, "",
+			0},
 		{"APPLY", autoscalersV2 + "/a", "other", `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: {maxReplicas: 4}}`, "", nil,
 			`conflict with "maker" using autoscaling/v1: .spec.maxReplicas`, 0},
 		{"APPLY", autoscalersV1 + "/a", "maker", `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: a, labels: {a: b}}}`, "",
@@ -51,8 +53,9 @@ var ownershipSteps = map[string][]ownershipStep{
 			}, "", 0},
 	},
 	"a kind in two groups": {
-		{"POST", eventsNew, "scheduler", `{metadata: {name: e}, regarding: {kind: Pod, namespace: default, name: p}, reason: R, note: note, type: Normal, action: A, ` +
-			`eventTime: '2030-01-01T00:00:00.000000Z', reportingController: a.b/c, reportingInstance: i}`, "",
+		{"POST", eventsNew, "scheduler",
+			`{metadata: {name: e}, regarding: {kind: Pod, namespace: default, name: p}, reason: R, note: note, type: Normal, action: A, ` +
+				`eventTime: '2030-01-01T00:00:00.000000Z', reportingController: a.b/c, reportingInstance: i}`, "",
 			[]string{`scheduler/Update/ events.k8s.io/v1 {"f:action":{},"f:eventTime":{},"f:note":{},"f:reason":{},"f:regarding":{},"f:reportingController":{},"f:reportingInstance":{},"f:type":{}}`}, "", 0},
 		{"MERGE", eventsCore + "/e", "editor", `{message: other}`, "",
 			[]string{
@@ -75,25 +78,32 @@ var ownershipSteps = map[string][]ownershipStep{
 			`Apply failed with 2 conflicts: conflicts with "scaler" with subresource "scale" using apps/v1:`, 0},
 	},
 	"labels that a status leaves alone": {
-		{"POST", deployments, "maker", `{metadata: {name: s}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`, "", nil, "", 0},
+		{"POST", deployments, "maker",
+			`{metadata: {name: s}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`, "", nil,
+			"", 0},
 		{"APPLY", deployments + "/s/status", "status", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: s, labels: {c: d}}, status: {replicas: 1}}`, "",
 			[]string{`maker/Update/ apps/v1 {"f:spec":`, `status/Apply/status apps/v1 {"f:status":{"f:replicas":{}}}`}, "", 0},
-		{"POST", apiServices, "maker", `{metadata: {name: v1.a.example.com}, spec: {group: a.example.com, version: v1, groupPriorityMinimum: 10, versionPriority: 10, service: {namespace: some, name: s}, insecureSkipTLSVerify: true}}`, "", nil, "", 0},
-		{"MERGE", apiServices + "/v1.a.example.com/status", "status", `{metadata: {labels: {c: d}}}`, "", []string{`maker/Update/ apiregistration.k8s.io/v1 {"f:spec":`}, "", 0},
+		{"POST", apiServices, "maker",
+			`{metadata: {name: v1.a.example.com}, spec: {group: a.example.com, version: v1, groupPriorityMinimum: 10, versionPriority: 10, service: {namespace: some, name: s}, insecureSkipTLSVerify: true}}`, "", nil, "", 0},
+		{"MERGE", apiServices + "/v1.a.example.com/status", "status", `{metadata: {labels: {c: d}}}`, "",
+			[]string{`maker/Update/ apiregistration.k8s.io/v1 {"f:spec":`}, "", 0},
 		{"MERGE", deployments + "/s", "editor", `{metadata: {labels: {e: f}}}`, "", nil, "", 1},
 		{"MERGE", deployments + "/s", "editor", `{metadata: {annotations: {e: f}}}`, "", nil, "", 2},
 	},
 	"data as a whole": {
-		{"POST", revisions, "maker", `{metadata: {name: r}, revision: 1, data: {a: {b: c}}}`, "", []string{`maker/Update/ apps/v1 {"f:data":{},"f:revision":{}}`}, "", 0},
+		{"POST", revisions, "maker", `{metadata: {name: r}, revision: 1, data: {a: {b: c}}}`, "", []string{`maker/Update/ apps/v1 {"f:data":{},"f:revision":{}}`}, "",
+			0},
 	},
 	"schemas that may be one thing or another": {
-		{"APPLY", definitions + "/as.example.com", "maker", `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com}, ` +
-			`spec: {group: example.com, scope: Namespaced, names: {plural: as, singular: a, kind: A, listKind: AList}, versions: [{name: v1, served: true, storage: true, ` +
-			`schema: {openAPIV3Schema: {type: object, properties: {l: {type: array, default: [], items: {type: object}}, m: {type: object, additionalProperties: {type: string}}}}}}]}}`, "",
+		{"APPLY", definitions + "/as.example.com", "maker",
+			`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.example.com}, ` +
+				`spec: {group: example.com, scope: Namespaced, names: {plural: as, singular: a, kind: A, listKind: AList}, versions: [{name: v1, served: true, storage: true, ` +
+				`schema: {openAPIV3Schema: {type: object, properties: {l: {type: array, default: [], items: {type: object}}, m: {type: object, additionalProperties: {type: string}}}}}}]}}`, "",
 			[]string{`maker/Apply/ apiextensions.k8s.io/v1 {"f:spec":{"f:group":{},"f:names":{"f:kind":{},"f:listKind":{},"f:plural":{},"f:singular":{}},"f:scope":{},"f:versions":{}}}`}, "", 0},
 	},
 	"versions that nobody knows": {
-		{"POST", "/api/v1/namespaces/default/configmaps", "maker", `{metadata: {name: c, managedFields: [{manager: old, operation: Update, apiVersion: v9, fieldsType: FieldsV1, fieldsV1: {'f:data': {'f:a': {}}}}]}, data: {a: b}}`, "",
+		{"POST", "/api/v1/namespaces/default/configmaps", "maker",
+			`{metadata: {name: c, managedFields: [{manager: old, operation: Update, apiVersion: v9, fieldsType: FieldsV1, fieldsV1: {'f:data': {'f:a': {}}}}]}, data: {a: b}}`, "",
 			[]string{`maker/Update/ v1 {"f:data":{".":{},"f:a":{}}}`}, "", 0},
 	},
 }

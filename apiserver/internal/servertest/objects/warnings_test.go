@@ -22,17 +22,24 @@ func TestWarningsOfWrites(t *testing.T) {
 		method, path, body string
 		warns              []string
 	}{
-		{"POST", core + "/pods", `{"metadata":{"name":"a"},"spec":{"automountServiceAccountToken":false,"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`, nil},
-		{"PATCH", core + "/pods/a/status", `{"status":{"podIP":"2001:DB8::1","podIPs":[{"ip":"2001:DB8::1"}],"hostIP":"2001:db8::2","hostIPs":[{"ip":"2001:db8::2"}]}}`, []string{`299 - "status.podIPs[0].ip: IPv6 address \"2001:DB8::1\" should be in RFC 5952 canonical format (\"2001:db8::1\")"`}},
+		{"POST", core + "/pods", `{"metadata":{"name":"a"},"spec":{"automountServiceAccountToken":false,"nodeName":"n","containers":[{"name":"c","image":"i"}]}}`,
+			nil},
+		{"PATCH", core + "/pods/a/status",
+			`{"status":{"podIP":"2001:DB8::1","podIPs":[{"ip":"2001:DB8::1"}],"hostIP":"2001:db8::2","hostIPs":[{"ip":"2001:db8::2"}]}}`,
+			[]string{`299 - "status.podIPs[0].ip: IPv6 address \"2001:DB8::1\" should be in RFC 5952 canonical format (\"2001:db8::1\")"`}},
 		{"POST", core + "/services", `{"metadata":{"name":"a"},"spec":{"type":"LoadBalancer","ports":[{"port":80}]}}`, nil},
-		{"PATCH", core + "/services/a/status", `{"status":{"loadBalancer":{"ingress":[{"hostname":"a.b"},{"ip":"2001:DB8::1"}]}}}`, []string{`299 - "status.loadBalancer.ingress[1]: IPv6 address \"2001:DB8::1\" should be in RFC 5952 canonical format (\"2001:db8::1\")"`}},
+		{"PATCH", core + "/services/a/status", `{"status":{"loadBalancer":{"ingress":[{"hostname":"a.b"},{"ip":"2001:DB8::1"}]}}}`,
+			[]string{`299 - "status.loadBalancer.ingress[1]: IPv6 address \"2001:DB8::1\" should be in RFC 5952 canonical format (\"2001:db8::1\")"`}},
 		{"POST", ingress, `{"metadata":{"name":"a"},"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":1}}}}}`, nil},
-		{"PATCH", ingress + "/a/status", `{"status":{"loadBalancer":{"ingress":[{"hostname":"a.b"},{"ip":"2001:DB8::1"}]}}}`, []string{`299 - "status.loadBalancer.ingress[1]: IPv6 address \"2001:DB8::1\" should be in RFC 5952 canonical format (\"2001:db8::1\")"`}},
+		{"PATCH", ingress + "/a/status", `{"status":{"loadBalancer":{"ingress":[{"hostname":"a.b"},{"ip":"2001:DB8::1"}]}}}`,
+			[]string{`299 - "status.loadBalancer.ingress[1]: IPv6 address \"2001:DB8::1\" should be in RFC 5952 canonical format (\"2001:db8::1\")"`}},
 		{"PATCH", core + "/serviceaccounts/default", annotate, []string{enforced}},
 		{"PATCH", core + "/serviceaccounts/default", `{"metadata":{"labels":{"a":"b"}}}`, nil},
-		{"POST", core + "/resourcequotas", `{"metadata":{"name":"a"},"spec":{"hard":{"cpu":"2","limits.cpu":"1","requests.memory":"1Gi","limits.memory":"1Gi","requests.ephemeral-storage":"2","limits.ephemeral-storage":"1"}}}`, []string{
-			`299 - "ResourceQuota cpu (2) should be less than limits.cpu (1)"`, `299 - "ResourceQuota requests.ephemeral-storage (2) should be less than limits.ephemeral-storage (1)"`,
-		}},
+		{"POST", core + "/resourcequotas",
+			`{"metadata":{"name":"a"},"spec":{"hard":{"cpu":"2","limits.cpu":"1","requests.memory":"1Gi","limits.memory":"1Gi","requests.ephemeral-storage":"2","limits.ephemeral-storage":"1"}}}`, []string{
+				`299 - "ResourceQuota cpu (2) should be less than limits.cpu (1)"`,
+				`299 - "ResourceQuota requests.ephemeral-storage (2) should be less than limits.ephemeral-storage (1)"`,
+			}},
 		{"POST", slice, `{"metadata":{"name":"a"},"spec":{"driver":"A.b","nodeName":"n","pool":{"name":"p","resourceSliceCount":1}}}`, []string{driver}},
 		{"PATCH", slice + "/a", `{"metadata":{"labels":{"a":"b"}}}`, []string{driver}},
 	} {

@@ -86,7 +86,8 @@ func TestAudit(t *testing.T) {
 		if err := json.Unmarshal(e.RequestObject, &asked); err != nil || asked.Data["a"] != "b" || asked.UID != "" {
 			t.Errorf("%v %s", err, e.RequestObject)
 		}
-		if err := json.Unmarshal(e.ResponseObject, &answered); err != nil || answered.UID == "" || e.ObjectRef.Name != answered.Name || len(answered.ManagedFields) > 0 {
+		if err := json.Unmarshal(e.ResponseObject, &answered); err != nil || answered.UID == "" || e.ObjectRef.Name != answered.Name ||
+			len(answered.ManagedFields) > 0 {
 			t.Errorf("%v %s, about %+v", err, e.ResponseObject, e.ObjectRef)
 		}
 		if e.Stage != audit.ResponseComplete || e.ResponseStatus.Code != 201 || e.Verb != "create" || e.User.Username != "root" || e.SourceIPs[0] != "127.0.0.1" {
@@ -146,7 +147,8 @@ func TestAudit(t *testing.T) {
 		if e := one("token"); !strings.HasPrefix(e.Annotations["authentication.kubernetes.io/issued-credential-id"], "JTI=") {
 			t.Errorf("a token: %v", e.Annotations)
 		}
-		if e := one("robot"); e.Annotations["authentication.k8s.io/legacy-token"] != "system:serviceaccount:default:default" || e.Annotations["authentication.k8s.io/legacy-token-manual-secret"] != "robot" {
+		if e := one("robot"); e.Annotations["authentication.k8s.io/legacy-token"] != "system:serviceaccount:default:default" ||
+			e.Annotations["authentication.k8s.io/legacy-token-manual-secret"] != "robot" {
 			t.Errorf("a token in a secret: %v", e.Annotations)
 		}
 		if e := one("binding"); e.ResponseStatus.Status != metav1.StatusSuccess || e.ResponseStatus.Code != 201 || e.ResponseObject != nil {
@@ -158,7 +160,8 @@ func TestAudit(t *testing.T) {
 	})
 	t.Run("a stream that does not begin says why, at once", func(t *testing.T) {
 		found := servertest.AuditEvents(t, path, "proxy")
-		if len(found) != 2 || found[0].Stage != audit.ResponseStarted || found[0].ResponseStatus.Message == "" || found[1].ResponseStatus.Message != found[0].ResponseStatus.Message {
+		if len(found) != 2 || found[0].Stage != audit.ResponseStarted || found[0].ResponseStatus.Message == "" ||
+			found[1].ResponseStatus.Message != found[0].ResponseStatus.Message {
 			t.Fatalf("%+v", found)
 		}
 		if object := string(found[0].ResponseObject); !strings.Contains(object, `"kind":"Status"`) || !strings.Contains(object, `"code":503`) {
@@ -175,7 +178,8 @@ func TestAudit(t *testing.T) {
 		if e := one("bound"); e.AuthenticationMetadata == nil || e.AuthenticationMetadata.ImpersonationConstraint != "impersonate:user-info" {
 			t.Errorf("%+v", e)
 		}
-		if e := one("impersonator"); e.AuthenticationMetadata != nil || e.User.Username != "root" || e.ImpersonatedUser == nil || e.ImpersonatedUser.Username != "alice" || e.AuditID != "my-own-id" {
+		if e := one("impersonator"); e.AuthenticationMetadata != nil || e.User.Username != "root" || e.ImpersonatedUser == nil ||
+			e.ImpersonatedUser.Username != "alice" || e.AuditID != "my-own-id" {
 			t.Errorf("%+v", e)
 		}
 	})

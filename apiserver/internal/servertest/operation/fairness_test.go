@@ -165,7 +165,8 @@ func TestPriorityAndFairness(t *testing.T) {
 		if answer, text, err := c.review("nobody", strings.NewReader(question)); err != nil || answer.StatusCode != 429 {
 			t.Errorf("a full queue: %v %s %v", answer, text, err)
 		}
-		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType, []byte(`{"spec":{"limited":{"nominalConcurrencyShares":10}}}`), nil))
+		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType,
+			[]byte(`{"spec":{"limited":{"nominalConcurrencyShares":10}}}`), nil))
 		end()
 		if got := <-status; !strings.HasPrefix(got, "201 ") {
 			t.Errorf("the request that waited: %s", got)
@@ -173,11 +174,12 @@ func TestPriorityAndFairness(t *testing.T) {
 		c.Must(c.Root().Resource(flowSchemas, "").Delete(t.Context(), "wait", nil, nil))
 	})
 	t.Run("watches give their seat back", func(t *testing.T) {
-		c.Must(c.Root().Resource(core.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings"}, "").Create(t.Context(), map[string]any{
-			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "jane"},
-			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}},
-		}, nil))
+		c.Must(c.Root().Resource(core.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings"}, "").Create(t.Context(),
+			map[string]any{
+				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "jane"},
+				"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+				"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}},
+			}, nil))
 		c.own("watch", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
 		for i := range 3 {
 			c.watchAs("nobody", "/api/v1/namespaces?watch=1")
@@ -187,7 +189,8 @@ func TestPriorityAndFairness(t *testing.T) {
 	})
 	t.Run("lists cost by their size", func(t *testing.T) {
 		_, level := c.own("size", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
-		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType, []byte(`{"spec":{"limited":{"nominalConcurrencyShares":30}}}`), nil))
+		c.Must(c.Root().Resource(priorityLevels, "").Patch(t.Context(), level.Name, types.MergePatchType,
+			[]byte(`{"spec":{"limited":{"nominalConcurrencyShares":30}}}`), nil))
 		c.Must(c.Root().Resource(definitions, "").Create(t.Context(), parcels(), nil))
 		path := "/apis/size.test/v1/namespaces/default/parcels"
 		parcel := `{"apiVersion":"size.test/v1","kind":"Parcel","metadata":{"name":"a"},"text":"` + strings.Repeat("x", 250_000) + `"}`
@@ -214,12 +217,14 @@ func TestPriorityAndFairness(t *testing.T) {
 		}
 		schemas := c.Root().Resource(flowSchemas, "")
 		c.Must(schemas.Patch(t.Context(), "service-accounts", types.MergePatchType, []byte(`{"spec":{"matchingPrecedence":77}}`), nil))
-		c.Must(schemas.Patch(t.Context(), "global-default", types.MergePatchType, []byte(`{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},"spec":{"matchingPrecedence":9901}}`), nil))
+		c.Must(schemas.Patch(t.Context(), "global-default", types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"apf.kubernetes.io/autoupdate-spec":"false"}},"spec":{"matchingPrecedence":9901}}`), nil))
 		c.Must(schemas.Patch(t.Context(), "probes", types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), nil))
 		c.Must(schemas.Delete(t.Context(), "kube-scheduler", nil, nil))
 		c.Must(schemas.Create(t.Context(), &flowcontrolv1.FlowSchema{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-old", Annotations: map[string]string{"apf.kubernetes.io/autoupdate-spec": "true"}},
-			Spec:       flowcontrolv1.FlowSchemaSpec{MatchingPrecedence: 60, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "system"}},
+			Spec: flowcontrolv1.FlowSchemaSpec{MatchingPrecedence: 60,
+				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "system"}},
 		}, nil))
 		keep(t.Context())
 		precedence := func(name string) int32 {

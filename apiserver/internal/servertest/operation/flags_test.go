@@ -34,7 +34,8 @@ func TestSmallFlags(t *testing.T) {
 		}
 	})
 	t.Run("tolerations", func(t *testing.T) {
-		answer, text := c.Request("POST", "/api/v1/namespaces/default/pods", servertest.AsMaster(), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+		answer, text := c.Request("POST", "/api/v1/namespaces/default/pods", servertest.AsMaster(),
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
 		var pod core.Pod
 		if err := json.Unmarshal([]byte(text), &pod); err != nil || len(pod.Spec.Tolerations) != 2 {
 			t.Fatalf("%s %s: %v", answer.Status, text, err)
@@ -52,7 +53,8 @@ func TestSmallFlags(t *testing.T) {
 			}
 			var token authenticationv1.TokenRequest
 			err := json.Unmarshal([]byte(text), &token)
-			if err != nil || answer.StatusCode != http.StatusCreated || *token.Spec.ExpirationSeconds != 7200 || !strings.Contains(answer.Header.Get("Warning"), "shortened to 7200 seconds") {
+			if err != nil || answer.StatusCode != http.StatusCreated || *token.Spec.ExpirationSeconds != 7200 ||
+				!strings.Contains(answer.Header.Get("Warning"), "shortened to 7200 seconds") {
 				t.Errorf("%s %v %s: %v", answer.Status, answer.Header, text, err)
 			}
 			return true

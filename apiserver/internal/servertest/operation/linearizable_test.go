@@ -145,7 +145,8 @@ func configMapRequest(ctx context.Context, client *http.Client, address string, 
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusForbidden || res.StatusCode == http.StatusUnauthorized {
+	if err != nil || res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusForbidden ||
+		res.StatusCode == http.StatusUnauthorized {
 		return outcome{}
 	}
 	out := outcome{code: res.StatusCode}

@@ -22,7 +22,8 @@ import (
 func TestOperation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	other, err := pki.SelfSigned(pki.Subject{CommonName: "other", DNSNames: []string{"api.example.com", "*.wild.example.com"}, Server: true}, time.Now(), time.Hour)
+	other, err := pki.SelfSigned(pki.Subject{CommonName: "other", DNSNames: []string{"api.example.com", "*.wild.example.com"}, Server: true}, time.Now(),
+		time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +41,12 @@ func TestOperation(t *testing.T) {
 	})
 	t.Run("cors", func(t *testing.T) {
 		answer, _ := c.Request("OPTIONS", "/api", map[string]string{"Origin": "https://example.com"}, "")
-		if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != "https://example.com" || answer.Header.Get("Access-Control-Allow-Credentials") != "true" {
+		if answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Origin") != "https://example.com" ||
+			answer.Header.Get("Access-Control-Allow-Credentials") != "true" {
 			t.Errorf("%s %v", answer.Status, answer.Header)
 		}
-		if answer, _ := c.Request("OPTIONS", "/api", map[string]string{"Origin": "https://example.com.evil.org"}, ""); answer.StatusCode != 401 || answer.Header.Get("Access-Control-Allow-Origin") != "" {
+		if answer, _ := c.Request("OPTIONS", "/api", map[string]string{"Origin": "https://example.com.evil.org"}, ""); answer.StatusCode != 401 ||
+			answer.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("another origin: %s %v", answer.Status, answer.Header)
 		}
 	})
@@ -96,7 +99,8 @@ func TestOperation(t *testing.T) {
 		t.Error("no GOAWAY in 2,000 requests")
 	})
 	t.Run("log verbosity", func(t *testing.T) {
-		if answer, text := c.Request("PUT", "/debug/flags/v", servertest.AsMaster(), "5"); answer.StatusCode != 200 || text != "successfully set klog.logging.verbosity to 5" {
+		if answer, text := c.Request("PUT", "/debug/flags/v", servertest.AsMaster(), "5"); answer.StatusCode != 200 ||
+			text != "successfully set klog.logging.verbosity to 5" {
 			t.Errorf("%s %s", answer.Status, text)
 		}
 		if answer, _ := c.Request("PUT", "/debug/flags/v", servertest.AsMaster(), "loud"); answer.StatusCode != 400 {
@@ -110,7 +114,8 @@ func TestOperation(t *testing.T) {
 		if answer, text := c.Request("GET", "/readyz/poststarthook/rbac/bootstrap-roles", servertest.AsMaster(), ""); answer.StatusCode != 200 || text != "ok" {
 			t.Errorf("%s %s", answer.Status, text)
 		}
-		if answer, text := c.Request("GET", "/readyz?verbose&exclude=etcd", servertest.AsMaster(), ""); answer.StatusCode != 200 || !strings.Contains(text, "[+]etcd excluded: ok\n") {
+		if answer, text := c.Request("GET", "/readyz?verbose&exclude=etcd", servertest.AsMaster(), ""); answer.StatusCode != 200 ||
+			!strings.Contains(text, "[+]etcd excluded: ok\n") {
 			t.Errorf("%s %s", answer.Status, text)
 		}
 		if answer, _ := c.Request("GET", "/logs/", servertest.AsMaster(), ""); answer.StatusCode != 404 {
@@ -119,7 +124,8 @@ func TestOperation(t *testing.T) {
 	})
 	t.Run("a review that is late", func(t *testing.T) {
 		// The counterpart of TestSlowBodies: reviews read their bodies themselves.
-		if answer, _ := c.Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?timeout=1ns", servertest.AsMaster(), `{}`); answer.StatusCode == 500 {
+		if answer, _ := c.Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?timeout=1ns", servertest.AsMaster(),
+			`{}`); answer.StatusCode == 500 {
 			t.Errorf("%s", answer.Status)
 		}
 	})
@@ -144,7 +150,8 @@ func TestDrainTurnsAway(t *testing.T) {
 	defer conn.Close()
 	// A request whose body is incomplete is in flight.
 	body := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late"}}`
-	head := "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nContent-Type: application/json\r\nContent-Length: 65\r\n\r\n"
+	head := "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer master\r\nContent-Type: " +
+		"application/json\r\nContent-Length: 65\r\n\r\n"
 	_, err = conn.Write([]byte(head + body[:10]))
 	c.Must(err)
 	c.Until("the request is under way", func(context.Context) bool {

@@ -72,7 +72,8 @@ func TestMetricsCountRequests(t *testing.T) {
 		spec.Ports = []corev1.ServicePort{{Port: 80}}
 		c.Must(c.Root().Resource(core.Services, "default").Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{GenerateName: "s"}, Spec: spec}, nil))
 	}
-	if answer, _ := c.Ask(http.MethodPost, "/api/v1/namespaces/default/services", http.Header{"Content-Type": {"application/json"}}, []byte(`{"metadata":{"name":"x"},"spec":{"clusterIP":"10.0.0.77","ports":[{"port":80}]}}`)); answer.StatusCode != http.StatusUnprocessableEntity {
+	if answer, _ := c.Ask(http.MethodPost, "/api/v1/namespaces/default/services", http.Header{"Content-Type": {"application/json"}},
+		[]byte(`{"metadata":{"name":"x"},"spec":{"clusterIP":"10.0.0.77","ports":[{"port":80}]}}`)); answer.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("an address that is taken: %d", answer.StatusCode)
 	}
 	c.Must(c.Root().Resource(core.Services, "default").List(t.Context(), &corev1.ServiceList{})) // and so are the other counters
@@ -176,10 +177,12 @@ func TestDiscovery(t *testing.T) {
 		found[r.Name] = r
 	}
 	pods := found["pods"]
-	if pods.Kind != "Pod" || !pods.Namespaced || pods.SingularName != "pod" || !slices.Contains(pods.ShortNames, "po") || !slices.Contains(pods.Categories, "all") || !slices.Contains(pods.Verbs, "watch") {
+	if pods.Kind != "Pod" || !pods.Namespaced || pods.SingularName != "pod" || !slices.Contains(pods.ShortNames, "po") ||
+		!slices.Contains(pods.Categories, "all") || !slices.Contains(pods.Verbs, "watch") {
 		t.Errorf("pods: %+v", pods)
 	}
-	for name, kind := range map[string]string{"pods/binding": "Binding", "pods/status": "Pod", "pods/eviction": "Eviction", "serviceaccounts/token": "TokenRequest", "namespaces/finalize": "Namespace", "bindings": "Binding"} {
+	for name, kind := range map[string]string{"pods/binding": "Binding", "pods/status": "Pod", "pods/eviction": "Eviction",
+		"serviceaccounts/token": "TokenRequest", "namespaces/finalize": "Namespace", "bindings": "Binding"} {
 		if found[name].Kind != kind {
 			t.Errorf("%s: %+v", name, found[name])
 		}

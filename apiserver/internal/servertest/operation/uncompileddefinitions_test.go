@@ -17,8 +17,9 @@ import (
 func TestObjectsOfDefinitionsThatCannotBeServedAreKept(t *testing.T) {
 	t.Parallel()
 	const (
-		definitions, definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/registry/apiextensions.k8s.io/customresourcedefinitions/gears.kept.test"
-		gears, stored           = "/apis/kept.test/v1/namespaces/%s/gears", "/registry/kept.test/gears/leaving/g"
+		definitions, definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+			"/registry/apiextensions.k8s.io/customresourcedefinitions/gears.kept.test"
+		gears, stored = "/apis/kept.test/v1/namespaces/%s/gears", "/registry/kept.test/gears/leaving/g"
 	)
 	c := startIn(t, t.TempDir())
 	get := func(path string) (int, string) {

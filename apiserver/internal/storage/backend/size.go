@@ -16,7 +16,8 @@ const statusTimeout = time.Second
 // those of --etcd-servers-overrides, which we have not.
 const clusterID = "etcd-0"
 
-var size = prometheus.NewDesc("apiserver_storage_size_bytes", "Size of etcd's file, at the first of its members that answers.", []string{"storage_cluster_id"}, nil)
+var size = prometheus.NewDesc("apiserver_storage_size_bytes", "Size of etcd's file, at the first of its members that answers.",
+	[]string{"storage_cluster_id"}, nil)
 
 // Describe implements prometheus.Collector.
 func (*Backend) Describe(ch chan<- *prometheus.Desc) { ch <- size }

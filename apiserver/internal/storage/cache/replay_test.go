@@ -48,7 +48,8 @@ func TestThePastIsReadFromEtcd(t *testing.T) {
 			t.Errorf("all: got %s, want %s", got, want)
 		}
 	}
-	for _, want := range []string{at("ADDED", red), at("MODIFIED", redder), at("DELETED", blue), at("ADDED", back), at("DELETED", gone), at("ADDED", again), at("MODIFIED", now)} {
+	for _, want := range []string{at("ADDED", red), at("MODIFIED", redder), at("DELETED", blue), at("ADDED", back), at("DELETED", gone), at("ADDED", again),
+		at("MODIFIED", now)} {
 		if got := seen(selected); got != want {
 			t.Errorf("selected: got %s, want %s", got, want)
 		}
@@ -155,7 +156,8 @@ func TestThePastMayBeSealed(t *testing.T) {
 		t.Errorf("from the rewriting on: got %s, want %s", got, want)
 	}
 	e := <-b.watch(cache.WatchOptions{Since: first.Revision})
-	if words := fmt.Sprintf("too old resource version: %d (", first.Revision); e.Type != cache.Error || !strings.Contains(string(e.Object.JSON), `"reason":"Expired"`) || !strings.Contains(string(e.Object.JSON), words) {
+	if words := fmt.Sprintf("too old resource version: %d (", first.Revision); e.Type != cache.Error ||
+		!strings.Contains(string(e.Object.JSON), `"reason":"Expired"`) || !strings.Contains(string(e.Object.JSON), words) {
 		t.Errorf("from before it: %s %s", e.Type, e.Object.JSON)
 	}
 }

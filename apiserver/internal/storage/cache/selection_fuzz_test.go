@@ -14,7 +14,8 @@ import (
 func FuzzSelect(f *testing.F) {
 	for _, seed := range [][5]string{
 		{"app=web", "metadata.name=a", "app", "web", "red"}, {"app!=web,tier", "color!=red", "tier", "", "blue"},
-		{"app in (q,w,e,r,t,z,u,i,o,p,a,s,d,f,g,h,j,k,l,y,x,c,v,bb,n,m,,b,b)", "", "app", "b", ""}, {"app notin (q,w,e,r,t,z,u,i,o,p,a,s,d,f,g,h,j,k,l,y,x),a", "", "app", "b", ""},
+		{"app in (q,w,e,r,t,z,u,i,o,p,a,s,d,f,g,h,j,k,l,y,x,c,v,bb,n,m,,b,b)", "", "app", "b", ""},
+		{"app notin (q,w,e,r,t,z,u,i,o,p,a,s,d,f,g,h,j,k,l,y,x),a", "", "app", "b", ""},
 		{"app in (a,b),!x", "metadata.name!=a,color=", "app", "b", ""}, {"a.b/c notin (d)", "metadata.namespace=n", "a.b/c", "e", "\\,="},
 		{"n>3", `color=a\,b\=c`, "n", "4", "a,b=c"}, {"", "", "", "", ""}, {"==,", "=,=", "\x00", "ä", "\u2028"}, {"a=\"b\"", "color=\\", "a", "\"b\"", "\\"},
 	} {

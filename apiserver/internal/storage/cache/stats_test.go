@@ -14,7 +14,8 @@ func TestStats(t *testing.T) {
 	b := start(t, etcdtest.Start(t), clock.RealClock{})
 	b.current()
 	before := b.Stats()
-	if before.Objects != 0 || before.Initializations != 1 || before.Changes != 0 || before.Memory != (cache.Listed{}) || before.Stored != (cache.Listed{Lists: 1}) {
+	if before.Objects != 0 || before.Initializations != 1 || before.Changes != 0 || before.Memory != (cache.Listed{}) ||
+		before.Stored != (cache.Listed{Lists: 1}) {
 		t.Errorf("at first: %+v", before)
 	}
 	red := b.create("ns/a", "red")

@@ -106,7 +106,8 @@ func TestTooOldRevisionsAreExpired(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: first.Revision})
-	if want := fmt.Sprintf("too old resource version: %d (", first.Revision); !errors.Is(err, storage.ErrCompacted) || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), ")") {
+	if want := fmt.Sprintf("too old resource version: %d (", first.Revision); !errors.Is(err, storage.ErrCompacted) || !strings.HasPrefix(err.Error(), want) ||
+		!strings.HasSuffix(err.Error(), ")") {
 		t.Errorf("watch from %d: %v", first.Revision, err)
 	}
 	b.watch(cache.WatchOptions{Since: last.Revision})

@@ -134,7 +134,8 @@ func TestUnclaimed(t *testing.T) {
 	}
 	lost := mustTransformer(t, strings.Replace(rules, key32, other, 1))
 	lost.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
-	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.operations.WithLabelValues("widgets.x.io", fromStorage, "a:", "unknown-non-grpc")) != 1 {
+	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.operations.WithLabelValues("widgets.x.io", fromStorage,
+		"a:", "unknown-non-grpc")) != 1 {
 		t.Errorf("with a key that is lost: %v", err)
 	}
 	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")
@@ -187,7 +188,8 @@ func TestRotation(t *testing.T) {
 }
 
 func TestWhichResources(t *testing.T) {
-	tr := mustTransformer(t, "- {resources: [services], providers: [identity: {}]}\n- {resources: ['*.apps'], providers: ["+keysOf("secretbox", "apps", key32)+"]}\n- {resources: ['*.'], providers: ["+
+	tr := mustTransformer(t, "- {resources: [services], providers: [identity: {}]}\n- {resources: ['*.apps'], providers: ["+keysOf("secretbox", "apps", key32)+
+		"]}\n- {resources: ['*.'], providers: ["+
 		keysOf("secretbox", "core", key32)+"]}\n- {resources: ['*.*'], providers: ["+keysOf("secretbox", "all", key32)+"]}\n")
 	for at, want := range map[string]string{
 		place:                          "k8s:enc:secretbox:v1:core:",
@@ -198,7 +200,8 @@ func TestWhichResources(t *testing.T) {
 			t.Errorf("%s: %q, %v", at, sealed, err)
 		}
 	}
-	if plain, _, err := mustTransformer(t, providers(keysOf("aescbc", "a", key16))).Open(t.Context(), "/registry/pods/a/p", []byte("{}")); err != nil || string(plain) != "{}" {
+	if plain, _, err := mustTransformer(t, providers(keysOf("aescbc", "a", key16))).Open(t.Context(), "/registry/pods/a/p", []byte("{}")); err != nil ||
+		string(plain) != "{}" {
 		t.Errorf("a resource that is not encrypted: %q %v", plain, err)
 	}
 }
@@ -359,7 +362,8 @@ func FuzzEnvelope(f *testing.F) {
 			return
 		}
 		out, got, err := parseEnvelope(in.envelope(data))
-		if err != nil || !bytes.Equal(got, data) || out.keyID != id || !bytes.Equal(out.sealed, sealed) || !bytes.Equal(out.annotations[name], note) || out.digest() != in.digest() {
+		if err != nil || !bytes.Equal(got, data) || out.keyID != id || !bytes.Equal(out.sealed, sealed) || !bytes.Equal(out.annotations[name], note) ||
+			out.digest() != in.digest() {
 			t.Errorf("%v: %+v, want %+v", err, out, in)
 		}
 	})

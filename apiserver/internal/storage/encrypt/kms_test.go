@@ -123,7 +123,8 @@ func TestKMSWhoseKeyChanges(t *testing.T) {
 func TestKMSAnnotations(t *testing.T) {
 	s := startKMS(t)
 	s.set(func() { s.note = "note" })
-	if sealed, err := mustTransformer(t, providers(kmsOf(s, "mine"))).Seal(t.Context(), place, []byte("text")); err == nil || !strings.Contains(err.Error(), "annotation") {
+	if sealed, err := mustTransformer(t, providers(kmsOf(s, "mine"))).Seal(t.Context(), place, []byte("text")); err == nil ||
+		!strings.Contains(err.Error(), "annotation") {
 		t.Errorf("sealed as %q, %v", sealed, err)
 	}
 }
@@ -134,7 +135,8 @@ func TestKMSThatTakesTooLong(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Unix(1000, 0))
 	s.set(func() { s.asks = func() { now.Step(seedLifetime) } })
 	ctx, end := context.WithCancel(t.Context())
-	k, err := newKMS(ctx, &kmsConfig{Name: "slow", Endpoint: s.endpoint, Timeout: &metav1.Duration{Duration: 2 * seedLifetime}}, now, NewMetrics(prometheus.NewRegistry()), zap.NewNop())
+	k, err := newKMS(ctx, &kmsConfig{Name: "slow", Endpoint: s.endpoint, Timeout: &metav1.Duration{Duration: 2 * seedLifetime}}, now,
+		NewMetrics(prometheus.NewRegistry()), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ func (s *service) Encrypt(_ context.Context, r *kmsv2.EncryptRequest) (*kmsv2.En
 	defer s.mu.Unlock()
 	s.encrypted++
 	key := cmp.Or(s.sealsBy, s.keyID)
-	return &kmsv2.EncryptResponse{Ciphertext: flip(r.Plaintext, key), KeyId: key, Annotations: map[string][]byte{cmp.Or(s.note, "note.example.com"): []byte("n")}}, nil
+	return &kmsv2.EncryptResponse{Ciphertext: flip(r.Plaintext, key), KeyId: key, Annotations: map[string][]byte{cmp.Or(s.note, "note.example.com"): []byte("n")}},
+		nil
 }
 
 func (s *service) Decrypt(_ context.Context, r *kmsv2.DecryptRequest) (*kmsv2.DecryptResponse, error) {

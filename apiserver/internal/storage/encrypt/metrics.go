@@ -54,17 +54,20 @@ type metrics struct {
 func NewMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_storage_transformation_operations_total", Help: "Number of values sealed and opened, by resource, direction, provider and result.",
+			Name: "apiserver_storage_transformation_operations_total",
+			Help: "Number of values sealed and opened, by resource, direction, provider and result.",
 		}, []string{"resource", "transformation_type", "transformer_prefix", "status"}),
 		durations: daemon.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "apiserver_storage_transformation_duration_seconds", Help: "How long values took to seal and open, by direction and provider.",
 			Buckets: prometheus.ExponentialBuckets(5e-6, 2, 25),
 		}, []string{"transformation_type", "transformer_prefix"}),
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reloads_total", Help: "Total number of reload successes and failures of encryption configuration split by apiserver identity.",
+			Name: "apiserver_encryption_config_controller_automatic_reloads_total",
+			Help: "Total number of reload successes and failures of encryption configuration split by apiserver identity.",
 		}, []string{"status"}),
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds", Help: "Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.",
+			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
+			Help: "Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.",
 		}, []string{"status"}),
 		info: configfile.NewInfo("encryption", registry),
 	}
@@ -83,7 +86,8 @@ func (m *metrics) addServices() {
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 20),
 	}, []string{"provider_name", "method_name", "grpc_status_code"})
 	m.misses = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "apiserver_storage_envelope_transformation_cache_misses_total", Help: "Number of values whose seed a key management service had to open.",
+		Name: "apiserver_storage_envelope_transformation_cache_misses_total",
+		Help: "Number of values whose seed a key management service had to open.",
 	})
 	m.seeds = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: prefix + "dek_source_cache_size", Help: "Number of seeds that are remembered, by provider.",
@@ -98,7 +102,8 @@ func (m *metrics) addServices() {
 		Name: prefix + "key_id_hash_status_last_timestamp_seconds", Help: "When a service's status last named a key, by provider and key.",
 	}, key[1:])
 	m.keyFaults = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: prefix + "invalid_key_id_from_status_total", Help: "Number of times that a service's status named no valid key, by provider and fault.",
+		Name: prefix + "invalid_key_id_from_status_total",
+		Help: "Number of times that a service's status named no valid key, by provider and fault.",
 	}, []string{"provider_name", "error"})
 	m.used = lru.NewWithEvictionFunc(countedKeys, func(labels lru.Key, _ any) {
 		l := labels.([3]string)
@@ -165,7 +170,8 @@ func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // timeCalls times the calls of a key management service.
 func (m *metrics) timeCalls(provider string, clock clock.PassiveClock) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, call grpc.UnaryInvoker,
+		options ...grpc.CallOption) error {
 		began := clock.Now()
 		err := call(ctx, method, request, reply, connection, options...)
 		m.calls.WithLabelValues(provider, method, codeOf(err)).Observe(clock.Since(began).Seconds())

@@ -222,7 +222,8 @@ func anyOpens(providers []provider, stored []byte) bool {
 
 // open tries each provider whose prefix the value has: several keys may have one name, and
 // the name of one may begin with that of another and a colon. labels are those of the last.
-func open(ctx context.Context, providers []provider, key string, stored []byte, sealed bool) (plain []byte, stale bool, labels []string, err error) {
+func open(ctx context.Context, providers []provider, key string, stored []byte,
+	sealed bool) (plain []byte, stale bool, labels []string, err error) {
 	var errs []error
 	for i, p := range providers {
 		if p.sealer == nil {
@@ -250,7 +251,9 @@ func open(ctx context.Context, providers []provider, key string, stored []byte, 
 	case len(errs) > 0:
 		return nil, false, labels, errors.Join(errs...)
 	case !sealed:
-		return nil, false, unknownLabels(nil, stored), errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
+		return nil, false, unknownLabels(nil, stored),
+			errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
 	}
-	return nil, false, unknownLabels(providers, stored), errors.New("no provider of the configuration has the key that the value was sealed with")
+	return nil, false, unknownLabels(providers, stored),
+		errors.New("no provider of the configuration has the key that the value was sealed with")
 }

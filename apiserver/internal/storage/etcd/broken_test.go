@@ -19,7 +19,8 @@ func TestABrokenValueHidesNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _, _, err := s.List(t.Context(), "/r/", "", 0, 0)
-		if err != nil || len(got) != 2 || got[0].Key != "/r/broken" || !errors.Is(got[0].Unreadable, storage.ErrUnreadable) || got[1].Key != "/r/good" || got[1].Unreadable != nil {
+		if err != nil || len(got) != 2 || got[0].Key != "/r/broken" || !errors.Is(got[0].Unreadable, storage.ErrUnreadable) || got[1].Key != "/r/good" ||
+			got[1].Unreadable != nil {
 			t.Fatalf("%q: got %v, %v", value, got, err)
 		}
 		one, err := s.Get(t.Context(), "/r/broken")

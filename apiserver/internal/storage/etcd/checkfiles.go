@@ -17,7 +17,8 @@ import (
 
 // damaged is what to do about data that can no longer be read.
 func damaged(dir string, cause error) error {
-	return fmt.Errorf("the data in %s is damaged: %w; restore the last backup (docs/operations.md), or move the directory away to begin with nothing", dir, cause)
+	return fmt.Errorf("the data in %s is damaged: %w; restore the last backup (docs/operations.md), or move the "+
+		"directory away to begin with nothing", dir, cause)
 }
 
 // checkFiles finds faults for which etcd would crash the process with a stack
@@ -72,7 +73,8 @@ func startError(dir string, err error) error {
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(dir, &disk) == nil && int64(disk.Bavail)*disk.Bsize < wal.SegmentSizeBytes {
-		return fmt.Errorf("start embedded etcd on %s: %w (%d MB are free there, but a log file needs %d: free some space)", dir, err, int64(disk.Bavail)*disk.Bsize/1e6, wal.SegmentSizeBytes/1e6)
+		return fmt.Errorf("start embedded etcd on %s: %w (%d MB are free there, but a log file needs %d: free some space)", dir, err,
+			int64(disk.Bavail)*disk.Bsize/1e6, wal.SegmentSizeBytes/1e6)
 	}
 	return fmt.Errorf("start embedded etcd on %s: %w", dir, err)
 }

@@ -22,7 +22,8 @@ func renewDefinition(value []byte) (renewed []byte, former bool, err error) {
 	if json.Unmarshal(value, &kind) != nil || kind.GroupVersionKind().GroupVersion() != apiextensionsv1beta1.SchemeGroupVersion {
 		return value, false, nil
 	}
-	stored, whole, definition := &apiextensionsv1beta1.CustomResourceDefinition{}, &apiextensions.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+	stored, whole, definition := &apiextensionsv1beta1.CustomResourceDefinition{}, &apiextensions.CustomResourceDefinition{},
+		&apiextensionsv1.CustomResourceDefinition{}
 	if err = json.Unmarshal(value, stored); err == nil {
 		apiextensionsv1beta1.SetObjectDefaults_CustomResourceDefinition(stored)
 		err = errors.Join(

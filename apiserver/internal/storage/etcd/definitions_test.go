@@ -42,12 +42,14 @@ func TestDefinitionsOfUpstream(t *testing.T) {
 		"no versions":  common + `,"preserveUnknownFields":false`,
 	} {
 		d, stale := read(key, stored(spec))
-		if !stale || d.APIVersion != "apiextensions.k8s.io/v1" || d.Kind != "CustomResourceDefinition" || d.UID != "u" || d.Labels["a"] != "b" || len(d.Status.Conditions) != 1 || d.Spec.PreserveUnknownFields || len(d.Spec.Versions) == 0 {
+		if !stale || d.APIVersion != "apiextensions.k8s.io/v1" || d.Kind != "CustomResourceDefinition" || d.UID != "u" || d.Labels["a"] != "b" ||
+			len(d.Status.Conditions) != 1 || d.Spec.PreserveUnknownFields || len(d.Spec.Versions) == 0 {
 			t.Errorf("%s: read, to be written again %t, as %+v", name, stale, d)
 		}
 		for _, v := range d.Spec.Versions {
 			schema := v.Schema.OpenAPIV3Schema.Properties["spec"].Properties["n"]
-			if schema.Maximum == nil || v.Subresources.Status == nil || v.Subresources.Scale.SpecReplicasPath != ".spec.n" || v.AdditionalPrinterColumns[0].JSONPath != ".spec.n" {
+			if schema.Maximum == nil || v.Subresources.Status == nil || v.Subresources.Scale.SpecReplicasPath != ".spec.n" ||
+				v.AdditionalPrinterColumns[0].JSONPath != ".spec.n" {
 				t.Errorf("%s: version %+v", name, v)
 			}
 		}

@@ -54,7 +54,8 @@ func TestFormerVersionsHaveTheForm(t *testing.T) {
 		for _, version := range versions {
 			for kind, was := range formerScheme(t).KnownTypes(schema.GroupVersion{Group: group, Version: version}) {
 				is, known := scheme.Scheme.KnownTypes(schema.GroupVersion{Group: group, Version: "v1"})[kind]
-				if !known || otherForm[schema.GroupKind{Group: group, Kind: kind}] || strings.HasSuffix(kind, "List") || strings.HasPrefix(was.PkgPath(), "k8s.io/apimachinery") {
+				if !known || otherForm[schema.GroupKind{Group: group, Kind: kind}] || strings.HasSuffix(kind, "List") ||
+					strings.HasPrefix(was.PkgPath(), "k8s.io/apimachinery") {
 					continue
 				}
 				kinds++

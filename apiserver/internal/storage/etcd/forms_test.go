@@ -25,7 +25,8 @@ import (
 // and watched, as those that are stored.
 func TestForms(t *testing.T) {
 	_, embedded := etcdtest.StartIn(t, t.TempDir())
-	store := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Forms: resources.Forms(), Clock: clock.RealClock{}})
+	store := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Forms: resources.Forms(),
+		Clock: clock.RealClock{}})
 
 	autoscaler := &autoscalingv1.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "HorizontalPodAutoscaler"},
@@ -43,7 +44,8 @@ func TestForms(t *testing.T) {
 		case "/registry/horizontalpodautoscalers/n/a":
 			var a autoscalingv2.HorizontalPodAutoscaler
 			err = json.Unmarshal(value, &a)
-			if a.APIVersion != "autoscaling/v2" || a.Name != "a" || a.UID != "u" || a.Spec.MaxReplicas != 7 || len(a.Spec.Metrics) != 1 || *a.Spec.Metrics[0].Resource.Target.AverageUtilization != 55 {
+			if a.APIVersion != "autoscaling/v2" || a.Name != "a" || a.UID != "u" || a.Spec.MaxReplicas != 7 || len(a.Spec.Metrics) != 1 ||
+				*a.Spec.Metrics[0].Resource.Target.AverageUtilization != 55 {
 				t.Errorf("%s", value)
 			}
 		default:

@@ -35,7 +35,8 @@ func (s *Store) Get(ctx context.Context, key string) (storage.Object, error) {
 }
 
 // List implements storage.Reader.
-func (s *Store) List(ctx context.Context, prefix, after string, limit, revision int64) (objects []storage.Object, at, remaining int64, err error) {
+func (s *Store) List(ctx context.Context, prefix, after string,
+	limit, revision int64) (objects []storage.Object, at, remaining int64, err error) {
 	start := prefix
 	if after != "" {
 		start = after + "\x00"

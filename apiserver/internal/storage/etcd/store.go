@@ -152,7 +152,8 @@ func read(key string) *pb.RequestOp {
 
 // guarded runs op if key was last written at revision (0 for never), and
 // otherwise the alternative.
-func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.RequestOp, otherwise ...*pb.RequestOp) (*pb.TxnResponse, error) {
+func (s *Store) guarded(ctx context.Context, key string, revision int64, op *pb.RequestOp,
+	otherwise ...*pb.RequestOp) (*pb.TxnResponse, error) {
 	unchanged := &pb.Compare{
 		Key: []byte(key), Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision},
 	}

@@ -155,7 +155,8 @@ func BenchmarkSetResourceVersion(b *testing.B) {
 func TestAppendNewResourceVersion(t *testing.T) {
 	for _, object := range []string{
 		`{}`, ` { } `, `{"kind":"Pod"}`, `{"metadata":{}}`, `{"metadata":{"name":"a"}}`, `{"metadata": { "name":"resourceVersion"},"spec":{"a":[1]}}`,
-		`{"kind":"Pod","spec":{"metadata":{"resourceVersion":"1"}},"metadata":{"labels":{"resourceVersion":"2"}}}`, `{"metadata":null}`, `{"metadata":[]}`, `{"metadata"`, `{"metadata":`, `[]`, ``,
+		`{"kind":"Pod","spec":{"metadata":{"resourceVersion":"1"}},"metadata":{"labels":{"resourceVersion":"2"}}}`, `{"metadata":null}`, `{"metadata":[]}`,
+		`{"metadata"`, `{"metadata":`, `[]`, ``,
 	} {
 		want, wantErr := AppendWithResourceVersion([]byte("x"), []byte(object), 1234)
 		got, err := AppendNewResourceVersion([]byte("x"), []byte(object), 1234)

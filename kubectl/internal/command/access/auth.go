@@ -55,7 +55,8 @@ func (a *canIOptions) run(cmd *cobra.Command, args []string) error {
 		return a.listRules(cmd.Context(), a.noHeaders)
 	}
 	if len(args) != 2 {
-		return fmt.Errorf("you must specify two arguments: verb resource or verb resource/resourceName.\nSee '%s auth can-i -h' for help and examples.", a.Name)
+		return fmt.Errorf("you must specify two arguments: verb resource or verb resource/resourceName.\nSee '%s auth "+
+			"can-i -h' for help and examples.", a.Name)
 	}
 	spec, err := a.reviewSpec(cmd.Context(), args[0], args[1])
 	if err != nil {
@@ -108,8 +109,9 @@ func verdict(status authorizationv1.SubjectAccessReviewStatus) string {
 // What servers of Kubernetes know. They answer no to any other verb, which may be a typing
 // error.
 var (
-	resourceVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "bind", "escalate", "impersonate", "approve", "sign", "attest", "*"}
-	pathVerbs     = []string{"get", "put", "post", "head", "options", "delete", "patch", "*"}
+	resourceVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "bind", "escalate",
+		"impersonate", "approve", "sign", "attest", "*"}
+	pathVerbs = []string{"get", "put", "post", "head", "options", "delete", "patch", "*"}
 	// impersonated are resources of which there are rules, but no objects.
 	impersonated = []string{"users", "groups"}
 )

@@ -31,7 +31,8 @@ func newDecide(c *frame.CLI, verb, past, condition, opposite string) *cobra.Comm
 	var selected lookup.Selection
 	var force bool
 	cmd := &cobra.Command{
-		Use: verb + " (-f FILENAME | NAME)", Short: map[string]string{"approve": "Approve a certificate signing request", "deny": "Deny a certificate signing request"}[verb],
+		Use: verb + " (-f FILENAME | NAME)", Short: map[string]string{"approve": "Approve a certificate signing request",
+			"deny": "Deny a certificate signing request"}[verb],
 		Example: "  kctl certificate " + verb + " csr-sqgzp",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !selected.FromFiles() {
@@ -63,7 +64,8 @@ type decisionOptions struct {
 
 // decide adds the condition that says so; a decision that was taken before
 // stays as it is.
-func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstructured.Unstructured, d decisionOptions) (*unstructured.Unstructured, error) {
+func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstructured.Unstructured,
+	d decisionOptions) (*unstructured.Unstructured, error) {
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", t.ObjectName, err)
@@ -84,7 +86,9 @@ func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstru
 	now := s.Clock.Now().UTC().Format(time.RFC3339)
 	conditions = append(conditions, map[string]any{
 		"type": d.condition, "status": "True", "reason": "Kubectl" + d.condition[:len(d.condition)-1],
-		"message": "This CSR was " + map[string]string{"approve": "approved", "deny": "denied"}[d.verb] + " by kctl certificate " + d.verb + ".", "lastUpdateTime": now,
+		"message": "This CSR was " + map[string]string{"approve": "approved", "deny": "denied"}[d.verb] + " by kctl certificate " +
+			d.verb + ".",
+		"lastUpdateTime": now,
 	})
 	if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
 		return nil, fmt.Errorf("changing %s: %w", t.ObjectName, err)

@@ -46,9 +46,10 @@ const clientSideManager = "kubectl-client-side-apply"
 func newApply(c *frame.CLI) *cobra.Command {
 	a := &applyOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
-		Use:     "apply -f FILENAME",
-		Short:   "Apply a configuration to a resource by file name or stdin",
-		Long:    "Apply a configuration to a resource by file name or stdin.\n\nWhat was applied is remembered in the object, in the annotation that kubectl uses too:\nfields left out of the file the next time are removed, fields that others set stay.",
+		Use:   "apply -f FILENAME",
+		Short: "Apply a configuration to a resource by file name or stdin",
+		Long: "Apply a configuration to a resource by file name or stdin.\n\nWhat was applied is remembered in the object, in the " +
+			"annotation that kubectl uses too:\nfields left out of the file the next time are removed, fields that others set stay.",
 		Example: "  kctl apply -f pod.yaml\n  kctl apply -R -f manifests/\n  cat pod.json | kctl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.Start()
@@ -75,19 +76,27 @@ func newApply(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&a.forceConflicts, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
 	cmd.AddCommand(newViewLastApplied(c), newSetLastApplied(c), newEditLastApplied(c))
 	fs.BoolVar(&a.force, "force", false, "If true, objects that can't be changed into what is applied are deleted and made anew.")
-	fs.BoolVar(&a.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
-	fs.Bool("openapi-patch", true, "It has no effect: how lists are merged is always taken from what the server says of its kinds, where it does.")
-	fs.Int64Var(&a.grace, "grace-period", -1, "Period of time in seconds given to what --force and --prune delete to terminate gracefully. Ignored if negative.")
+	fs.BoolVar(&a.overwrite, "overwrite", true,
+		"Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
+	fs.Bool("openapi-patch", true,
+		"It has no effect: how lists are merged is always taken from what the server says of its kinds, where it does.")
+	fs.Int64Var(&a.grace, "grace-period", -1,
+		"Period of time in seconds given to what --force and --prune delete to terminate gracefully. Ignored if negative.")
 	fs.DurationVar(&a.timeout, "timeout", 0, "The length of time to wait for what --force deletes. Zero means for as long as it takes.")
 	a.cascade.Add(fs, `Must be "background", "orphan", or "foreground": what becomes of the dependents of what --force and --prune delete.`)
 	fs.Bool("wait", false, "It has no effect: what --force deletes is always waited for, what --prune deletes never.")
-	fs.StringVar(&a.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object. Only with --server-side.")
-	fs.BoolVar(&a.pruned.wanted, "prune", false, "Delete what was applied before, is selected by --selector or --all, and is not in the files. Must be used with --selector or --all.")
+	fs.StringVar(&a.subresource, "subresource", "",
+		"If specified, apply will operate on the subresource of the requested object. Only with --server-side.")
+	fs.BoolVar(&a.pruned.wanted, "prune", false,
+		"Delete what was applied before, is selected by --selector or --all, and is not in the files. Must be used with --selector or --all.")
 	fs.BoolVar(&a.pruned.all, "all", false, "Select all resources in the namespaces of the files for --prune.")
 	if applySetWanted() {
-		fs.StringVar(&a.set.ref, "applyset", "", "[alpha] The object, as [RESOURCE][.GROUP]/NAME, or a secret's name, that tracks what is applied together: with --prune, what was and is not in the files is deleted.")
+		fs.StringVar(&a.set.ref, "applyset", "",
+			"[alpha] The object, as [RESOURCE][.GROUP]/NAME, or a secret's name, that tracks what is applied together: with --prune, what was and "+
+				"is not in the files is deleted.")
 	}
-	fs.StringArrayVar(&a.pruned.allowlist, "prune-allowlist", nil, "Instead of the kinds that --prune looks through, those of <group/version/kind>. May be repeated.")
+	fs.StringArrayVar(&a.pruned.allowlist, "prune-allowlist", nil,
+		"Instead of the kinds that --prune looks through, those of <group/version/kind>. May be repeated.")
 	return cmd
 }
 
@@ -255,7 +264,8 @@ func (a *applyOptions) applyOnce(ctx context.Context, t lookup.Target) (*unstruc
 		return nil, "", err
 	}
 	if _, managed := current.GetAnnotations()[threeway.LastApplied]; !managed && !a.comparing {
-		a.Warn("resource %s/%s is missing the %s annotation which is required by %[4]s apply. %[4]s apply should only be used on resources created declaratively by either %[4]s create --save-config or %[4]s apply. The missing annotation will be patched automatically.",
+		a.Warn("resource %s/%s is missing the %s annotation which is required by %[4]s apply. %[4]s apply should only be used on resources "+
+			"created declaratively by either %[4]s create --save-config or %[4]s apply. The missing annotation will be patched automatically.",
 			t.Name, t.ObjectName, threeway.LastApplied, a.Name)
 	}
 	schema, err := a.PatchSchema(ctx, t.GVK())
@@ -289,11 +299,13 @@ func (a *applyOptions) create(ctx context.Context, t lookup.Target) (*unstructur
 	return created, "created", frame.InSource(err, "creating", t.Source)
 }
 
-func (a *applyOptions) send(ctx context.Context, t lookup.Target, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+func (a *applyOptions) send(ctx context.Context, t lookup.Target, kind types.PatchType, patch []byte,
+	more ...rest.Option) (*unstructured.Unstructured, error) {
 	return a.sendAs(ctx, t, a.Manager, kind, patch, more...)
 }
 
-func (a *applyOptions) sendAs(ctx context.Context, t lookup.Target, manager string, kind types.PatchType, patch []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+func (a *applyOptions) sendAs(ctx context.Context, t lookup.Target, manager string, kind types.PatchType, patch []byte,
+	more ...rest.Option) (*unstructured.Unstructured, error) {
 	client, err := a.Server()
 	if err != nil {
 		return nil, err
@@ -302,7 +314,8 @@ func (a *applyOptions) sendAs(ctx context.Context, t lookup.Target, manager stri
 	if err != nil {
 		return nil, err
 	}
-	options := append(more, rest.Query("fieldManager", manager), rest.Query("fieldValidation", validation), rest.Query("dryRun", a.DryRun.Query()))
+	options := append(more, rest.Query("fieldManager", manager), rest.Query("fieldValidation", validation),
+		rest.Query("dryRun", a.DryRun.Query()))
 	var answer []byte
 	if err := t.In(client).Patch(ctx, t.ObjectName, kind, patch, &answer, options...); err != nil {
 		return nil, err
@@ -330,7 +343,8 @@ func (a *applyOptions) applyServerSide(ctx context.Context, t lookup.Target) (*u
 	if err == nil && !a.comparing {
 		applied = a.migrate(ctx, t, applied, apply)
 	}
-	if client, unreachable := a.Server(); err == nil && unreachable == nil && !a.comparing && applied.GetGeneration() == 1 { // as far as can be told, a new one
+	// as far as can be told, a new one
+	if client, unreachable := a.Server(); err == nil && unreachable == nil && !a.comparing && applied.GetGeneration() == 1 {
 		a.WarnUncontrolled(ctx, client, t.Resource.Resource, applied)
 	}
 	return applied, "serverside-applied", err

@@ -137,7 +137,8 @@ func (a *applyOptions) checkSet(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("identifying allowed custom resource parent types: %w", err)
 	}
-	if !slices.ContainsFunc(definitions.Items, func(d unstructured.Unstructured) bool { return d.GetName() == s.parent.GVR().GroupResource().String() }) {
+	if !slices.ContainsFunc(definitions.Items,
+		func(d unstructured.Unstructured) bool { return d.GetName() == s.parent.GVR().GroupResource().String() }) {
 		return fmt.Errorf("resource %q is not permitted as an ApplySet parent", s.parent.GVR())
 	}
 	return nil
@@ -225,7 +226,8 @@ func (s *applySet) readParent(ctx context.Context, c *frame.CLI, parent *unstruc
 		return fmt.Errorf("ApplySet parent object %q exists and does not have required label %s", s.name(), setID)
 	}
 	if id != s.id() {
-		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)", s.name(), setID, id, s.id())
+		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)", s.name(), setID, id,
+			s.id())
 	}
 	if err := s.readKinds(ctx, c, annotations); err != nil {
 		return fmt.Errorf("parsing ApplySet annotation on %q: %w", s.name(), err)
@@ -292,7 +294,8 @@ func (a *applyOptions) writeSet(ctx context.Context, where applySetMembers) erro
 	parent := map[string]any{"apiVersion": s.parent.GVK().GroupVersion().String(), "kind": s.parent.Kind, "metadata": map[string]any{
 		"name": s.parent.ObjectName, "namespace": s.parent.Namespace, "labels": map[string]string{setID: s.id()},
 		"annotations": map[string]string{
-			setTool: setToolName + "/" + release.Version().GitVersion, setKinds: strings.Join(kinds, ","), setNamespaces: strings.Join(namespaces, ","),
+			setTool: setToolName + "/" + release.Version().GitVersion, setKinds: strings.Join(kinds, ","),
+			setNamespaces: strings.Join(namespaces, ","),
 		},
 	}}
 	body, err := json.Marshal(parent)
@@ -304,7 +307,8 @@ func (a *applyOptions) writeSet(ctx context.Context, where applySetMembers) erro
 	a.Manager = setToolName + "-applyset"
 	_, err = a.send(ctx, s.parent, types.ApplyPatchType, body)
 	if apierrors.IsConflict(err) {
-		a.Warn("failed to update ApplySet: %v\nApplySet field manager %s should own these fields. Retrying with conflicts forced.", err, a.Manager)
+		a.Warn("failed to update ApplySet: %v\nApplySet field manager %s should own these fields. Retrying with conflicts forced.", err,
+			a.Manager)
 		_, err = a.send(ctx, s.parent, types.ApplyPatchType, body, rest.Query("force", "true"))
 	}
 	if err != nil {

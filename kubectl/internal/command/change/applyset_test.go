@@ -11,7 +11,8 @@ import (
 // Objects are pruned in the same order each time, for those who read the
 // output, or stop at an error.
 func TestSetsArePrunedInOrder(t *testing.T) {
-	m, want := newMembers(), []string{"ConfigMap", "Deployment.apps", "Ingress.networking.k8s.io", "Job.batch", "Pod", "Role.rbac.authorization.k8s.io", "Secret", "Service"}
+	m, want := newMembers(), []string{"ConfigMap", "Deployment.apps", "Ingress.networking.k8s.io", "Job.batch", "Pod", "Role.rbac.authorization.k8s.io", "Secret",
+		"Service"}
 	for _, name := range want {
 		var r discover.Resource
 		r.Kind, r.Group, _ = strings.Cut(name, ".")

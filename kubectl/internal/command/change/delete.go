@@ -56,14 +56,18 @@ func newDelete(c *frame.CLI) *cobra.Command {
 	d.dryRun.Add(cmd)
 	d.AllSelects = true
 	fs.BoolVar(&d.All, "all", false, "Delete all resources, in the namespace of the specified resource types.")
-	fs.Int64Var(&d.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative. Can only be set to 0 when --force is true.")
+	fs.Int64Var(&d.grace, "grace-period", -1,
+		"Period of time in seconds given to the resource to terminate gracefully. Ignored if negative. Can only be "+
+			"set to 0 when --force is true.")
 	fs.BoolVar(&d.force, "force", false, "If true, immediately remove resources from API and bypass graceful deletion.")
 	fs.BoolVar(&d.now, "now", false, "If true, resources are signaled for immediate shutdown (same as --grace-period=1).")
 	fs.BoolVar(&d.wait, "wait", true, "If true, wait for resources to be gone before returning. This waits for finalizers.")
-	fs.DurationVar(&d.timeout, "timeout", 0, "The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
+	fs.DurationVar(&d.timeout, "timeout", 0,
+		"The length of time to wait before giving up on a delete, zero means determine a timeout from the size of the object")
 	d.cascade.Add(fs, send.CascadeUsage)
 	d.raw.Add(cmd, http.MethodDelete, "DELETE to")
-	fs.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
+	fs.BoolVar(&d.ignoreNotFound, "ignore-not-found", false,
+		`Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
 	fs.BoolVarP(&d.interactive, "interactive", "i", false, "If true, delete resource only when user confirms.")
 	fs.StringVarP(&d.nameOnly, "output", "o", "", "Output mode. Use \"-o name\" for shorter output (resource/name).")
 	return cmd
@@ -131,7 +135,8 @@ func (d *deleteOptions) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if d.force && d.dryRun == frame.DryRunNone {
-		d.Warn("Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to run on the cluster indefinitely.")
+		d.Warn("Immediate deletion does not wait for confirmation that the running resource has been terminated. The resource may continue to " +
+			"run on the cluster indefinitely.")
 	}
 	going, refused, err := d.deleteAll(cmd.Context(), chosen)
 	if err != nil {

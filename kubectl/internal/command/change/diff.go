@@ -42,7 +42,8 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff -f FILENAME",
 		Short: "Diff the live version against a would-be applied version",
-		Long: "Diff the live version against a would-be applied version.\n\nThe program that compares is diff(1), or what $KUBECTL_EXTERNAL_DIFF names.\n" +
+		Long: "Diff the live version against a would-be applied version.\n\nThe program that compares is diff(1), or what " +
+			"$KUBECTL_EXTERNAL_DIFF names.\n" +
 			"Exit codes: 0, there are no differences; 1, there are some; more, something failed.",
 		Example: "  kctl diff -f pod.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,7 +75,8 @@ func newDiff(c *frame.CLI) *cobra.Command {
 	fs.Int("concurrency", 1, "It has no effect: objects are compared one after the other, which is quick enough.")
 	fs.BoolVar(&d.managed, "show-managed-fields", false, "If true, include managed fields in the diff.")
 	fs.BoolVar(&d.secrets, "show-secrets", false, "If true, show the values of secrets, and not only which differ.")
-	fs.BoolVar(&d.pruned.wanted, "prune", false, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
+	fs.BoolVar(&d.pruned.wanted, "prune", false,
+		"Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
 	fs.StringArrayVar(&d.pruned.allowlist, "prune-allowlist", nil, "Overwrite the default allowlist with <group/version/kind> for --prune")
 	return cmd
 }
@@ -177,7 +179,8 @@ func (d *diffOptions) writeTo(dir string, t lookup.Target, object *unstructured.
 
 // dryRunApply returns the object as it would be after an apply, except for the
 // last-applied annotation, whose change is of no interest.
-func (d *diffOptions) dryRunApply(ctx context.Context, t lookup.Target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (d *diffOptions) dryRunApply(ctx context.Context, t lookup.Target,
+	live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	do := d.applyOnce
 	switch {
 	case d.serverSide:

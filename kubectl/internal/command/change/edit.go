@@ -95,7 +95,8 @@ func (e *editOptions) objects(ctx context.Context, args []string) ([]editedObjec
 }
 
 // editAsOne lets the user edit objects in one text: several as a list.
-func (e *editOptions) editAsOne(ctx context.Context, help string, pieces []editedObject, save func(context.Context, []editedObject, []manifest.Object) error) error {
+func (e *editOptions) editAsOne(ctx context.Context, help string, pieces []editedObject,
+	save func(context.Context, []editedObject, []manifest.Object) error) error {
 	var text bytes.Buffer
 	format := cmp.Or(e.Output, "yaml")
 	shown, err := e.Editable(format)

@@ -25,8 +25,10 @@ const editAppliedHelp = `# Please edit the 'last-applied-configuration' annotati
 func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	e := &editOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
-		Use: "edit-last-applied (TYPE NAME | TYPE/NAME | -f FILE)", Short: "Edit latest last-applied-configuration annotations of a resource/object",
-		Long:    "Edit latest last-applied-configuration annotations of a resource/object, in the editor that $KUBE_EDITOR or $EDITOR\nnames, or else vi. The object itself stays as it is.",
+		Use:   "edit-last-applied (TYPE NAME | TYPE/NAME | -f FILE)",
+		Short: "Edit latest last-applied-configuration annotations of a resource/object",
+		Long: "Edit latest last-applied-configuration annotations of a resource/object, in the editor that $KUBE_EDITOR or $EDITOR\nnames, " +
+			"or else vi. The object itself stays as it is.",
 		Example: "  kctl apply edit-last-applied pod/web\n  kctl apply edit-last-applied -f pod.yaml -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := e.objects(cmd.Context(), args)
@@ -46,7 +48,8 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 				applied = append(applied, p)
 			}
 			if len(applied) == 0 {
-				return fmt.Errorf("no last-applied-configuration annotation found on resources, to create the annotation, use command `%s apply set-last-applied --create-annotation`", c.Name)
+				return fmt.Errorf("no last-applied-configuration annotation found on resources, to create the annotation, use command `%s apply "+
+					"set-last-applied --create-annotation`", c.Name)
 			}
 			return e.editAsOne(cmd.Context(), editAppliedHelp, applied, e.saveApplied)
 		},

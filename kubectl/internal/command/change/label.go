@@ -53,10 +53,12 @@ func newMarking(c *frame.CLI, verb, field string) *cobra.Command {
 	m.Add(cmd, "kubectl-"+verb)
 	m.AddRecord(cmd)
 	fs.BoolVar(&m.All, "all", false, "Select all resources, in the namespace of the specified resource types")
-	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+" to be overwritten, otherwise reject updates that overwrite existing ones.")
+	fs.BoolVar(&m.overwrite, "overwrite", false, "If true, allow "+field+
+		" to be overwritten, otherwise reject updates that overwrite existing ones.")
 	fs.BoolVar(&m.list, "list", false, "If true, display the "+field+" for a given resource.")
 	m.AddLocal(cmd, &m.local, "If true, "+verb+" will NOT contact api-server but run locally.")
-	fs.StringVar(&m.resourceVersion, "resource-version", "", "If non-empty, the update will only succeed if this is the current resource-version for the object.")
+	fs.StringVar(&m.resourceVersion, "resource-version", "",
+		"If non-empty, the update will only succeed if this is the current resource-version for the object.")
 	return cmd
 }
 

@@ -20,7 +20,8 @@ func newViewLastApplied(c *frame.CLI) *cobra.Command {
 	var selected lookup.Selection
 	var format string
 	cmd := &cobra.Command{
-		Use: "view-last-applied (TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)", Short: "View the latest last-applied-configuration annotations of a resource/object",
+		Use:   "view-last-applied (TYPE [NAME | -l label] | TYPE/NAME | -f FILENAME)",
+		Short: "View the latest last-applied-configuration annotations of a resource/object",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "yaml" && format != "json" {
 				return frame.UsageError(cmd, "Unexpected -o output mode: %s, the flag 'output' must be one of yaml|json", format)
@@ -75,7 +76,8 @@ func newSetLastApplied(c *frame.CLI) *cobra.Command {
 	var selected lookup.Selection
 	var create bool
 	cmd := &cobra.Command{
-		Use: "set-last-applied -f FILENAME", Short: "Set the last-applied-configuration annotation on a live object to match the contents of a file",
+		Use:   "set-last-applied -f FILENAME",
+		Short: "Set the last-applied-configuration annotation on a live object to match the contents of a file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 || len(selected.Files) == 0 {
 				return frame.UsageError(cmd, "must specify -f, and nothing else")
@@ -110,7 +112,8 @@ func newSetLastApplied(c *frame.CLI) *cobra.Command {
 	s.Printing.AddChecked(cmd)
 	s.DryRun.Add(cmd)
 	s.Manager = send.FieldManager
-	cmd.Flags().BoolVar(&create, "create-annotation", false, "Will create 'last-applied-configuration' annotations if current objects doesn't have one")
+	cmd.Flags().BoolVar(&create, "create-annotation", false,
+		"Will create 'last-applied-configuration' annotations if current objects doesn't have one")
 	return cmd
 }
 
@@ -130,7 +133,9 @@ func lastAppliedOf(ctx context.Context, c *frame.CLI, t lookup.Target, create bo
 	}
 	have, ok := found[0].GetAnnotations()[threeway.LastApplied]
 	if !ok && !create {
-		return change, fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the command with --create-annotation", t.ObjectName)
+		return change,
+			fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the "+
+				"command with --create-annotation", t.ObjectName)
 	}
 	// The file as it is: unlike apply, without the annotations it does not have.
 	configuration, err := json.Marshal(t.Object.Object)

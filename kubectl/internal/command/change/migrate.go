@@ -39,22 +39,26 @@ func ownersOf(object *unstructured.Unstructured, operation metav1.ManagedFieldsO
 // manager, so that fields left out of the file are removed, and applies once more if
 // that changes something. A failure is only reported, and tried again with the next
 // apply: the requested apply is done already.
-func (a *applyOptions) migrate(ctx context.Context, t lookup.Target, applied *unstructured.Unstructured, again func() (*unstructured.Unstructured, error)) *unstructured.Unstructured {
+func (a *applyOptions) migrate(ctx context.Context, t lookup.Target, applied *unstructured.Unstructured,
+	again func() (*unstructured.Unstructured, error)) *unstructured.Unstructured {
 	applied, err := a.keepAnnotation(ctx, t, applied)
 	if err != nil {
-		a.Warn("failed to migrate %s for Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: %v", threeway.LastApplied, err)
+		a.Warn("failed to migrate %s for Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: %v",
+			threeway.LastApplied, err)
 		return applied
 	}
 	migrated, err := a.takeOver(ctx, t, applied)
 	if err != nil {
-		a.Warn("server rejected managed fields migration to Server-Side Apply. This is non-fatal and will be retried next time you apply. Error: %v", err)
+		a.Warn("server rejected managed fields migration to Server-Side Apply. This is non-fatal and will be retried "+
+			"next time you apply. Error: %v", err)
 	}
 	if err != nil || migrated == nil {
 		return applied
 	}
 	reapplied, err := again()
 	if err != nil {
-		a.Warn("failed to re-apply configuration after performing Server-Side Apply migration. This is non-fatal and will be retried next time you apply. Error: %v", err)
+		a.Warn("failed to re-apply configuration after performing Server-Side Apply migration. This is non-fatal and will be retried "+
+			"next time you apply. Error: %v", err)
 		return migrated
 	}
 	return reapplied
@@ -62,7 +66,8 @@ func (a *applyOptions) migrate(ctx context.Context, t lookup.Target, applied *un
 
 // keepAnnotation gives the annotation a manager of its own, unless another manager
 // would keep it.
-func (a *applyOptions) keepAnnotation(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *applyOptions) keepAnnotation(ctx context.Context, t lookup.Target,
+	object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	text, remembered := object.GetAnnotations()[threeway.LastApplied]
 	if a.Manager != send.FieldManager || !remembered || len(ownersOf(object, metav1.ManagedFieldsOperationApply)) > 0 {
 		return object, nil
@@ -84,7 +89,8 @@ func (a *applyOptions) keepAnnotation(ctx context.Context, t lookup.Target, obje
 }
 
 // takeOver transfers the fields of client-side managers; nil if there are none.
-func (a *applyOptions) takeOver(ctx context.Context, t lookup.Target, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a *applyOptions) takeOver(ctx context.Context, t lookup.Target,
+	object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	from := ownersOf(object, metav1.ManagedFieldsOperationUpdate)
 	for attempt := 0; ; attempt++ {
 		patch, err := csaupgrade.UpgradeManagedFieldsPatch(object, from, a.Manager)

@@ -43,7 +43,8 @@ func (p *pruneOptions) check(labels string) error {
 	case p.all && labels != "":
 		return errors.New("cannot set --all and --selector at the same time")
 	case p.wanted && !p.all && labels == "":
-		return errors.New("all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If you did not mean to prune all resources, specify a label selector")
+		return errors.New("all resources selected for prune without explicitly passing --all. To prune all resources, pass the --all flag. If " +
+			"you did not mean to prune all resources, specify a label selector")
 	}
 	for _, text := range p.allowlist {
 		if _, err := kindOf(text); err != nil {

@@ -61,7 +61,8 @@ func newReplace(c *frame.CLI) *cobra.Command {
 	r.AddSaveConfig(fs)
 	fs.BoolVar(&r.force, "force", false, "If true, delete the objects and create them anew.")
 	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds given to the resource to terminate gracefully. Ignored if negative.")
-	fs.DurationVar(&r.timeout, "timeout", 0, "The length of time to wait before giving up on a delete; zero is five minutes, or no limit with --wait.")
+	fs.DurationVar(&r.timeout, "timeout", 0,
+		"The length of time to wait before giving up on a delete; zero is five minutes, or no limit with --wait.")
 	fs.BoolVar(&r.wait, "wait", false, "If true, --force waits for finalizers as long as they take, and not only five minutes.")
 	r.cascade.Add(fs, send.CascadeUsage)
 	fs.StringVar(&r.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")

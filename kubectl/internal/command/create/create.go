@@ -51,7 +51,8 @@ func New(c *frame.CLI) *cobra.Command {
 	k.AddLabels(cmd.Flags())
 	k.raw.Add(cmd, http.MethodPost, "POST to")
 	cmd.Flags().BoolVar(&k.edit, "edit", false, "Edit the API resource before creating")
-	cmd.Flags().BoolVar(&k.crlf, "windows-line-endings", false, "Only relevant if --edit=true. Defaults to the line ending native to your platform.")
+	cmd.Flags().BoolVar(&k.crlf, "windows-line-endings", false,
+		"Only relevant if --edit=true. Defaults to the line ending native to your platform.")
 	k.Add(cmd, "kubectl-create")
 	k.AddValidation(cmd)
 	k.Checked = k.FieldValidation

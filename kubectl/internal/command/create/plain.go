@@ -25,7 +25,8 @@ func newCreateServiceAccount(c *frame.CLI) *cobra.Command {
 func newCreateConfigMap(c *frame.CLI) *cobra.Command {
 	var data generate.Data
 	var hash appendHash
-	cmd := generator(c, "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1]", "Create a config map from a local file, directory or literal value", core.ConfigMaps,
+	cmd := generator(c, "configmap NAME [--from-file=[key=]source] [--from-literal=key1=value1]",
+		"Create a config map from a local file, directory or literal value", core.ConfigMaps,
 		func(name string, _ []string) (core.Object, error) {
 			made, err := generate.ConfigMap(name, data)
 			if err != nil {
@@ -44,7 +45,8 @@ func newCreateSecret(c *frame.CLI) *cobra.Command {
 	var data generate.Data
 	var kind string
 	var hash appendHash
-	cmd := generator(c, "generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1]", "Create a secret from a local file, directory, or literal value", core.Secrets,
+	cmd := generator(c, "generic NAME [--type=string] [--from-file=[key=]source] [--from-literal=key1=value1]",
+		"Create a secret from a local file, directory, or literal value", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
 			made, err := generate.Secret(name, kind, data)
 			if err != nil {
@@ -61,6 +63,8 @@ func newCreateSecret(c *frame.CLI) *cobra.Command {
 
 func addData(cmd *cobra.Command, data *generate.Data) {
 	cmd.Flags().StringArrayVar(&data.Literals, "from-literal", nil, "Specify a key and literal value (i.e. mykey=somevalue)")
-	cmd.Flags().StringArrayVar(&data.Files, "from-file", nil, "Key file can be specified using its file path, in which case file basename will be used as key, or optionally with a key and file path. A directory gives a key for each of its files.")
+	cmd.Flags().StringArrayVar(&data.Files, "from-file", nil,
+		"Key file can be specified using its file path, in which case file basename will be used as key, or optionally with a key and file "+
+			"path. A directory gives a key for each of its files.")
 	cmd.Flags().StringArrayVar(&data.EnvFiles, "from-env-file", nil, "Specify the path to a file to read lines of key=val pairs.")
 }

@@ -27,7 +27,8 @@ func (g *ruleFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringSliceVar(&g.verbs, "verb", nil, "Verb that applies to the resources contained in the rule")
 	fs.StringSliceVar(&g.resources, "resource", nil, "Resource that the rule applies to")
-	fs.StringArrayVar(&g.names, "resource-name", nil, "Resource in the white list that the rule applies to, repeat this flag for multiple items")
+	fs.StringArrayVar(&g.names, "resource-name", nil,
+		"Resource in the white list that the rule applies to, repeat this flag for multiple items")
 }
 
 // rules are one for each API group, in the order in which they were named.
@@ -97,8 +98,9 @@ func (g *ruleFlags) uniqueVerbs() ([]string, error) {
 
 // The verbs that there are for resources and for URLs.
 var (
-	resourceVerbs = []string{"get", "delete", "list", "create", "update", "patch", "watch", "proxy", "deletecollection", "use", "bind", "escalate", "impersonate"}
-	urlVerbs      = []string{"get", "post", "put", "delete", "patch", "head", "options"}
+	resourceVerbs = []string{"get", "delete", "list", "create", "update", "patch", "watch", "proxy", "deletecollection", "use", "bind",
+		"escalate", "impersonate"}
+	urlVerbs = []string{"get", "post", "put", "delete", "patch", "head", "options"}
 )
 
 // specialVerbs have a meaning only for a few resources, here by group.
@@ -199,7 +201,8 @@ func (s *subjectFlags) add(cmd *cobra.Command) {
 func newCreateRoleBinding(c *frame.CLI) *cobra.Command {
 	var who subjectFlags
 	var role, clusterRole string
-	cmd := generator(c, "rolebinding NAME --clusterrole=NAME|--role=NAME [--user=username] [--group=groupname]", "Create a role binding for a particular role or cluster role", core.RoleBindings,
+	cmd := generator(c, "rolebinding NAME --clusterrole=NAME|--role=NAME [--user=username] [--group=groupname]",
+		"Create a role binding for a particular role or cluster role", core.RoleBindings,
 		func(name string, _ []string) (core.Object, error) {
 			all, err := generate.Subjects(who.users, who.groups, who.accounts)
 			if err != nil {
@@ -216,7 +219,8 @@ func newCreateRoleBinding(c *frame.CLI) *cobra.Command {
 func newCreateClusterRoleBinding(c *frame.CLI) *cobra.Command {
 	var who subjectFlags
 	var clusterRole string
-	cmd := generator(c, "clusterrolebinding NAME --clusterrole=NAME [--user=username] [--group=groupname]", "Create a cluster role binding for a particular cluster role", core.ClusterRoleBindings,
+	cmd := generator(c, "clusterrolebinding NAME --clusterrole=NAME [--user=username] [--group=groupname]",
+		"Create a cluster role binding for a particular cluster role", core.ClusterRoleBindings,
 		func(name string, _ []string) (core.Object, error) {
 			all, err := generate.Subjects(who.users, who.groups, who.accounts)
 			if err != nil {
@@ -261,7 +265,8 @@ func newCreateRegistrySecret(c *frame.CLI) *cobra.Command {
 	var server, user, password, email string
 	var hash appendHash
 	var files []string
-	cmd := generator(c, "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string]", "Create a secret for use with a Docker registry", core.Secrets,
+	cmd := generator(c, "docker-registry NAME --docker-username=user --docker-password=password --docker-email=email [--docker-server=string]",
+		"Create a secret for use with a Docker registry", core.Secrets,
 		func(name string, _ []string) (core.Object, error) {
 			for i, file := range files {
 				if !strings.Contains(file, "=") {

@@ -26,7 +26,8 @@ func TestStoppedWhileItAsks(t *testing.T) {
 			http.NotFound(w, r)
 		}))
 		kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-		content := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + server.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
+		content := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + server.URL +
+			"'}}]\ncontexts: [{name: c, context: {cluster: c}}]\n"
 		if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -43,10 +43,15 @@ func newCreateToken(c *frame.CLI) *cobra.Command {
 	fs := cmd.Flags()
 	k.Add(fs)
 	fs.StringArrayVar(&k.audiences, "audience", nil, "Audience of the requested token. May be repeated.")
-	fs.DurationVar(&k.duration, "duration", 0, "Requested lifetime of the issued token. If not set or if set to 0, the lifetime will be determined by the server automatically.")
-	fs.StringVar(&k.kind, "bound-object-kind", "", "Kind of an object to bind the token to. Supported kinds are Node, Pod, Secret. If set, --bound-object-name must be provided.")
-	fs.StringVar(&k.name, "bound-object-name", "", "Name of an object to bind the token to. The token will expire when the object is deleted. Requires --bound-object-kind.")
-	fs.StringVar(&k.uid, "bound-object-uid", "", "UID of an object to bind the token to. Requires --bound-object-kind and --bound-object-name. If unset, the UID of the existing object is used.")
+	fs.DurationVar(&k.duration, "duration", 0,
+		"Requested lifetime of the issued token. If not set or if set to 0, the lifetime will be determined by the server automatically.")
+	fs.StringVar(&k.kind, "bound-object-kind", "",
+		"Kind of an object to bind the token to. Supported kinds are Node, Pod, Secret. If set, --bound-object-name must be provided.")
+	fs.StringVar(&k.name, "bound-object-name", "",
+		"Name of an object to bind the token to. The token will expire when the object is deleted. Requires --bound-object-kind.")
+	fs.StringVar(&k.uid, "bound-object-uid", "",
+		"UID of an object to bind the token to. Requires --bound-object-kind and --bound-object-name. If unset, the UID of "+
+			"the existing object is used.")
 	return cmd
 }
 

@@ -25,7 +25,8 @@ var (
 
 // generator is a verb below `kctl create` that makes one object of its flags.
 // make gets the object's name and the arguments after "--".
-func generator(c *frame.CLI, use, short string, resource core.Resource, make func(name string, args []string) (core.Object, error)) *cobra.Command {
+func generator(c *frame.CLI, use, short string, resource core.Resource,
+	make func(name string, args []string) (core.Object, error)) *cobra.Command {
 	s := &send.Sender{CLI: c}
 	cmd := &cobra.Command{
 		Use: use, Short: short,
@@ -93,7 +94,8 @@ func newCreateJob(c *frame.CLI) *cobra.Command {
 
 func newCreateCronJob(c *frame.CLI) *cobra.Command {
 	var image, schedule, restart string
-	cmd := generator(c, "cronjob NAME --image=image --schedule='0/5 * * * ?' -- [COMMAND] [args...]", "Create a cron job with the specified name", cronJobs,
+	cmd := generator(c, "cronjob NAME --image=image --schedule='0/5 * * * ?' -- [COMMAND] [args...]",
+		"Create a cron job with the specified name", cronJobs,
 		func(name string, args []string) (core.Object, error) {
 			return generate.CronJob(name, image, schedule, restart, args)
 		})
@@ -108,7 +110,8 @@ func newCreateCronJob(c *frame.CLI) *cobra.Command {
 
 func newCreateQuota(c *frame.CLI) *cobra.Command {
 	var hard, scopes string
-	cmd := generator(c, "quota NAME [--hard=key1=value1,key2=value2] [--scopes=Scope1,Scope2]", "Create a quota with the specified name", quotas,
+	cmd := generator(c, "quota NAME [--hard=key1=value1,key2=value2] [--scopes=Scope1,Scope2]", "Create a quota with the specified name",
+		quotas,
 		func(name string, _ []string) (core.Object, error) { return generate.Quota(name, hard, scopes) })
 	cmd.Aliases = []string{"resourcequota"}
 	cmd.Flags().StringVar(&hard, "hard", "", "A comma-delimited set of resource=quantity pairs that define a hard limit.")
@@ -120,26 +123,32 @@ func newCreatePriorityClass(c *frame.CLI) *cobra.Command {
 	var value int32
 	var isDefault bool
 	var description, preemption string
-	cmd := generator(c, "priorityclass NAME --value=VALUE --global-default=BOOL", "Create a priority class with the specified name", core.PriorityClasses,
+	cmd := generator(c, "priorityclass NAME --value=VALUE --global-default=BOOL", "Create a priority class with the specified name",
+		core.PriorityClasses,
 		func(name string, _ []string) (core.Object, error) {
 			return generate.PriorityClass(name, value, isDefault, description, preemption), nil
 		})
 	cmd.Aliases = []string{"pc"}
 	cmd.Flags().Int32Var(&value, "value", 0, "the value of this priority class.")
-	cmd.Flags().BoolVar(&isDefault, "global-default", false, "global-default specifies whether this PriorityClass should be considered as the default priority.")
-	cmd.Flags().StringVar(&description, "description", "", "description is an arbitrary string that usually provides guidelines on when this priority class should be used.")
-	cmd.Flags().StringVar(&preemption, "preemption-policy", "PreemptLowerPriority", "preemption-policy is the policy for preempting pods with lower priority.")
+	cmd.Flags().BoolVar(&isDefault, "global-default", false,
+		"global-default specifies whether this PriorityClass should be considered as the default priority.")
+	cmd.Flags().StringVar(&description, "description", "",
+		"description is an arbitrary string that usually provides guidelines on when this priority class should be used.")
+	cmd.Flags().StringVar(&preemption, "preemption-policy", "PreemptLowerPriority",
+		"preemption-policy is the policy for preempting pods with lower priority.")
 	return cmd
 }
 
 func newCreateDisruptionBudget(c *frame.CLI) *cobra.Command {
 	var selector, low, high string
-	cmd := generator(c, "poddisruptionbudget NAME --selector=SELECTOR --min-available=N", "Create a pod disruption budget with the specified name", core.PodDisruptionBudgets,
+	cmd := generator(c, "poddisruptionbudget NAME --selector=SELECTOR --min-available=N",
+		"Create a pod disruption budget with the specified name", core.PodDisruptionBudgets,
 		func(name string, _ []string) (core.Object, error) {
 			return generate.DisruptionBudget(name, selector, low, high)
 		})
 	cmd.Aliases = []string{"pdb"}
-	cmd.Flags().StringVar(&selector, "selector", "", "A label selector to use for this budget. Only equality-based selector requirements are supported.")
+	cmd.Flags().StringVar(&selector, "selector", "",
+		"A label selector to use for this budget. Only equality-based selector requirements are supported.")
 	cmd.Flags().StringVar(&low, "min-available", "", "The minimum number or percentage of available pods this budget requires.")
 	cmd.Flags().StringVar(&high, "max-unavailable", "", "The maximum number or percentage of unavailable pods this budget requires.")
 	_ = cmd.MarkFlagRequired("selector")
@@ -156,7 +165,8 @@ func newCreateIngress(c *frame.CLI) *cobra.Command {
 	cmd.Aliases = []string{"ing"}
 	cmd.Flags().StringVar(&class, "class", "", "Ingress Class to be used")
 	cmd.Flags().StringVar(&backend, "default-backend", "", "Default service for backend, in format of svcname:port")
-	cmd.Flags().StringArrayVar(&rules, "rule", nil, "Rule in format host/path=service:port[,tls=secretname]. Paths containing the leading character '*' are considered pathType=Prefix.")
+	cmd.Flags().StringArrayVar(&rules, "rule", nil,
+		"Rule in format host/path=service:port[,tls=secretname]. Paths containing the leading character '*' are considered pathType=Prefix.")
 	cmd.Flags().StringArrayVar(&annotations, "annotation", nil, "Annotation to insert in the ingress object, in the format annotation=value")
 	return cmd
 }
@@ -200,7 +210,8 @@ func newCreateServiceOf(c *frame.CLI, verb, kind, short string) *cobra.Command {
 	cmd.Flags().StringSliceVar(&settings, "tcp", nil, "Port pairs can be specified as '<port>:<targetPort>'.")
 	switch kind {
 	case "ClusterIP":
-		cmd.Flags().StringVar(&o.ClusterIP, "clusterip", "", "Assign your own ClusterIP or set to 'None' for a 'headless' service (no loadbalancing).")
+		cmd.Flags().StringVar(&o.ClusterIP, "clusterip", "",
+			"Assign your own ClusterIP or set to 'None' for a 'headless' service (no loadbalancing).")
 	case "NodePort":
 		cmd.Flags().Int32Var(&nodePort, "node-port", 0, "Port used to expose the service on each node in a cluster.")
 	case "ExternalName":

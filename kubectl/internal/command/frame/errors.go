@@ -275,7 +275,8 @@ func (c *CLI) connectionText(failed *url.Error) string {
 	}
 	var invalid x509.CertificateInvalidError
 	if errors.As(failed.Err, &invalid) && invalid.Reason == x509.Expired {
-		return fmt.Sprintf("Unable to connect to the server: %v (check this machine's clock; kctl doctor shows whether the clock or the certificate is wrong)", failed.Err)
+		return fmt.Sprintf("Unable to connect to the server: %v (check this machine's clock; kctl doctor shows whether the clock "+
+			"or the certificate is wrong)", failed.Err)
 	}
 	return fmt.Sprintf("Unable to connect to the server: %v", failed.Err)
 }

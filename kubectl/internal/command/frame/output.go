@@ -26,8 +26,10 @@ type Printing struct {
 func (o *Printing) Add(fs *pflag.FlagSet) {
 	fs.StringVarP(&o.Output, "output", "o", "", "Output format. One of: ("+strings.Join(printer.Names, ", ")+")")
 	fs.StringVar(&o.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
-	fs.BoolVar(&o.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
-	fs.BoolVar(&o.ShowManagedFields, "show-managed-fields", false, "If true, keep the managedFields when printing objects in JSON or YAML format")
+	fs.BoolVar(&o.AllowMissingKeys, "allow-missing-template-keys", true,
+		"If true, ignore any errors in templates when a field or map key is missing in the template")
+	fs.BoolVar(&o.ShowManagedFields, "show-managed-fields", false,
+		"If true, keep the managedFields when printing objects in JSON or YAML format")
 }
 
 // AddChecked is Add for verbs that change something: what can't print the result is refused

@@ -82,9 +82,12 @@ func check(cmd *cobra.Command, files []string) error {
 		return errors.New("--interactive can not be used with --raw")
 	}
 	for _, flag := range []struct{ name, shown string }{
-		{"recursive", "--recursive"}, {"edit", "--edit"}, {"selector", "--selector (-l)"}, {"output", "--output"}, {"field-selector", "--field-selector"},
-		{"all", "--all"}, {"all-namespaces", "--all-namespaces"}, {"dry-run", "--dry-run"}, {"force", "--force"}, {"grace-period", "--grace-period"},
-		{"cascade", "--cascade"}, {"watch", "--watch"}, {"watch-only", "--watch-only"}, {"subresource", "--subresource"}, {"save-config", "--save-config"},
+		{"recursive", "--recursive"}, {"edit", "--edit"}, {"selector", "--selector (-l)"}, {"output", "--output"},
+		{"field-selector", "--field-selector"},
+		{"all", "--all"}, {"all-namespaces", "--all-namespaces"}, {"dry-run", "--dry-run"}, {"force", "--force"},
+		{"grace-period", "--grace-period"},
+		{"cascade", "--cascade"}, {"watch", "--watch"}, {"watch-only", "--watch-only"}, {"subresource", "--subresource"},
+		{"save-config", "--save-config"},
 	} {
 		if f := cmd.Flags().Lookup(flag.name); f != nil && f.Changed {
 			return fmt.Errorf("--raw and %s are mutually exclusive", flag.shown)

@@ -48,7 +48,8 @@ func TestChanges(t *testing.T) {
 	}{
 		{name: "taken up where it ended", steps: []string{change("ADDED", "a", "11"), change("ADDED", "stop", "12")}, asked: "10 11", seen: "a stop", err: "enough"},
 		{name: "bookmarks move on", steps: []string{change("BOOKMARK", "", "20"), change("ADDED", "stop", "21")}, asked: "10 20", seen: "stop", err: "enough"},
-		{name: "broken connection", steps: []string{change("ADDED", "a", "11") + "!", "!", "!", change("ADDED", "stop", "12")}, asked: "10 11 11 11", seen: "a stop", err: "enough"},
+		{name: "broken connection", steps: []string{change("ADDED", "a", "11") + "!", "!", "!", change("ADDED", "stop", "12")}, asked: "10 11 11 11", seen: "a stop",
+			err: "enough"},
 		{name: "expired starts over", steps: []string{gone, change("ADDED", "stop", "30")}, asked: "10 ", seen: "stop", err: "enough"},
 		{name: "deleted meanwhile", steps: []string{gone}, asked: "10", seen: "DELETED", err: "enough", one: "a", list: `{"kind":"PodList","items":[]}`},
 		{name: "still there", steps: []string{gone, change("MODIFIED", "stop", "30")}, asked: "10 ", seen: "stop", err: "enough", one: "a",

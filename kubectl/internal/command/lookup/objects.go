@@ -60,7 +60,8 @@ type Selection struct {
 // AddFiles adds -f, -R and -k.
 func (s *Selection) AddFiles(fs *pflag.FlagSet, usage string) {
 	s.AddFilenames(fs, usage)
-	fs.StringVarP(&s.kustomization, "kustomize", "k", "", "Process the kustomization directory. This flag can't be used together with -f or -R.")
+	fs.StringVarP(&s.kustomization, "kustomize", "k", "",
+		"Process the kustomization directory. This flag can't be used together with -f or -R.")
 }
 
 // AddFilenames is AddFiles for verbs that take no kustomization.
@@ -199,7 +200,8 @@ func parseArguments(ctx context.Context, c *frame.CLI, args []string, defaultTyp
 
 // errTypeTwice refuses a type, or a name, beside TYPE/NAME.
 func errTypeTwice(c *frame.CLI) error {
-	return fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '%[1]s get resource/<resource_name>' instead of '%[1]s get resource resource/<resource_name>'", c.Name)
+	return fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form "+
+		"(e.g. '%[1]s get resource/<resource_name>' instead of '%[1]s get resource resource/<resource_name>'", c.Name)
 }
 
 func slashArguments(ctx context.Context, c *frame.CLI, args []string) ([]Target, error) {
@@ -361,7 +363,9 @@ func (t *Target) setNamespace(loaded *kubeconfig.Target) error {
 		t.Namespace = loaded.Namespace
 		t.Object.SetNamespace(loaded.Namespace)
 	} else if loaded.Chosen && t.Namespace != loaded.Namespace {
-		return fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass '--namespace=%s' to perform this operation.", //nolint:staticcheck // kubectl's words
+		//nolint:staticcheck // kubectl's words
+		return fmt.Errorf("the namespace from the provided object %q does not match the namespace %q. You must pass "+
+			"'--namespace=%s' to perform this operation.",
 			t.Namespace, loaded.Namespace, t.Namespace)
 	}
 	return nil

@@ -64,14 +64,20 @@ that was interrupted.
 	f.BoolVar(&o.Unsafe, "discovery-token-unsafe-skip-ca-verification", false, "trust any server that answers, and send it the token")
 	f.StringVar(&o.Discovery.File, "discovery-file", "", "kubeconfig with the cluster's server and CA, in place of a hash")
 	f.StringVar(&o.NodeName, "node-name", "", "name of the node (default: this machine's host name)")
-	f.StringVar(&o.NodeIP, "node-ip", "", "IP address of the node, or an IPv4 and an IPv6 address separated by a comma (default: the address of the default route)")
-	f.StringVar(&o.NodeNetwork, "node-network", "", "let the kubelet set up the network between nodes, with routes or vxlan; it must be the same on all nodes (default: none, another network is installed)")
+	f.StringVar(&o.NodeIP, "node-ip", "",
+		"IP address of the node, or an IPv4 and an IPv6 address separated by a comma (default: the address of the default route)")
+	f.StringVar(&o.NodeNetwork, "node-network", "",
+		"let the kubelet set up the network between nodes, with routes or vxlan; it must be the same on all nodes (default: none, "+
+			"another network is installed)")
 	f.StringSliceVar(&o.ClusterDNS, "cluster-dns", nil, "DNS servers of the cluster, for pods")
 	f.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster")
 	f.IntVar(&o.Port, "kubelet-port", 10250, "the kubelet's port")
-	f.BoolVar(&o.ServerTLS, "server-tls-bootstrap", true, "request the kubelet's serving certificate from the API server; an administrator has to approve it before logs and exec work. If false, the kubelet signs its own")
+	f.BoolVar(&o.ServerTLS, "server-tls-bootstrap", true,
+		"request the kubelet's serving certificate from the API server; an administrator has to approve it before logs and exec work. If "+
+			"false, the kubelet signs its own")
 	f.StringSliceVar(&o.Ignore, "ignore-preflight-errors", nil, "names of checks whose failures are ignored, or all")
-	f.StringVar(&start, "start", "auto", "how the kubelet is started: systemd, none (its command line is printed), or auto (systemd if it runs)")
+	f.StringVar(&start, "start", "auto",
+		"how the kubelet is started: systemd, none (its command line is printed), or auto (systemd if it runs)")
 	return cmd
 }
 
@@ -102,7 +108,8 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 	}
 	fmt.Fprintf(c.Out, "Node %s has joined %s.\n", joined.Node, joined.Server)
 	if o.ServerTLS {
-		fmt.Fprintln(c.Out, "Its serving certificate must be approved before logs and exec work: `kctl get csr`, then `kctl certificate approve NAME`.")
+		fmt.Fprintln(c.Out,
+			"Its serving certificate must be approved before logs and exec work: `kctl get csr`, then `kctl certificate approve NAME`.")
 	}
 	return nil
 }
@@ -151,7 +158,8 @@ func until(ctx context.Context, c *frame.CLI, done, seeAlso string, look func(co
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("the kubelet has not %s within %s: %w; see `journalctl -u %s`, and %s", done, stepWithin, last, bootstrap.Unit, seeAlso)
+			return fmt.Errorf("the kubelet has not %s within %s: %w; see `journalctl -u %s`, and %s", done, stepWithin, last, bootstrap.Unit,
+				seeAlso)
 		}
 	}
 }
@@ -171,8 +179,9 @@ func newReset(c *frame.CLI) *cobra.Command {
 		Long: `Remove this machine from the cluster that it joined: its kubelet is stopped, its
 pods are ended, and the kubelet's directory and configuration are deleted. The Node
 object stays; remove it with "kctl delete node NAME".`,
-		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on node-3\n  kctl delete node node-3                 # where the cluster can be reached",
-		Args:    frame.NoArgs,
+		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on " +
+			"node-3\n  kctl delete node node-3                 # where the cluster can be reached",
+		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
 				return errors.New("this ends all pods on this machine and deletes " + n.RootDir + ": say so by --yes")

@@ -89,7 +89,8 @@ func admit(t *testing.T, n bootstrap.Node, server string, lasts time.Duration) {
 	}
 	encode := base64.StdEncoding.EncodeToString
 	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + server +
-		"'}}]\nusers: [{name: u, user: {client-certificate-data: " + encode(pair.Cert) + ", client-key-data: " + encode(pair.Key) + "}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+		"'}}]\nusers: [{name: u, user: {client-certificate-data: " + encode(pair.Cert) + ", client-key-data: " + encode(pair.Key) +
+		"}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
 	if err := os.WriteFile(n.Kubeconfig(), []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,8 @@ func TestJoinEndsWithoutACertificate(t *testing.T) {
 	j := newJoining(t, t.Context(), clock)
 	j.says("got its certificate")
 	clock.Step(stepWithin)
-	if err := <-j.ended; err == nil || !strings.Contains(err.Error(), "has not got its certificate within 2m0s") || !strings.Contains(err.Error(), "kctl get csr") {
+	if err := <-j.ended; err == nil || !strings.Contains(err.Error(), "has not got its certificate within 2m0s") ||
+		!strings.Contains(err.Error(), "kctl get csr") {
 		t.Error(err)
 	}
 }

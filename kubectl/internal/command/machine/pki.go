@@ -113,7 +113,8 @@ and pki/sa.{key,pub} to it, and run this there.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Out, "\nThe API server in the kubeconfigs is %s.\nJoining nodes know the cluster by --discovery-token-ca-cert-hash %s\n", d.ServerOf("admin"), hashes[0])
+			fmt.Fprintf(c.Out, "\nThe API server in the kubeconfigs is %s.\nJoining nodes know the cluster by --discovery-token-ca-cert-hash %s\n",
+				d.ServerOf("admin"), hashes[0])
 			return nil
 		},
 	}
@@ -123,7 +124,8 @@ and pki/sa.{key,pub} to it, and run this there.`,
 	f.StringSliceVar(&o.hosts, "hosts", nil, "additional names and addresses of the API servers: load balancers, other API servers")
 	f.StringSliceVar(&o.etcdHosts, "etcd-hosts", nil, "names and addresses of etcd's members, in addition to this machine's")
 	f.StringVarP(&o.server, "server", "s", "", "URL of the API server, for kubeconfigs (default https://ADVERTISE-ADDRESS:6443)")
-	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24", "the API server's --service-cluster-ip-range; its first address is that of the API server inside the cluster")
+	f.StringVar(&o.serviceCIDR, "service-cidr", "10.0.0.0/24",
+		"the API server's --service-cluster-ip-range; its first address is that of the API server inside the cluster")
 	f.StringVar(&o.domain, "service-dns-domain", "cluster.local", "DNS domain of the cluster")
 	f.DurationVar(&o.expires, "expires", certificates.Lasts, "lifetime of certificates")
 	f.DurationVar(&o.authorityExpires, "ca-expires", certificates.AuthorityLasts, "lifetime of CAs")

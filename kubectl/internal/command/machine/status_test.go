@@ -36,8 +36,9 @@ func aClustersKubeconfig(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for file, content := range map[string]string{
-		"cluster.json":     `{"nodeName": "n", "port": 1}`,
-		"admin.kubeconfig": "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: c, context: {cluster: c}}]\n",
+		"cluster.json": `{"nodeName": "n", "port": 1}`,
+		"admin.kubeconfig": "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: " +
+			"c, context: {cluster: c}}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -81,10 +81,13 @@ command line that joins a machine.`,
 	f := cmd.Flags()
 	f.DurationVar(&ttl, "ttl", 24*time.Hour, "lifetime of the token, such as 1h or 30m; 0 for no limit")
 	f.StringSliceVar(&usages, "usages", slices.Clone(bootstrap.Usages), "what the token may be used for: signing, authentication")
-	f.StringSliceVar(&groups, "groups", []string{bootstrap.DefaultGroup}, "groups of clients that use the token, in addition to system:bootstrappers")
+	f.StringSliceVar(&groups, "groups", []string{bootstrap.DefaultGroup},
+		"groups of clients that use the token, in addition to system:bootstrappers")
 	f.StringVar(&description, "description", "", "description of the token, for people")
 	f.BoolVar(&join.print, "print-join-command", false, "print the complete command line that joins a machine, instead of only the token")
-	f.StringVar(&join.nodeNetwork, "node-network", "", "with --print-join-command: let kubelets set up the network between nodes, with routes or vxlan, and grant them the rights that this needs")
+	f.StringVar(&join.nodeNetwork, "node-network", "",
+		"with --print-join-command: let kubelets set up the network between nodes, with routes or vxlan, and grant "+
+			"them the rights that this needs")
 	return cmd
 }
 
@@ -151,7 +154,8 @@ func joinCommand(c *frame.CLI, token *bootstrap.Token) (string, error) {
 		return "", fmt.Errorf("the kubeconfig's server %q is not a URL", target.Client.Host)
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip.IsLoopback() {
-		c.Warn("other machines can't reach %s: name the server as they do, by --server https://ADDRESS:PORT (`kctl up` listens there with --address)", u.Host)
+		c.Warn("other machines can't reach %s: name the server as they do, by --server https://ADDRESS:PORT (`kctl up` "+
+			"listens there with --address)", u.Host)
 	}
 	return fmt.Sprintf("kctl join %s --token %s --discovery-token-ca-cert-hash %s", u.Host, token, strings.Join(hashes, ",")), nil
 }
@@ -195,7 +199,8 @@ func bootstrapTokens(ctx context.Context, c *frame.CLI) ([]core.Secret, error) {
 		return nil, err
 	}
 	var list corev1.SecretList
-	err = client.Resource(core.Secrets, core.NamespaceSystem).List(ctx, &list, rest.FieldSelector("type="+string(corev1.SecretTypeBootstrapToken)))
+	err = client.Resource(core.Secrets, core.NamespaceSystem).List(ctx, &list,
+		rest.FieldSelector("type="+string(corev1.SecretTypeBootstrapToken)))
 	return list.Items, err
 }
 
@@ -213,7 +218,8 @@ func printTokens(c *frame.CLI, tokens []*bootstrap.Token) error {
 				ttl = duration.ShortHumanDuration(left)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t, ttl, expires, orNone(strings.Join(t.Usages, ",")), orNone(t.Description), orNone(strings.Join(t.Groups, ",")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t, ttl, expires, orNone(strings.Join(t.Usages, ",")), orNone(t.Description),
+			orNone(strings.Join(t.Groups, ",")))
 	}
 	return w.Flush()
 }

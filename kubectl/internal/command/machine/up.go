@@ -55,7 +55,8 @@ given and the current kubeconfig was written by "kctl up", its cluster is used.`
 			if err != nil {
 				if partial, ok := errors.AsType[*cluster.PartialError](err); ok {
 					dir := shell.Word(partial.Dir)
-					fmt.Fprintf(cmd.ErrOrStderr(), "What was started runs on: \"kctl up --dir %s\" goes on from there, \"kctl down --dir %s\" takes it away.\n", dir, dir)
+					fmt.Fprintf(cmd.ErrOrStderr(),
+						"What was started runs on: \"kctl up --dir %s\" goes on from there, \"kctl down --dir %s\" takes it away.\n", dir, dir)
 				}
 				return err
 			}
@@ -76,7 +77,8 @@ given and the current kubeconfig was written by "kctl up", its cluster is used.`
 	f.StringVar(&o.Dir, "dir", defaultDir, "directory for all files of the cluster")
 	f.IntVar(&o.Port, "port", cluster.DefaultPort, "port of the API server")
 	f.StringVar(&o.NodeName, "node-name", "", "name of this machine's node (default: its host name)")
-	f.StringVar(&o.Address, "address", "", "address of this machine on which pods and other machines reach the API server and the kubelet (default: loopback only)")
+	f.StringVar(&o.Address, "address", "",
+		"address of this machine on which pods and other machines reach the API server and the kubelet (default: loopback only)")
 	f.StringVar(&o.EtcdServers, "etcd-servers", "", "comma-separated etcd servers to use (default: an etcd embedded in the API server)")
 	f.StringVar(&o.BinDir, "bin-dir", "", "directory of the programs (default: that of kctl)")
 	f.StringSliceVar(&o.Without, "without", nil, "parts not to start: registry, containerd, apiserver, scheduler, kubelet")

@@ -60,7 +60,8 @@ func newScheduling(c *frame.CLI, verb, as string, unschedulable bool) *cobra.Com
 }
 
 // fetchAll reads all nodes that are meant.
-func fetchAll(ctx context.Context, c *frame.CLI, targets []lookup.Target, s *lookup.Selection) (all []unstructured.Unstructured, err error) {
+func fetchAll(ctx context.Context, c *frame.CLI, targets []lookup.Target,
+	s *lookup.Selection) (all []unstructured.Unstructured, err error) {
 	var failed []error
 	for _, t := range targets {
 		nodes, err := lookup.Fetch(ctx, c, t, s)

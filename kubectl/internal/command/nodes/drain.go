@@ -39,9 +39,10 @@ type drainOptions struct {
 func newDrain(c *frame.CLI) *cobra.Command {
 	d := &drainOptions{Sender: send.Sender{CLI: c, Manager: send.FieldManager}}
 	cmd := &cobra.Command{
-		Use:     "drain NODE",
-		Short:   "Drain node in preparation for maintenance",
-		Long:    "Drain node in preparation for maintenance.\n\nThe node is marked unschedulable, and its pods are evicted, which disruption budgets may put off.",
+		Use:   "drain NODE",
+		Short: "Drain node in preparation for maintenance",
+		Long: "Drain node in preparation for maintenance.\n\nThe node is marked unschedulable, and its pods are evicted, which " +
+			"disruption budgets may put off.",
 		Example: "  kctl drain node-1 --ignore-daemonsets\n  kctl drain node-1 --force --grace-period=60",
 		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
 	}
@@ -52,11 +53,15 @@ func newDrain(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&d.podSelector, "pod-selector", "", "Label selector to filter pods on the node")
 	fs.BoolVar(&d.force, "force", false, "Continue even if there are pods that do not declare a controller.")
 	fs.BoolVar(&d.ignoreDaemonSets, "ignore-daemonsets", false, "Ignore DaemonSet-managed pods.")
-	fs.BoolVar(&d.deleteEmptyDir, "delete-emptydir-data", false, "Continue even if there are pods using emptyDir (local data that will be deleted when the node is drained).")
-	fs.BoolVar(&d.disableEviction, "disable-eviction", false, "Force drain to use delete, even if eviction is supported. This will bypass checking PodDisruptionBudgets, use with caution.")
-	fs.Int64Var(&d.grace, "grace-period", -1, "Period of time in seconds given to each pod to terminate gracefully. If negative, the default value specified in the pod will be used.")
+	fs.BoolVar(&d.deleteEmptyDir, "delete-emptydir-data", false,
+		"Continue even if there are pods using emptyDir (local data that will be deleted when the node is drained).")
+	fs.BoolVar(&d.disableEviction, "disable-eviction", false,
+		"Force drain to use delete, even if eviction is supported. This will bypass checking PodDisruptionBudgets, use with caution.")
+	fs.Int64Var(&d.grace, "grace-period", -1,
+		"Period of time in seconds given to each pod to terminate gracefully. If negative, the default value specified in the pod will be used.")
 	fs.DurationVar(&d.timeout, "timeout", 0, "The length of time to wait before giving up, zero means infinite")
-	fs.Int64Var(&d.skipWait, "skip-wait-for-delete-timeout", 0, "If pod DeletionTimestamp older than N seconds, skip waiting for the pod. Seconds must be greater than 0 to skip.")
+	fs.Int64Var(&d.skipWait, "skip-wait-for-delete-timeout", 0,
+		"If pod DeletionTimestamp older than N seconds, skip waiting for the pod. Seconds must be greater than 0 to skip.")
 	return cmd
 }
 
@@ -189,7 +194,8 @@ func (d *drainOptions) podsOn(ctx context.Context, node string) ([]core.Pod, err
 	if err != nil {
 		return nil, err
 	}
-	return lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), d.Chunk(), rest.FieldSelector("spec.nodeName="+node), rest.LabelSelector(d.podSelector))
+	return lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), d.Chunk(), rest.FieldSelector("spec.nodeName="+node),
+		rest.LabelSelector(d.podSelector))
 }
 
 // say writes a line for one of the pods that are evicted side by side.

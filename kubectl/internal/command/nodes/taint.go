@@ -33,15 +33,17 @@ type taintOptions struct {
 func newTaint(c *frame.CLI) *cobra.Command {
 	t := &taintOptions{Sender: send.Sender{CLI: c}}
 	cmd := &cobra.Command{
-		Use:     "taint NODE NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N",
-		Short:   "Update the taints on one or more nodes",
-		Example: "  kctl taint node node-1 dedicated=batch:NoSchedule\n  kctl taint node node-1 dedicated:NoSchedule-\n  kctl taint node -l tier=gpu dedicated=gpu:NoExecute",
-		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
+		Use:   "taint NODE NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N",
+		Short: "Update the taints on one or more nodes",
+		Example: "  kctl taint node node-1 dedicated=batch:NoSchedule\n  kctl taint node node-1 dedicated:NoSchedule-\n  kctl taint node -l " +
+			"tier=gpu dedicated=gpu:NoExecute",
+		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
 	}
 	t.Add(cmd, "kubectl-taint")
 	t.AddValidation(cmd)
 	t.AddLabels(cmd.Flags())
-	cmd.Flags().BoolVar(&t.overwrite, "overwrite", false, "If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
+	cmd.Flags().BoolVar(&t.overwrite, "overwrite", false,
+		"If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
 	t.AllSelects = true
 	cmd.Flags().BoolVar(&t.All, "all", false, "Select all nodes in the cluster")
 	return cmd
@@ -235,7 +237,8 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 	}
 	if len(taken) > 0 {
 		slices.Sort(taken)
-		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node, strings.Join(taken, ", "))
+		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node,
+			strings.Join(taken, ", "))
 	}
 	after, err := t.without(append(added, after...))
 	switch {

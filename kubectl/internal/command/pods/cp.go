@@ -44,8 +44,10 @@ func newCopy(c *frame.CLI) *cobra.Command {
 			return k.ended(k.copy(cmd.Context(), args[0], args[1]))
 		},
 	}
-	cmd.Flags().StringVarP(&k.container, "container", "c", "", "Container name. If omitted, use the annotation for the default container or the first one")
-	cmd.Flags().BoolVar(&k.noPreserve, "no-preserve", false, "The copied file/directory's ownership and permissions will not be preserved in the container")
+	cmd.Flags().StringVarP(&k.container, "container", "c", "",
+		"Container name. If omitted, use the annotation for the default container or the first one")
+	cmd.Flags().BoolVar(&k.noPreserve, "no-preserve", false,
+		"The copied file/directory's ownership and permissions will not be preserved in the container")
 	cmd.Flags().IntVar(&k.retries, "retries", 0, "Accepted for kubectl's sake: a copy that breaks off is not resumed")
 	_ = cmd.Flags().MarkHidden("retries")
 	return cmd

@@ -48,10 +48,12 @@ func newDebug(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debug (POD | TYPE/NAME | node/NAME) [--image=IMAGE] [-it] [-- COMMAND [args...]]",
 		Short: "Create debugging sessions for troubleshooting workloads and nodes",
-		Long: "Create debugging sessions for troubleshooting workloads and nodes.\n\nOf a pod: a container is added to it while it runs, or, with --copy-to, to a copy of it.\n" +
+		Long: "Create debugging sessions for troubleshooting workloads and nodes.\n\nOf a pod: a container is added to it while it runs, or, " +
+			"with --copy-to, to a copy of it.\n" +
 			"Of a node: a pod is made there that sees the node's processes and network, and its files under /host.",
-		Example: "  kctl debug web -it --image=busybox\n  kctl debug web -it --image=busybox --target=app\n  kctl debug web -it --copy-to=web-debug --image=busybox\n  kctl debug node/node-1 -it --image=busybox",
-		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args, &selected) },
+		Example: "  kctl debug web -it --image=busybox\n  kctl debug web -it --image=busybox --target=app\n  kctl debug web -it " +
+			"--copy-to=web-debug --image=busybox\n  kctl debug node/node-1 -it --image=busybox",
+		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args, &selected) },
 	}
 	d.add(cmd)
 	selected.AddFilenames(cmd.Flags(), "identifying the resource to debug")
@@ -61,15 +63,20 @@ func newDebug(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&d.imagePullPolicy, "image-pull-policy", "", "The image pull policy for the container. If left empty, the server decides.")
 	fs.StringVar(&d.target, "target", "", "When using an ephemeral container, target processes in this container name.")
 	fs.StringToStringVar(&d.env, "env", nil, "Environment variables to set in the container.")
-	fs.BoolVar(&d.attach, "attach", false, "If true, wait for the container to start running, and then attach as if 'kctl attach ...' were called. Default false, unless '-i/--stdin' is set.")
+	fs.BoolVar(&d.attach, "attach", false,
+		"If true, wait for the container to start running, and then attach as if 'kctl attach ...' were called. Default false, "+
+			"unless '-i/--stdin' is set.")
 	fs.StringVar(&d.copyTo, "copy-to", "", "Create a copy of the target Pod with this name.")
 	fs.BoolVar(&d.replace, "replace", false, "When used with '--copy-to', delete the original Pod.")
 	fs.BoolVar(&d.sameNode, "same-node", false, "When used with '--copy-to', schedule the copy of target Pod on the same node.")
 	fs.BoolVar(&d.shareProc, "share-processes", true, "When used with '--copy-to', enable process namespace sharing in the copy.")
-	fs.BoolVar(&d.asArgs, "arguments-only", false, "If specified, everything after -- will be passed to the new container as Args instead of Command.")
-	fs.StringToStringVar(&d.setImage, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images.")
+	fs.BoolVar(&d.asArgs, "arguments-only", false,
+		"If specified, everything after -- will be passed to the new container as Args instead of Command.")
+	fs.StringToStringVar(&d.setImage, "set-image", nil,
+		"When used with '--copy-to', a list of name=image pairs for changing container images.")
 	fs.StringVar(&d.profile, "profile", "general", "Options are general, baseline, restricted, netadmin or sysadmin.")
-	fs.StringVar(&d.customFile, "custom", "", "Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
+	fs.StringVar(&d.customFile, "custom", "",
+		"Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
 	return cmd
 }
 
@@ -215,7 +222,8 @@ func (d *debugOptions) variables() []corev1.EnvVar {
 // addEphemeral adds the container to the pod as it runs.
 func (d *debugOptions) addEphemeral(ctx context.Context, pod *core.Pod, container corev1.Container) error {
 	if d.target != "" {
-		d.printf("Targeting container %q. If you don't see processes from this container it may be because the container runtime doesn't support this feature.\n", d.target)
+		d.printf("Targeting container %q. If you don't see processes from this container it may be because the container runtime "+
+			"doesn't support this feature.\n", d.target)
 	}
 	if d.container == "" {
 		d.printf("Defaulting debug container name to %s.\n", container.Name)
@@ -244,7 +252,8 @@ func (d *debugOptions) addEphemeral(ctx context.Context, pod *core.Pod, containe
 		return err
 	}
 	changed := &core.Pod{}
-	err = client.Resource(core.Pods, pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, changed, rest.Sub("ephemeralcontainers"))
+	err = client.Resource(core.Pods, pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, changed,
+		rest.Sub("ephemeralcontainers"))
 	if err != nil {
 		return err
 	}
@@ -271,7 +280,8 @@ func (d *debugOptions) createNodePod(ctx context.Context, node string, container
 	}}
 	if sees.files {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host"})
-		pod.Spec.Volumes = []corev1.Volume{{Name: "host-root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "host-root",
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 	}
 	pod.Spec.Containers = []corev1.Container{container}
 	pod.Labels = map[string]string{"app.kubernetes.io/managed-by": "kubectl-debug"} // kubectl's: one selector finds the pods of both

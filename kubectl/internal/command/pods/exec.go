@@ -56,7 +56,8 @@ func (j *attachOptions) add(cmd *cobra.Command) {
 }
 
 func addDetachKeys(fs *pflag.FlagSet, keys *string) {
-	fs.StringVar(keys, "detach-keys", remote.DetachKeys, "The keys that end the session and leave the container running, with -it: characters, ctrl-X or DEL, with commas between them.")
+	fs.StringVar(keys, "detach-keys", remote.DetachKeys,
+		"The keys that end the session and leave the container running, with -it: characters, ctrl-X or DEL, with commas between them.")
 }
 
 func newExec(c *frame.CLI) *cobra.Command {
@@ -177,7 +178,9 @@ func (j *attachOptions) attach(ctx context.Context, pod *core.Pod) error {
 	}
 	j.checkTTY(pod, container)
 	if !j.quiet {
-		fmt.Fprintln(j.Err, "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.")
+		fmt.Fprintln(j.Err,
+			"All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed "+
+				"through the command prompt.")
 	}
 	if j.stdin && !j.quiet && j.tty {
 		fmt.Fprintln(j.Err, "If you don't see a command prompt, try pressing enter.")
@@ -198,7 +201,9 @@ func (j *attachOptions) sayResume(pod *core.Pod, container string) {
 		return
 	}
 	if slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == container }) {
-		fmt.Fprintf(j.Out, "Session ended, the ephemeral container will not be restarted but may be reattached using '%s attach %s -c %s -n %s -i -t' if it is still running\n", j.Name, pod.Name, container, pod.Namespace)
+		fmt.Fprintf(j.Out,
+			"Session ended, the ephemeral container will not be restarted but may be reattached using '%s attach %s -c %s -n %s -i "+
+				"-t' if it is still running\n", j.Name, pod.Name, container, pod.Namespace)
 		return
 	}
 	fmt.Fprintf(j.Out, "Session ended, resume using '%s attach %s -c %s -n %s -i -t' command\n", j.Name, pod.Name, container, pod.Namespace)

@@ -34,7 +34,8 @@ func TestResumeOfAnEphemeralContainer(t *testing.T) {
 	var out strings.Builder
 	j := &attachOptions{tty: true, CLI: &frame.CLI{Streams: frame.Streams{Out: &out}, Name: "kctl"}}
 	j.sayResume(pod, "debugger")
-	want := "Session ended, the ephemeral container will not be restarted but may be reattached using 'kctl attach x -c debugger -n default -i -t' if it is still running\n"
+	want := "Session ended, the ephemeral container will not be restarted but may be reattached using 'kctl attach x -c debugger -n default -i " +
+		"-t' if it is still running\n"
 	if out.String() != want {
 		t.Errorf("said %q", out.String())
 	}

@@ -68,16 +68,19 @@ func newLogs(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&r.allContainers, "all-containers", false, "Get all containers' logs in the pod(s).")
 	fs.BoolVar(&r.allPods, "all-pods", false, "Get logs from all pod(s). Sets prefix to true.")
 	fs.BoolVarP(&r.follow, "follow", "f", false, "Specify if the logs should be streamed.")
-	fs.BoolVarP(&r.previous, "previous", "p", false, "If true, print the logs for the previous instance of the container in a pod if it exists.")
+	fs.BoolVarP(&r.previous, "previous", "p", false,
+		"If true, print the logs for the previous instance of the container in a pod if it exists.")
 	fs.BoolVar(&r.timestamps, "timestamps", false, "Include timestamps on each line in the log output")
 	fs.BoolVar(&r.prefix, "prefix", false, "Prefix each log line with the log source (pod name and container name)")
 	fs.BoolVar(&r.ignoreErrors, "ignore-errors", false, "If watching / following pod logs, allow for any errors that occur to be non-fatal")
-	fs.Int64Var(&r.tail, "tail", noTail, "Lines of recent log file to display. Defaults to -1 with no selector, showing all log lines otherwise 10, if a selector is provided.")
+	fs.Int64Var(&r.tail, "tail", noTail,
+		"Lines of recent log file to display. Defaults to -1 with no selector, showing all log lines otherwise 10, if a selector is provided.")
 	fs.Int64Var(&r.limitBytes, "limit-bytes", 0, "Maximum bytes of logs to return. Defaults to no limit.")
 	fs.DurationVar(&r.since, "since", 0, "Only return logs newer than a relative duration like 5s, 2m, or 3h.")
 	fs.StringVar(&r.sinceTime, "since-time", "", "Only return logs after a specific date (RFC3339).")
 	fs.IntVar(&r.maxFollow, "max-log-requests", 5, "Specify maximum number of concurrent logs to follow when using by a selector.")
-	fs.BoolVar(&r.unverified, "insecure-skip-tls-verify-backend", false, "Skip verifying the identity of the kubelet that logs are requested from.")
+	fs.BoolVar(&r.unverified, "insecure-skip-tls-verify-backend", false,
+		"Skip verifying the identity of the kubelet that logs are requested from.")
 	r.wait.add(fs, 20*time.Second)
 	return cmd
 }
@@ -107,7 +110,8 @@ func (r *logsOptions) run(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if len(sources) > r.maxFollow {
-		return fmt.Errorf("you are attempting to follow %d log streams, but maximum allowed concurrency is %d, use --max-log-requests to increase the limit", len(sources), r.maxFollow)
+		return fmt.Errorf("you are attempting to follow %d log streams, but maximum allowed concurrency is %d, use "+
+			"--max-log-requests to increase the limit", len(sources), r.maxFollow)
 	}
 	group, ctx := errgroup.WithContext(cmd.Context())
 	for _, s := range sources {
@@ -121,7 +125,8 @@ func (r *logsOptions) run(cmd *cobra.Command, args []string) error {
 	return group.Wait()
 }
 
-const logsUsage = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command"
+const logsUsage = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required " +
+	"argument for the logs command"
 
 func (r *logsOptions) check(cmd *cobra.Command, args []string) error {
 	switch {
@@ -305,7 +310,8 @@ func (r *logsOptions) options(s logSource) []rest.Option {
 	seconds := int64((r.since + time.Second - 1) / time.Second)
 	return []rest.Option{
 		rest.Sub("log"), rest.Query("container", s.container), rest.Query("sinceTime", r.sinceTime), rest.Accept("*/*"),
-		boolean("follow", r.follow), boolean("previous", r.previous), boolean("timestamps", r.timestamps), boolean("insecureSkipTLSVerifyBackend", r.unverified),
+		boolean("follow", r.follow), boolean("previous", r.previous), boolean("timestamps", r.timestamps),
+		boolean("insecureSkipTLSVerifyBackend", r.unverified),
 		number("tailLines", r.tail, r.tail != noTail), number("limitBytes", r.limitBytes, r.limitBytes > 0),
 		number("sinceSeconds", seconds, r.since > 0),
 	}

@@ -32,7 +32,8 @@ const usualPodWait = time.Minute
 type podWait struct{ time.Duration }
 
 func (p *podWait) add(fs *pflag.FlagSet, usual time.Duration) {
-	fs.DurationVar(&p.Duration, "pod-running-timeout", usual, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is there.")
+	fs.DurationVar(&p.Duration, "pod-running-timeout", usual,
+		"The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is there.")
 }
 
 func (p podWait) check() error {
@@ -129,15 +130,16 @@ func awaitPod(ctx context.Context, c *frame.CLI, object *unstructured.Unstructur
 	defer cancel()
 	pod := &core.Pod{}
 	pods := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: object.GetNamespace()}
-	err = lookup.Changes(ctx, c, lookup.Watch{Target: pods, Options: []rest.Option{rest.LabelSelector(selector)}}, func(event rest.Event) error {
-		if event.Type == string(watch.Deleted) {
-			return nil
-		}
-		if err := json.Unmarshal(event.Object, pod); err != nil {
-			return fmt.Errorf("decode a pod: %w", err)
-		}
-		return errAppeared
-	})
+	err = lookup.Changes(ctx, c, lookup.Watch{Target: pods, Options: []rest.Option{rest.LabelSelector(selector)}},
+		func(event rest.Event) error {
+			if event.Type == string(watch.Deleted) {
+				return nil
+			}
+			if err := json.Unmarshal(event.Object, pod); err != nil {
+				return fmt.Errorf("decode a pod: %w", err)
+			}
+			return errAppeared
+		})
 	switch {
 	case errors.Is(err, errAppeared):
 		return pod, nil

@@ -101,7 +101,8 @@ func podPort(pod *core.Pod, object *unstructured.Unstructured, wanted string) (s
 			return "", err
 		}
 	}
-	if !behind && onlyUDP(declared, func(p corev1.ContainerPort) (int32, corev1.Protocol) { return p.ContainerPort, p.Protocol }, int32(number)) {
+	if !behind && onlyUDP(declared, func(p corev1.ContainerPort) (int32, corev1.Protocol) { return p.ContainerPort, p.Protocol },
+		int32(number)) {
 		return "", udpError(remote)
 	}
 	if !both && !isNumber(local) {

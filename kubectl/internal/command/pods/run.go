@@ -73,14 +73,18 @@ func (r *runOptions) addPodFlags(cmd *cobra.Command) {
 	fs.StringVarP(&r.labels, "labels", "l", "", "Comma separated labels to apply to the pod. Will override previous values.")
 	fs.StringArrayVar(&r.annotations, "annotations", nil, "Annotations to apply to the pod.")
 	fs.StringVar(&r.restart, "restart", "Always", "The restart policy for this Pod. Legal values [Always, OnFailure, Never].")
-	fs.BoolVar(&r.command, "command", false, "If true and extra arguments are present, use them as the 'command' field in the container, rather than the 'args' field which is the default.")
+	fs.BoolVar(&r.command, "command", false,
+		"If true and extra arguments are present, use them as the 'command' field in the container, rather than the 'args' "+
+			"field which is the default.")
 	fs.StringVar(&r.serviceAccount, "serviceaccount", "", "Service account to set in the pod spec.")
 	fs.StringVar(&r.requests, "requests", "", "The resource requirement requests for this container. For example, 'cpu=100m,memory=256Mi'.")
 	fs.StringVar(&r.limits, "limits", "", "The resource requirement limits for this container. For example, 'cpu=200m,memory=512Mi'.")
 	fs.BoolVar(&r.privileged, "privileged", false, "If true, run the container in privileged mode.")
 	fs.BoolVar(&r.expose, "expose", false, "If true, create a ClusterIP service associated with the pod. Requires --port.")
-	fs.StringVar(&r.overrides, "overrides", "", "An inline JSON override for the generated object. If this is non-empty, it is used to override the generated object.")
-	fs.StringVar(&r.overrideType, "override-type", string(generate.OverrideMerge), "The method used to override the generated object: json, merge, or strategic.")
+	fs.StringVar(&r.overrides, "overrides", "",
+		"An inline JSON override for the generated object. If this is non-empty, it is used to override the generated object.")
+	fs.StringVar(&r.overrideType, "override-type", string(generate.OverrideMerge),
+		"The method used to override the generated object: json, merge, or strategic.")
 	fs.StringVar(&r.generatorName, "generator", generate.RunPodV1, "The name of the generator to use.")
 	_ = fs.MarkHidden("generator")
 }
@@ -89,18 +93,22 @@ func (r *runOptions) addAttachFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVarP(&r.stdin, "stdin", "i", false, "Keep stdin open on the container in the pod, even if nothing is attached.")
 	fs.BoolVarP(&r.tty, "tty", "t", false, "Allocate a TTY for the container in the pod.")
-	fs.BoolVar(&r.attach, "attach", false, "If true, wait for the Pod to start running, and then attach to the Pod. Default false, unless '-i/--stdin' is set.")
+	fs.BoolVar(&r.attach, "attach", false,
+		"If true, wait for the Pod to start running, and then attach to the Pod. Default false, unless '-i/--stdin' is set.")
 	fs.BoolVar(&r.remove, "rm", false, "If true, delete the pod after it exits. Only valid when attaching to the container.")
-	fs.Int64Var(&r.grace, "grace-period", -1, "Period of time in seconds that --rm gives the pod to terminate gracefully. Ignored if negative.")
+	fs.Int64Var(&r.grace, "grace-period", -1,
+		"Period of time in seconds that --rm gives the pod to terminate gracefully. Ignored if negative.")
 	fs.BoolVar(&r.force, "force", false, "If true, --rm removes the pod at once.")
 	r.cascade.Add(fs, `What becomes of the dependents of the pod that --rm deletes. `+send.CascadeUsage)
 	addIgnored(fs)
-	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
+	fs.BoolVar(&r.leaveStdinOpen, "leave-stdin-open", false,
+		"If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes.")
 	addDetachKeys(fs, &r.detach)
 	fs.BoolVarP(&r.quiet, "quiet", "q", false, "If true, suppress prompt messages and the progress.")
 	fs.BoolVar(&r.wait, "wait", r.Name != frame.Kubectl, "If true, wait until the pod is ready or has completed.")
 	fs.DurationVar(&r.timeout, "timeout", 5*time.Minute, "How long to wait for the pod; zero waits for ever.")
-	fs.DurationVar(&r.podTimeout, "pod-running-timeout", time.Minute, "The length of time to wait until the pod is running, when attaching to it.")
+	fs.DurationVar(&r.podTimeout, "pod-running-timeout", time.Minute,
+		"The length of time to wait until the pod is running, when attaching to it.")
 }
 
 // addIgnored adds the flags about files that kubectl's run has with those of deletion, and

@@ -83,7 +83,8 @@ const redrawEvery = 100 * time.Millisecond
 
 // observe follows the pod and its events, showing each change, until enough
 // returns true.
-func (r *runOptions) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, display progress.Display, enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
+func (r *runOptions) observe(ctx context.Context, pod *core.Pod, timeout time.Duration, display progress.Display,
+	enough func(progress.View, *core.Pod) bool) (*core.Pod, error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -149,16 +150,17 @@ func (r *runOptions) display() progress.Display {
 func (r *runOptions) watchPod(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Pods}, Namespace: pod.Namespace, ObjectName: pod.Name}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("metadata.name", pod.Name).String())}
-	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
-		latest := &core.Pod{}
-		if err := json.Unmarshal(change.Object, latest); err != nil {
-			return fmt.Errorf("decode pod: %w", err)
-		}
-		if change.Type == string(watch.Deleted) || latest.UID != pod.UID {
-			return fmt.Errorf("pod %q was deleted", pod.Name)
-		}
-		return sendObservation(ctx, news, observation{pod: latest})
-	})
+	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options},
+		func(change rest.Event) error {
+			latest := &core.Pod{}
+			if err := json.Unmarshal(change.Object, latest); err != nil {
+				return fmt.Errorf("decode pod: %w", err)
+			}
+			if change.Type == string(watch.Deleted) || latest.UID != pod.UID {
+				return fmt.Errorf("pod %q was deleted", pod.Name)
+			}
+			return sendObservation(ctx, news, observation{pod: latest})
+		})
 	_ = sendObservation(ctx, news, observation{err: err})
 }
 
@@ -167,16 +169,17 @@ func (r *runOptions) watchPod(ctx context.Context, pod *core.Pod, news chan<- ob
 func (r *runOptions) watchPodEvents(ctx context.Context, pod *core.Pod, news chan<- observation) {
 	t := lookup.Target{Resource: discover.Resource{Resource: core.Events}, Namespace: pod.Namespace}
 	options := []rest.Option{rest.FieldSelector(fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String())}
-	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options}, func(change rest.Event) error {
-		event := &core.Event{}
-		if err := json.Unmarshal(change.Object, event); err != nil {
-			return fmt.Errorf("decode event: %w", err)
-		}
-		if change.Type == string(watch.Deleted) {
-			return nil
-		}
-		return sendObservation(ctx, news, observation{event: event})
-	})
+	err := lookup.Changes(ctx, r.Sender.CLI, lookup.Watch{Target: t, Version: pod.ResourceVersion, Options: options},
+		func(change rest.Event) error {
+			event := &core.Event{}
+			if err := json.Unmarshal(change.Object, event); err != nil {
+				return fmt.Errorf("decode event: %w", err)
+			}
+			if change.Type == string(watch.Deleted) {
+				return nil
+			}
+			return sendObservation(ctx, news, observation{event: event})
+		})
 	if ctx.Err() == nil && !apierrors.IsForbidden(err) {
 		r.Warn("the pod's events can't be watched: %v", err)
 	}

@@ -60,7 +60,8 @@ func newTrace(c *frame.CLI) *cobra.Command {
 			return t.run(cmd.Context(), name)
 		},
 	}
-	cmd.Flags().StringVarP(&t.format, "output", "o", "", "Output format. One of: (json, html). html is a self-contained page: it needs no server, network or script.")
+	cmd.Flags().StringVarP(&t.format, "output", "o", "",
+		"Output format. One of: (json, html). html is a self-contained page: it needs no server, network or script.")
 	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "Print each leg as it completes, until the pod is ready or has ended.")
 	return cmd
 }
@@ -82,7 +83,8 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 	case "json":
 		return t.printJSON(seen)
 	case "html":
-		return seen.line.HTML(t.Out, timeline.About{Pod: seen.pod, Events: seen.events, Now: t.nowOf(seen), Gone: seen.gone, Lost: seen.lost, End: seen.end, Restarts: seen.again})
+		return seen.line.HTML(t.Out, timeline.About{Pod: seen.pod, Events: seen.events, Now: t.nowOf(seen), Gone: seen.gone, Lost: seen.lost,
+			End: seen.end, Restarts: seen.again})
 	}
 	return t.printWaterfall(seen)
 }
@@ -223,7 +225,8 @@ func (t *traceOptions) now(pod *core.Pod, events []core.Event) string {
 	case pod.DeletionTimestamp != nil:
 		text = progress.Deletion(pod)
 	case doctor.NoScheduler(pod, t.Clock.Now()):
-		text += fmt.Sprintf(": %s has not looked at it yet (\"kctl doctor\" tells whether it runs)", cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
+		text += fmt.Sprintf(": %s has not looked at it yet (\"kctl doctor\" tells whether it runs)",
+			cmp.Or(pod.Spec.SchedulerName, corev1.DefaultSchedulerName))
 	case doctor.NoKubelet(pod, t.Clock.Now()):
 		text = "starting: " + noKubelet(pod)
 	}
@@ -231,7 +234,8 @@ func (t *traceOptions) now(pod *core.Pod, events []core.Event) string {
 }
 
 func noKubelet(pod *core.Pod) string {
-	return fmt.Sprintf("the kubelet of node %[1]s has not taken it up yet (\"kctl get node %[1]s\" tells whether there is such a node, and whether it is ready)", pod.Spec.NodeName)
+	return fmt.Sprintf("the kubelet of node %[1]s has not taken it up yet (\"kctl get node %[1]s\" tells whether there is such a "+
+		"node, and whether it is ready)", pod.Spec.NodeName)
 }
 
 // problem is what holds a pod up, for programs.

@@ -33,12 +33,17 @@ func TestTraceSaysWhatAPodWaitsFor(t *testing.T) {
 		events []core.Event
 		want   string
 	}{
-		"crashing":     {crashing, "n", nil, "\nNow: getting ready: CrashLoopBackOff (container c last ended with exit code 3)\n(\"kctl logs web -c c --previous\" prints what it has said)\n"},
-		"no such node": {corev1.PodStatus{Phase: corev1.PodPending}, "n", nil, "\nNow: starting: the kubelet of node n has not taken it up yet (\"kctl get node n\" tells whether there is such a node, and whether it is ready)\n"},
-		"no room":      {condition(corev1.PodScheduled, corev1.ConditionFalse, "0/1 nodes"), "", nil, "\nNow: scheduling: Because: 0/1 nodes\n(\"kctl explain-schedule pod/web\" tells what each node answers)\n"},
-		"unseen":       {corev1.PodStatus{Phase: corev1.PodPending}, "", nil, "\nNow: scheduling: default-scheduler has not looked at it yet (\"kctl doctor\" tells whether it runs)\n(\"kctl explain-schedule pod/web\" tells what each node answers)\n"},
-		"bad probe":    {running, "n", []core.Event{started, probe}, "\nNow: getting ready: Unhealthy: Readiness probe failed\n"},
-		"it is well":   {condition(corev1.PodReady, corev1.ConditionTrue, ""), "n", nil, ""},
+		"crashing": {crashing, "n", nil,
+			"\nNow: getting ready: CrashLoopBackOff (container c last ended with exit code 3)\n(\"kctl logs web -c c --previous\" prints what it has said)\n"},
+		"no such node": {corev1.PodStatus{Phase: corev1.PodPending}, "n", nil,
+			"\nNow: starting: the kubelet of node n has not taken it up yet (\"kctl get node n\" tells whether there is such a node, and whether it is ready)\n"},
+		"no room": {condition(corev1.PodScheduled, corev1.ConditionFalse, "0/1 nodes"), "", nil,
+			"\nNow: scheduling: Because: 0/1 nodes\n(\"kctl explain-schedule pod/web\" tells what each node answers)\n"},
+		"unseen": {corev1.PodStatus{Phase: corev1.PodPending}, "", nil,
+			"\nNow: scheduling: default-scheduler has not looked at it yet (\"kctl doctor\" tells whether it runs)\n(\"kctl explain-schedule pod/web\" " +
+				"tells what each node answers)\n"},
+		"bad probe":  {running, "n", []core.Event{started, probe}, "\nNow: getting ready: Unhealthy: Readiness probe failed\n"},
+		"it is well": {condition(corev1.PodReady, corev1.ConditionTrue, ""), "n", nil, ""},
 	} {
 		var out bytes.Buffer
 		tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, clock.RealClock{})}
@@ -75,7 +80,8 @@ func TestTraceNamesGatesAndFinalizers(t *testing.T) {
 	}
 	var out bytes.Buffer
 	tracing := traceOptions{CLI: frame.New(frame.Streams{Out: &out}, clock.RealClock{})}
-	if err := tracing.printJSON(&traceState{pod: held}); err != nil || !strings.Contains(out.String(), `"problem": "the pod is being deleted: it stays until its finalizers`) {
+	if err := tracing.printJSON(&traceState{pod: held}); err != nil || !strings.Contains(out.String(),
+		`"problem": "the pod is being deleted: it stays until its finalizers`) {
 		t.Errorf("%s, %v", out.String(), err)
 	}
 }

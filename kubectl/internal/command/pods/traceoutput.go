@@ -22,8 +22,9 @@ func lostStamps(pod *core.Pod, trace relay.Trace) []string {
 		case server.Silent:
 			why = append(why, fmt.Sprintf("The API server %s did not answer: its stamps are not among these.", server.Name))
 		case known && !server.Started.Before(created) && !hasServersStamps(pod, trace):
-			why = append(why, fmt.Sprintf("The API server %s was started at %s, after the pod was created: stamps that were kept there before are lost.",
-				server.Name, server.Started.UTC().Format(time.RFC3339)))
+			why = append(why,
+				fmt.Sprintf("The API server %s was started at %s, after the pod was created: stamps that were kept there before are lost.",
+					server.Name, server.Started.UTC().Format(time.RFC3339)))
 		}
 	}
 	return why

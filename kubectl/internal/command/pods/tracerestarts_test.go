@@ -32,7 +32,8 @@ func TestTraceShowsRestarts(t *testing.T) {
 	}
 	want := "\nIts restarts (c 12); the last that are known:\n\nRestart 12 of c, 2026-01-02 03:04:05.600 UTC\n" +
 		"    it failed its liveness probe (exit code 137, Error"
-	if !strings.Contains(out.String(), want) || !strings.Contains(out.String(), ") after 30.0 s\n    created +1000.0 ms, started +2000.0 ms\n") || strings.Contains(out.String(), "\x1b") {
+	if !strings.Contains(out.String(), want) || !strings.Contains(out.String(), ") after 30.0 s\n    created +1000.0 ms, started +2000.0 ms\n") ||
+		strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%q", out.String())
 	}
 
@@ -51,7 +52,8 @@ func TestTraceShowsRestarts(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &shown); err != nil || len(shown.Restarts) != 1 {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if r := shown.Restarts[0]; r.Restart != again[0].Restart || r.TotalMilliseconds != 2000 || len(r.Moments) != 3 || r.Moments[0].Hop != "kubelet.container-ended/c" || !strings.HasPrefix(r.Because, "it failed its liveness probe") {
+	if r := shown.Restarts[0]; r.Restart != again[0].Restart || r.TotalMilliseconds != 2000 || len(r.Moments) != 3 ||
+		r.Moments[0].Hop != "kubelet.container-ended/c" || !strings.HasPrefix(r.Because, "it failed its liveness probe") {
 		t.Errorf("%+v", r)
 	}
 	out.Reset()

@@ -37,14 +37,17 @@ func newDescribe(c *frame.CLI) *cobra.Command {
 	d.AddFiles(cmd.Flags(), "containing the resource to describe")
 	d.AddLabels(cmd.Flags())
 	d.AddAllNamespaces(cmd.Flags())
-	cmd.Flags().BoolVar(&d.showEvents, "show-events", true, "If true, display events related to the described object. Defaults to true for a single object, false for multiple objects.")
+	cmd.Flags().BoolVar(&d.showEvents, "show-events", true,
+		"If true, display events related to the described object. Defaults to true for a single object, false for multiple objects.")
 	d.AddChunkSize(cmd.Flags())
 	return cmd
 }
 
 func (d *describeOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !d.FromFiles() {
-		return fmt.Errorf(`You must specify the type of resource to describe. Use "%s api-resources" for a complete list of supported resources.`, d.CLI.Name) //nolint:staticcheck // kubectl's words
+		//nolint:staticcheck // kubectl's words
+		return fmt.Errorf(`You must specify the type of resource to describe. Use "%s api-resources" for a complete list of supported resources.`,
+			d.CLI.Name)
 	}
 	targets, err := lookup.Targets(cmd.Context(), d.CLI, &d.Selection, args, "")
 	if err != nil && len(targets) == 0 {
@@ -141,7 +144,8 @@ func (d *describeOptions) node(ctx context.Context, object *unstructured.Unstruc
 		}
 		lease = nil // nodes need not have one, and users need not see it
 	}
-	pods, err := lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), lookup.ChunkSize, rest.FieldSelector("spec.nodeName="+node.Name))
+	pods, err := lookup.TypedList[core.Pod](ctx, client.Resource(core.Pods, ""), lookup.ChunkSize,
+		rest.FieldSelector("spec.nodeName="+node.Name))
 	if err != nil {
 		return err
 	}

@@ -94,9 +94,10 @@ func (d *describeOptions) owned(ctx context.Context, kind string, owner *unstruc
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(d.listRelated(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)), func(object unstructured.Unstructured) bool {
-		return !metav1.IsControlledBy(&object, owner)
-	})
+	return slices.DeleteFunc(d.listRelated(ctx, kind, owner.GetNamespace(), rest.LabelSelector(selector)),
+		func(object unstructured.Unstructured) bool {
+			return !metav1.IsControlledBy(&object, owner)
+		})
 }
 
 func (d *describeOptions) replicaSetsOf(ctx context.Context, deployment *unstructured.Unstructured) []unstructured.Unstructured {

@@ -37,7 +37,8 @@ type eventsOptions struct {
 func newEvents(c *frame.CLI) *cobra.Command {
 	e := &eventsOptions{CLI: c}
 	cmd := &cobra.Command{
-		Use: "events [--for TYPE/NAME] [--types=Warning,Normal] [--watch]", Aliases: []string{"event", "ev"}, Short: "List events", Args: frame.NoArgs,
+		Use: "events [--for TYPE/NAME] [--types=Warning,Normal] [--watch]", Aliases: []string{"event", "ev"}, Short: "List events",
+		Args:    frame.NoArgs,
 		Example: "  kctl events\n  kctl events --for pod/web --watch",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return e.run(cmd.Context()) },
 	}
@@ -194,7 +195,8 @@ func (e *eventsOptions) selector(ctx context.Context) (rest.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.apiVersion=" + resource.GroupVersion() + ",involvedObject.name=" + fields.EscapeValue(name)), nil
+	return rest.FieldSelector("involvedObject.kind=" + resource.Kind + ",involvedObject.apiVersion=" + resource.GroupVersion() +
+		",involvedObject.name=" + fields.EscapeValue(name)), nil
 }
 
 func (e *eventsOptions) addHeader(out *printer.Columns) {

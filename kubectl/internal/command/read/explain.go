@@ -81,7 +81,8 @@ func explain(ctx context.Context, c *frame.CLI, what, version, format string, de
 }
 
 // parseFieldPath reads TYPE[.GROUP][.FIELD…].
-func parseFieldPath(ctx context.Context, discovery *discover.Discovery, what, version string) (resource discover.Resource, path string, err error) {
+func parseFieldPath(ctx context.Context, discovery *discover.Discovery,
+	what, version string) (resource discover.Resource, path string, err error) {
 	name, path, _ := strings.Cut(what, ".")
 	if name == "" || strings.Contains("."+path, "..") {
 		return resource, "", errors.New("invalid jsonpath syntax, first node must be field node")

@@ -60,11 +60,14 @@ func newGet(c *frame.CLI) *cobra.Command {
 	fs.BoolVar(&g.ignoreNotFound, "ignore-not-found", false, "If the requested object does not exist the command will return exit code 0.")
 	fs.BoolVar(&g.showLabels, "show-labels", false, "When printing, show all labels as the last column")
 	fs.BoolVar(&g.showKind, "show-kind", false, "If present, list the resource type for the requested object(s).")
-	fs.StringSliceVarP(&g.labelColumns, "label-columns", "L", nil, "Accepts a comma separated list of labels that are going to be presented as columns.")
+	fs.StringSliceVarP(&g.labelColumns, "label-columns", "L", nil,
+		"Accepts a comma separated list of labels that are going to be presented as columns.")
 	fs.BoolVar(&g.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers")
-	fs.StringVar(&g.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
+	fs.StringVar(&g.sortBy, "sort-by", "",
+		"If non-empty, sort list types using this field specification, a JSONPath expression (e.g. '{.metadata.name}').")
 	g.AddChunkSize(fs)
-	fs.BoolVar(&g.serverPrint, "server-print", true, "If true, have the server return the appropriate table output. If false, the table has names and ages alone.")
+	fs.BoolVar(&g.serverPrint, "server-print", true,
+		"If true, have the server return the appropriate table output. If false, the table has names and ages alone.")
 	fs.StringVar(&g.Sub, "subresource", "", "If specified, gets the subresource of the requested object.")
 	g.raw.Add(cmd, http.MethodGet, "request from")
 	return cmd
@@ -109,8 +112,11 @@ func (g *getOptions) run(cmd *cobra.Command, args []string) error {
 
 // nothingNamed says what is missing, in kubectl's words.
 func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
-	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"%s api-resources\" for a complete list of supported resources.\n\n", cmd.Name(), c.Name)
-	return frame.UsageError(cmd, "Required resource not specified.\nUse \"%[1]s explain <resource>\" for a detailed description of that resource (e.g. %[1]s explain pods).", c.Name)
+	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"%s api-resources\" for a complete list of supported resources.\n\n",
+		cmd.Name(), c.Name)
+	return frame.UsageError(cmd,
+		"Required resource not specified.\nUse \"%[1]s explain <resource>\" for a detailed description of that "+
+			"resource (e.g. %[1]s explain pods).", c.Name)
 }
 
 // objects prints whole objects: a single one as it is, several as a List, which may be empty.
@@ -183,7 +189,8 @@ func (g *getOptions) tables(ctx context.Context, targets []lookup.Target) error 
 
 // fetchTables reads the tables of the targets. found are those that have any objects; of
 // what kinds are asked for, and can be read, decides whether names have them.
-func (g *getOptions) fetchTables(ctx context.Context, targets []lookup.Target) (found, read []lookup.Target, contents []*metav1.Table, err error) {
+func (g *getOptions) fetchTables(ctx context.Context,
+	targets []lookup.Target) (found, read []lookup.Target, contents []*metav1.Table, err error) {
 	var failed []error
 	for _, t := range targets {
 		if !lookup.Chooses(ctx, g.CLI, t, &g.Selection) {

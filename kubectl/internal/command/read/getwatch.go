@@ -96,13 +96,14 @@ func (g *getOptions) followObjects(ctx context.Context, t lookup.Target, options
 			return err
 		}
 	}
-	return lookup.Changes(ctx, g.CLI, lookup.Watch{Target: t, Version: found.GetResourceVersion(), Options: options}, func(event rest.Event) error {
-		object, err := lookup.Decode(event.Object)
-		if err != nil {
-			return err
-		}
-		return g.printChange(p, event.Type, object)
-	})
+	return lookup.Changes(ctx, g.CLI, lookup.Watch{Target: t, Version: found.GetResourceVersion(), Options: options},
+		func(event rest.Event) error {
+			object, err := lookup.Decode(event.Object)
+			if err != nil {
+				return err
+			}
+			return g.printChange(p, event.Type, object)
+		})
 }
 
 func (g *getOptions) printChange(p printer.Printer, event string, object *unstructured.Unstructured) error {

@@ -24,7 +24,8 @@ func newKustomize(c *frame.CLI) *cobra.Command {
 		Short: "Build a kustomization target from a directory",
 		Long: "Print the objects that the kustomization.yaml of a directory describes: of this one, if none is named.\n\n" +
 			"Repositories (github.com/…, ssh://…) are fetched by git. No other programs are run: no helm, no plugins and no functions.",
-		Example: "  kctl kustomize overlays/production\n  kctl kustomize overlays/production -o production.yaml\n  kctl apply -k overlays/production",
+		Example: "  kctl kustomize overlays/production\n  kctl kustomize overlays/production -o production.yaml\n  kctl " +
+			"apply -k overlays/production",
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
 			switch {
@@ -48,8 +49,10 @@ func newKustomize(c *frame.CLI) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVarP(&output, "output", "o", "", "If specified, write output to this path: one file, or one for each object if it is a directory.")
-	fs.StringVar(&restrictor, "load-restrictor", "LoadRestrictionsRootOnly", "If set to LoadRestrictionsNone, files that are not below the directory may be used.")
+	fs.StringVarP(&output, "output", "o", "",
+		"If specified, write output to this path: one file, or one for each object if it is a directory.")
+	fs.StringVar(&restrictor, "load-restrictor", "LoadRestrictionsRootOnly",
+		"If set to LoadRestrictionsNone, files that are not below the directory may be used.")
 	for _, name := range []string{"enable-helm", "enable-alpha-plugins", "enable-exec", "enable-star", "network"} {
 		refuseSwitch(cmd, name, "kctl runs no helm, no plugins and no functions for a kustomization")
 	}
@@ -111,7 +114,8 @@ func writeOne(object *resource.Resource, dir, namespace string) error {
 		return fmt.Errorf("encoding %s: %w", object.CurId(), err)
 	}
 	gvk := object.GetGvk()
-	parts := slices.DeleteFunc([]string{namespace, gvk.Group, gvk.Version, gvk.Kind, object.GetName()}, func(part string) bool { return part == "" })
+	parts := slices.DeleteFunc([]string{namespace, gvk.Group, gvk.Version, gvk.Kind, object.GetName()},
+		func(part string) bool { return part == "" })
 	name := strings.ToLower(strings.Join(parts, "_")) + ".yaml"
 	if filepath.Base(name) != name { // else somebody's kustomization could write anywhere
 		return fmt.Errorf("no file can be named after %s", object.CurId())

@@ -60,7 +60,8 @@ func NewTop(c *frame.CLI) *cobra.Command {
 
 func (t *topOptions) add(cmd *cobra.Command) {
 	t.AddLabels(cmd.Flags())
-	cmd.Flags().StringVar(&t.sortBy, "sort-by", "", "If non-empty, sort list using specified field. The field can be either 'cpu' or 'memory'.")
+	cmd.Flags().StringVar(&t.sortBy, "sort-by", "",
+		"If non-empty, sort list using specified field. The field can be either 'cpu' or 'memory'.")
 	cmd.Flags().BoolVar(&t.noHeaders, "no-headers", false, "If present, print output without headers")
 	cmd.Flags().BoolVar(&t.swap, "show-swap", false, "Print resources related to swap memory.")
 	cmd.Flags().Bool("use-protocol-buffers", true, "Enables using protocol-buffers to access Metrics API.")
@@ -92,7 +93,8 @@ func newTopNode(c *frame.CLI) *cobra.Command {
 		},
 	}
 	t.add(cmd)
-	cmd.Flags().BoolVar(&t.capacity, "show-capacity", false, "Print node resources based on Capacity instead of Allocatable(default) of the nodes.")
+	cmd.Flags().BoolVar(&t.capacity, "show-capacity", false,
+		"Print node resources based on Capacity instead of Allocatable(default) of the nodes.")
 	return cmd
 }
 
@@ -310,7 +312,8 @@ func (t *topOptions) podTable(used []metricsUsage) *printer.Columns {
 			continue
 		}
 		for _, c := range u.Containers {
-			out.Add(t.withSwap(append(slices.Clone(row), c.Name, millicores(c.Usage["cpu"]), mebibytes(c.Usage["memory"])), mebibytes(c.Usage[swapResource]))...)
+			out.Add(t.withSwap(append(slices.Clone(row), c.Name, millicores(c.Usage["cpu"]), mebibytes(c.Usage["memory"])),
+				mebibytes(c.Usage[swapResource]))...)
 		}
 	}
 	if t.sum {

@@ -37,10 +37,12 @@ const forever = 7 * 24 * time.Hour
 func newWait(c *frame.CLI) *cobra.Command {
 	w := &waitOptions{CLI: c}
 	cmd := &cobra.Command{
-		Use:     "wait (TYPE/NAME... | TYPE NAME | TYPE -l SELECTOR | -f FILE) --for=(delete|create|condition=X[=VALUE]|jsonpath=EXPRESSION[=VALUE])",
-		Short:   "Wait for a specific condition on one or many resources",
-		Example: "  kctl wait --for=condition=Ready pod/web\n  kctl wait --for=delete pod/web --timeout=60s\n  kctl wait --for=jsonpath='{.status.phase}'=Succeeded pod/job",
-		RunE:    func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
+		Use: "wait (TYPE/NAME... | TYPE NAME | TYPE -l SELECTOR | -f FILE) " +
+			"--for=(delete|create|condition=X[=VALUE]|jsonpath=EXPRESSION[=VALUE])",
+		Short: "Wait for a specific condition on one or many resources",
+		Example: "  kctl wait --for=condition=Ready pod/web\n  kctl wait --for=delete pod/web --timeout=60s\n  kctl wait " +
+			"--for=jsonpath='{.status.phase}'=Succeeded pod/job",
+		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
 	}
 	fs := cmd.Flags()
 	w.AddFilenames(fs, "identifying the resource.")
@@ -50,8 +52,11 @@ func newWait(c *frame.CLI) *cobra.Command {
 	w.AddAllNamespaces(fs)
 	w.Printing.Add(fs)
 	fs.BoolVar(&w.All, "all", false, "Select all resources in the namespace of the specified resource types")
-	fs.StringArrayVar(&w.conditions, "for", nil, "The conditions to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. May be repeated: they are waited for one after the other, create first of all.")
-	fs.DurationVar(&w.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
+	fs.StringArrayVar(&w.conditions, "for", nil,
+		"The conditions to wait on: [delete|create|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath "+
+			"value]]. May be repeated: they are waited for one after the other, create first of all.")
+	fs.DurationVar(&w.timeout, "timeout", 30*time.Second,
+		"The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
 	return cmd
 }
 
@@ -203,21 +208,22 @@ func (w *waitOptions) await(outer, ctx context.Context, o waitObject, g waitGoal
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	err = lookup.Changes(ctx, w.CLI, lookup.Watch{Target: t, Version: found.GetResourceVersion(), Options: []rest.Option{one}}, func(event rest.Event) error {
-		object, err := lookup.Decode(event.Object)
-		if err != nil {
+	err = lookup.Changes(ctx, w.CLI, lookup.Watch{Target: t, Version: found.GetResourceVersion(), Options: []rest.Option{one}},
+		func(event rest.Event) error {
+			object, err := lookup.Decode(event.Object)
+			if err != nil {
+				return err
+			}
+			last = object
+			if event.Type == string(watch.Deleted) {
+				object = nil
+			}
+			ok, err := g.met(object)
+			if err == nil && ok {
+				err = errMet
+			}
 			return err
-		}
-		last = object
-		if event.Type == string(watch.Deleted) {
-			object = nil
-		}
-		ok, err := g.met(object)
-		if err == nil && ok {
-			err = errMet
-		}
-		return err
-	})
+		})
 	if errors.Is(err, errMet) {
 		err = nil
 	}

@@ -151,7 +151,8 @@ func (s *Sender) Post(ctx context.Context, resource core.Resource, namespace str
 }
 
 // Patch patches an object.
-func (s *Sender) Patch(ctx context.Context, t lookup.Target, kind types.PatchType, body []byte, more ...rest.Option) (*unstructured.Unstructured, error) {
+func (s *Sender) Patch(ctx context.Context, t lookup.Target, kind types.PatchType, body []byte,
+	more ...rest.Option) (*unstructured.Unstructured, error) {
 	client, err := s.Server()
 	if err != nil {
 		return nil, err

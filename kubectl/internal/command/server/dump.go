@@ -50,17 +50,20 @@ type dumpOptions struct {
 func newDump(c *frame.CLI) *cobra.Command {
 	d := &dumpOptions{CLI: c}
 	cmd := &cobra.Command{
-		Use:     "dump",
-		Short:   "Dump information for debugging a cluster",
-		Long:    "Dump the nodes, and the events, workloads, services, pods and logs of namespaces,\nto standard output or to files in a directory.",
+		Use:   "dump",
+		Short: "Dump information for debugging a cluster",
+		Long: "Dump the nodes, and the events, workloads, services, pods and logs of namespaces,\nto standard output " +
+			"or to files in a directory.",
 		Example: "  kctl cluster-info dump\n  kctl cluster-info dump --all-namespaces --output-directory=/tmp/state",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	fs := cmd.Flags()
 	d.Add(fs)
 	d.Output, fs.Lookup("output").DefValue = "json", "json"
-	fs.StringVar(&d.directory, "output-directory", "", "Where to output the files.  If empty or '-' uses stdout, otherwise creates a directory hierarchy in that directory")
-	fs.Duration("pod-running-timeout", 20*time.Second, "It has no effect, and none in kubectl: logs are of the pods that are there, running or not.")
+	fs.StringVar(&d.directory, "output-directory", "",
+		"Where to output the files.  If empty or '-' uses stdout, otherwise creates a directory hierarchy in that directory")
+	fs.Duration("pod-running-timeout", 20*time.Second,
+		"It has no effect, and none in kubectl: logs are of the pods that are there, running or not.")
 	fs.StringSliceVar(&d.namespaces, "namespaces", nil, "A comma separated list of namespaces to dump.")
 	fs.BoolVarP(&d.allNamespaces, "all-namespaces", "A", false, "If true, dump all namespaces.  If true, --namespaces is ignored.")
 	return cmd

@@ -44,9 +44,10 @@ const defaultPort = 8001
 func newProxy(c *frame.CLI) *cobra.Command {
 	p := &proxyOptions{CLI: c}
 	cmd := &cobra.Command{
-		Use:     "proxy [--port=PORT] [--www=static-dir] [--www-prefix=prefix] [--api-prefix=prefix]",
-		Short:   "Run a proxy to the API server",
-		Long:    "Run a proxy to the API server.\n\nWhoever reaches it acts as you: it listens on loopback unless told otherwise, and answers only requests for its own name.",
+		Use:   "proxy [--port=PORT] [--www=static-dir] [--www-prefix=prefix] [--api-prefix=prefix]",
+		Short: "Run a proxy to the API server",
+		Long: "Run a proxy to the API server.\n\nWhoever reaches it acts as you: it listens on loopback unless told otherwise, and answers " +
+			"only requests for its own name.",
 		Example: "  kctl proxy --port=8080 &\n  curl http://localhost:8080/api/v1/pods",
 		Args:    frame.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
@@ -58,13 +59,21 @@ func newProxy(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&p.prefix, "api-prefix", "/", "Prefix to serve the proxied API under.")
 	fs.StringVarP(&p.www, "www", "w", "", "Also serve static files from the given directory under the specified prefix.")
 	fs.StringVarP(&p.wwwPrefix, "www-prefix", "P", "/static/", "Prefix to serve static files under, if static file directory is specified.")
-	fs.StringVar(&p.acceptHosts, "accept-hosts", `^localhost$,^127\.0\.0\.1$,^\[::1\]$`, "Regular expression for hosts that the proxy should accept.")
+	fs.StringVar(&p.acceptHosts, "accept-hosts", `^localhost$,^127\.0\.0\.1$,^\[::1\]$`,
+		"Regular expression for hosts that the proxy should accept.")
 	fs.StringVar(&p.acceptPaths, "accept-paths", "^.*", "Regular expression for paths that the proxy should accept.")
-	fs.StringVar(&p.rejectPaths, "reject-paths", "^/api/.*/pods/.*/exec,^/api/.*/pods/.*/attach", "Regular expression for paths that the proxy should reject. Paths specified here will be rejected even accepted by --accept-paths.")
-	fs.StringVar(&p.rejectMethods, "reject-methods", "^$", "Regular expression for HTTP methods that the proxy should reject (example --reject-methods='POST,PUT,PATCH').")
-	fs.BoolVar(&p.disableFilter, "disable-filter", false, "If true, disable request filtering in the proxy. This is dangerous, and can leave you vulnerable to XSRF attacks, when used with an accessible port.")
-	fs.BoolVar(&p.appendServerPath, "append-server-path", false, "If true, put the path of the kubeconfig's server before that of each request.")
-	fs.DurationVar(&p.keepalive, "keepalive", 0, "How often TCP asks on connections to the API server that are upgraded, those of exec and port-forward, whether it is still there; zero means as often as on others.")
+	fs.StringVar(&p.rejectPaths, "reject-paths", "^/api/.*/pods/.*/exec,^/api/.*/pods/.*/attach",
+		"Regular expression for paths that the proxy should reject. Paths specified here will be rejected even accepted by --accept-paths.")
+	fs.StringVar(&p.rejectMethods, "reject-methods", "^$",
+		"Regular expression for HTTP methods that the proxy should reject (example --reject-methods='POST,PUT,PATCH').")
+	fs.BoolVar(&p.disableFilter, "disable-filter", false,
+		"If true, disable request filtering in the proxy. This is dangerous, and can leave you vulnerable to XSRF attacks, when "+
+			"used with an accessible port.")
+	fs.BoolVar(&p.appendServerPath, "append-server-path", false,
+		"If true, put the path of the kubeconfig's server before that of each request.")
+	fs.DurationVar(&p.keepalive, "keepalive", 0,
+		"How often TCP asks on connections to the API server that are upgraded, those of exec and port-forward, whether it is still there; "+
+			"zero means as often as on others.")
 	return cmd
 }
 
@@ -93,7 +102,8 @@ func anyMatches(patterns []*regexp.Regexp, text string) bool {
 }
 
 func (f *requestFilter) accepts(r *http.Request) bool {
-	return f.acceptsHost(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) && !anyMatches(f.notMethods, r.Method)
+	return f.acceptsHost(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) &&
+		!anyMatches(f.notMethods, r.Method)
 }
 
 // fromHere says that the request does not come from a web page of another origin. A

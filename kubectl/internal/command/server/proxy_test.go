@@ -24,7 +24,8 @@ import (
 func TestFilter(t *testing.T) {
 	flags := newProxy(&frame.CLI{}).Flags()
 	p := &proxyOptions{}
-	for name, into := range map[string]*string{"accept-hosts": &p.acceptHosts, "accept-paths": &p.acceptPaths, "reject-paths": &p.rejectPaths, "reject-methods": &p.rejectMethods} {
+	for name, into := range map[string]*string{"accept-hosts": &p.acceptHosts, "accept-paths": &p.acceptPaths, "reject-paths": &p.rejectPaths,
+		"reject-methods": &p.rejectMethods} {
 		*into = flags.Lookup(name).DefValue
 	}
 	f, err := p.filter()

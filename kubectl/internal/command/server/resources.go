@@ -24,7 +24,8 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 		Use: "api-resources", Short: "Print the supported API resources on the server", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && !slices.Contains(resourceFormats, output) {
-				return fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s", output, strings.Join(resourceFormats, ","))
+				return fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s", output,
+					strings.Join(resourceFormats, ","))
 			}
 			if _, err := strconv.ParseBool(namespaced); namespaced != "" && err != nil {
 				return frame.FlagError(cmd, fmt.Errorf("invalid argument %q for \"--namespaced\" flag: %w", namespaced, err))
@@ -54,11 +55,13 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVarP(&output, "output", "o", "", "Output format. One of: (json, yaml, kyaml, name, wide).")
 	fs.StringVar(&group, "api-group", "", "Limit to resources in the specified API group.")
-	fs.StringVar(&namespaced, "namespaced", "", "If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
+	fs.StringVar(&namespaced, "namespaced", "",
+		"If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
 	fs.Lookup("namespaced").NoOptDefVal = "true"
 	fs.StringSliceVar(&verbs, "verbs", nil, "Limit to resources that support the specified verbs.")
 	fs.StringSliceVar(&categories, "categories", nil, "Limit to resources that belong to the specified categories.")
-	fs.StringVar(&sortBy, "sort-by", "", "If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
+	fs.StringVar(&sortBy, "sort-by", "",
+		"If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
 	fs.BoolVar(&noHeaders, "no-headers", false, "When using the default output format, don't print headers.")
 	fs.Bool("show-managed-fields", false, "It has no effect: resources have no managed fields.")
 	fs.BoolVar(&cached, "cached", false, "Use the cached list of resources if available.")
@@ -169,7 +172,9 @@ func newClusterInfo(c *frame.CLI) *cobra.Command {
 			if _, err := serverVersion(c, cmd); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.Out, "Kubernetes control plane is running at %s\n\nTo further debug and diagnose cluster problems, use '%s cluster-info dump'.\n", paint(c, "33", client.URL("").String()), c.Name)
+			_, err = fmt.Fprintf(c.Out,
+				"Kubernetes control plane is running at %s\n\nTo further debug and diagnose cluster problems, use '%s cluster-info dump'.\n",
+				paint(c, "33", client.URL("").String()), c.Name)
 			return err
 		},
 	}

@@ -56,12 +56,15 @@ func newConfigView(c *frame.CLI) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
-	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
+	cmd.Flags().BoolVar(&flatten, "flatten", false,
+		"Flatten the resulting kubeconfig file into self-contained output, with all keys and tokens")
 	cmd.Flags().BoolVar(&merge, "merge", true, "Merge all kubeconfig files; false shows the one of --kubeconfig, which must be there")
 	cmd.Flags().StringVarP(&as.Output, "output", "o", "", "Output format: yaml, json, jsonpath=…, go-template=…")
 	cmd.Flags().Lookup("output").DefValue = "yaml"
-	cmd.Flags().StringVar(&as.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
-	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
+	cmd.Flags().StringVar(&as.Template, "template", "",
+		"Template string or path to template file to use when -o=go-template, -o=go-template-file")
+	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true,
+		"If true, ignore any errors in templates when a field or map key is missing in the template")
 	cmd.Flags().Bool("show-managed-fields", false, "It has no effect: a kubeconfig has no managed fields.")
 	return cmd
 }

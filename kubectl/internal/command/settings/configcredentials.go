@@ -32,7 +32,8 @@ type execPlugin struct {
 func newSetCredentials(c *frame.CLI) *cobra.Command {
 	s := &credentials{}
 	cmd := &cobra.Command{
-		Use: "set-credentials NAME [--client-certificate=path] [--client-key=path] [--token=bearer_token] [--username=basic_user] [--password=basic_password] [--exec-command=exec_command]", Short: "Set a user entry in kubeconfig",
+		Use: "set-credentials NAME [--client-certificate=path] [--client-key=path] [--token=bearer_token] [--username=basic_user] " +
+			"[--password=basic_password] [--exec-command=exec_command]", Short: "Set a user entry in kubeconfig",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := frame.OneName(cmd, args)
 			if err != nil {
@@ -56,11 +57,14 @@ func newSetCredentials(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&s.username, "username", "", "username for the user entry in kubeconfig")
 	fs.StringVar(&s.password, "password", "", "password for the user entry in kubeconfig")
 	fs.StringVar(&s.exec.command, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
-	fs.StringVar(&s.exec.version, "exec-api-version", "client.authentication.k8s.io/v1", "API version of the exec credential plugin for the user entry in kubeconfig")
+	fs.StringVar(&s.exec.version, "exec-api-version", "client.authentication.k8s.io/v1",
+		"API version of the exec credential plugin for the user entry in kubeconfig")
 	fs.StringSliceVar(&s.exec.args, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
 	fs.StringArrayVar(&s.exec.env, "exec-env", nil, "'key=value' environment values for the exec credential plugin; 'key-' removes one")
-	fs.StringVar(&s.exec.mode, "exec-interactive-mode", "", "Whether the exec credential plugin may read standard input: IfAvailable, which a new one has, Never or Always")
-	fs.BoolVar(&s.exec.clusterInfo, "exec-provide-cluster-info", false, "If true, the exec credential plugin is told about the cluster, in $KUBERNETES_EXEC_INFO")
+	fs.StringVar(&s.exec.mode, "exec-interactive-mode", "",
+		"Whether the exec credential plugin may read standard input: IfAvailable, which a new one has, Never or Always")
+	fs.BoolVar(&s.exec.clusterInfo, "exec-provide-cluster-info", false,
+		"If true, the exec credential plugin is told about the cluster, in $KUBERNETES_EXEC_INFO")
 	fs.StringVar(&s.provider, "auth-provider", "", "Auth provider for the user entry in kubeconfig")
 	fs.StringSliceVar(&s.providerArgs, "auth-provider-arg", nil, "'key=value' arguments for the auth provider; 'key-' removes one")
 	return cmd
@@ -76,7 +80,8 @@ func (s *credentials) check(fs *pflag.FlagSet, name string) error {
 	if token := fs.Lookup("token"); token != nil && token.Value.String() != "" && s.username+s.password != "" { // empty ones are taken away
 		return errors.New("you cannot specify more than one authentication method at the same time: --token, --username/--password")
 	}
-	modes := []clientcmdapi.ExecInteractiveMode{clientcmdapi.IfAvailableExecInteractiveMode, clientcmdapi.NeverExecInteractiveMode, clientcmdapi.AlwaysExecInteractiveMode}
+	modes := []clientcmdapi.ExecInteractiveMode{clientcmdapi.IfAvailableExecInteractiveMode, clientcmdapi.NeverExecInteractiveMode,
+		clientcmdapi.AlwaysExecInteractiveMode}
 	if fs.Changed("exec-interactive-mode") && !slices.Contains(modes, clientcmdapi.ExecInteractiveMode(s.exec.mode)) {
 		return errors.New("invalid interactive mode type, can be only IfAvailable, Never, Always")
 	}

@@ -176,7 +176,8 @@ func newConfigSet(c *frame.CLI) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&raw, "set-raw-bytes", false, "When writing a []byte PROPERTY_VALUE, write the given string directly without base64 decoding.")
+	cmd.Flags().BoolVar(&raw, "set-raw-bytes", false,
+		"When writing a []byte PROPERTY_VALUE, write the given string directly without base64 decoding.")
 	return cmd
 }
 

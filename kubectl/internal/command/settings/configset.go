@@ -50,7 +50,8 @@ func changed(cmd *cobra.Command, name string, into *string) {
 func newSetContext(c *frame.CLI) *cobra.Command {
 	var current bool
 	cmd := &cobra.Command{
-		Use: "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]", Short: "Set a context entry in kubeconfig",
+		Use:     "set-context [NAME | --current] [--cluster=cluster_nickname] [--user=user_nickname] [--namespace=namespace]",
+		Short:   "Set a context entry in kubeconfig",
 		Example: "  kctl config set-context --current --namespace=blue",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var name, verb string
@@ -128,7 +129,8 @@ type cluster struct {
 func newSetCluster(c *frame.CLI) *cobra.Command {
 	s := &cluster{}
 	cmd := &cobra.Command{
-		Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig",
+		Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] " +
+			"[--tls-server-name=example.com]", Short: "Set a cluster entry in kubeconfig",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := frame.OneName(cmd, args)
 			if err != nil {
@@ -207,7 +209,8 @@ func newRenameContext(c *frame.CLI) *cobra.Command {
 					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.Flags.Files().GetDefaultFilename())
 				}
 				if _, taken := config.Contexts[args[1]]; taken {
-					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.Flags.Files().GetDefaultFilename())
+					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1],
+						c.Flags.Files().GetDefaultFilename())
 				}
 				delete(config.Contexts, args[0])
 				config.Contexts[args[1]] = context

@@ -65,8 +65,10 @@ func newKubercView(c *frame.CLI) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&as.Output, "output", "o", "yaml", "Output format: yaml, json, jsonpath=…, go-template=…")
-	cmd.Flags().StringVar(&as.Template, "template", "", "Template string or path to template file to use when -o=go-template, -o=go-template-file")
-	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true, "If true, ignore any errors in templates when a field or map key is missing in the template")
+	cmd.Flags().StringVar(&as.Template, "template", "",
+		"Template string or path to template file to use when -o=go-template, -o=go-template-file")
+	cmd.Flags().BoolVar(&as.AllowMissingKeys, "allow-missing-template-keys", true,
+		"If true, ignore any errors in templates when a field or map key is missing in the template")
 	cmd.Flags().Bool("show-managed-fields", false, "It has no effect: a kuberc has no managed fields.")
 	return cmd
 }
@@ -107,10 +109,13 @@ func newKubercSet(c *frame.CLI) *cobra.Command {
 	f.StringVar(&change.section, "section", "", "Section to modify: 'defaults', 'aliases', or 'credentialplugin'")
 	f.StringVar(&change.command, "command", "", "Command to configure (e.g., 'get', 'create', 'set env')")
 	f.StringVar(&change.name, "name", "", "Alias name (required for --section=aliases)")
-	f.StringVar(&change.policy, "policy", "", "Plugin policy to use for exec credential plugins, must be one of 'AllowAll', 'DenyAll' or 'Allowlist'")
+	f.StringVar(&change.policy, "policy", "",
+		"Plugin policy to use for exec credential plugins, must be one of 'AllowAll', 'DenyAll' or 'Allowlist'")
 	f.StringArrayVar(&change.options, "option", nil, "Flag option in the form flag=value (can be specified multiple times)")
-	f.StringArrayVar(&change.prependArgs, "prependarg", nil, "Argument to prepend to the command (can be specified multiple times, for aliases only)")
-	f.StringArrayVar(&change.appendArgs, "appendarg", nil, "Argument to append to the command (can be specified multiple times, for aliases only)")
+	f.StringArrayVar(&change.prependArgs, "prependarg", nil,
+		"Argument to prepend to the command (can be specified multiple times, for aliases only)")
+	f.StringArrayVar(&change.appendArgs, "appendarg", nil,
+		"Argument to append to the command (can be specified multiple times, for aliases only)")
 	f.StringArrayVar(&change.allowlist, "allowlist-entry", nil, "Allowlist entry of the form command=PLUGIN (can be specified multiple times)")
 	f.BoolVar(&change.overwrite, "overwrite", false, "Allow overwriting existing entries")
 	cobra.CheckErr(cmd.MarkFlagRequired("section"))
@@ -173,7 +178,8 @@ func (k *kubercChange) apply(to *preferences.Preference) error {
 	if k.section == "defaults" {
 		return k.setDefaults(to, preferences.Defaults{Command: k.command, Options: options})
 	}
-	return k.setAlias(to, preferences.Alias{Name: k.name, Command: k.command, PrependArgs: k.prependArgs, AppendArgs: k.appendArgs, Options: options})
+	return k.setAlias(to, preferences.Alias{Name: k.name, Command: k.command, PrependArgs: k.prependArgs, AppendArgs: k.appendArgs,
+		Options: options})
 }
 
 func (k *kubercChange) setDefaults(to *preferences.Preference, set preferences.Defaults) error {

@@ -24,7 +24,8 @@ type autoscaleOptions struct {
 	percent int32
 }
 
-var autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler", Namespaced: true}
+var autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler",
+	Namespaced: true}
 
 func newAutoscale(c *frame.CLI) *cobra.Command {
 	a := &autoscaleOptions{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}
@@ -38,9 +39,10 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 				return err
 			}
 			targets, unread := lookup.Named(cmd.Context(), c, &selected, args, "")
-			return errors.Join(unread, lookup.EachGiven(cmd.Context(), c, targets, &selected, func(t lookup.Target, object *unstructured.Unstructured) error {
-				return a.autoscale(cmd.Context(), t, object)
-			}))
+			return errors.Join(unread, lookup.EachGiven(cmd.Context(), c, targets, &selected,
+				func(t lookup.Target, object *unstructured.Unstructured) error {
+					return a.autoscale(cmd.Context(), t, object)
+				}))
 		},
 	}
 	fs := cmd.Flags()
@@ -50,9 +52,12 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 	a.AddRecord(cmd)
 	fs.Int32Var(&a.Low, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler.")
 	fs.Int32Var(&a.High, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")
-	fs.StringVar(&a.CPU, "cpu", "", "Target CPU utilization over all the pods: a percentage of what they ask for (e.g. 70%) or a quantity (e.g. 500m).")
-	fs.StringVar(&a.Memory, "memory", "", "Target memory utilization over all the pods: a percentage of what they ask for (e.g. 60%) or a quantity (e.g. 200Mi).")
-	fs.Int32Var(&a.percent, "cpu-percent", -1, "The target average CPU utilization (represented as a percent of requested CPU) over all the pods.")
+	fs.StringVar(&a.CPU, "cpu", "",
+		"Target CPU utilization over all the pods: a percentage of what they ask for (e.g. 70%) or a quantity (e.g. 500m).")
+	fs.StringVar(&a.Memory, "memory", "",
+		"Target memory utilization over all the pods: a percentage of what they ask for (e.g. 60%) or a quantity (e.g. 200Mi).")
+	fs.Int32Var(&a.percent, "cpu-percent", -1,
+		"The target average CPU utilization (represented as a percent of requested CPU) over all the pods.")
 	_ = fs.MarkHidden("cpu-percent")
 	fs.StringVar(&a.name, "name", "", "The name for the newly created object. If not specified, the name of the input resource will be used.")
 	_ = cmd.MarkFlagRequired("max")
@@ -61,7 +66,9 @@ func newAutoscale(c *frame.CLI) *cobra.Command {
 
 func (a *autoscaleOptions) check() error {
 	if a.percent >= 0 { // cobra would say so on standard output
-		fmt.Fprintln(a.Err, "Flag --cpu-percent has been deprecated, Use --cpu with percentage or resource quantity format (e.g., '70%' for utilization or '500m' for milliCPU).")
+		fmt.Fprintln(a.Err,
+			"Flag --cpu-percent has been deprecated, Use --cpu with percentage or resource quantity format (e.g., '70%' for "+
+				"utilization or '500m' for milliCPU).")
 	}
 	switch {
 	case a.High < 1:

@@ -34,7 +34,8 @@ type exposeOptions struct {
 func newExpose(c *frame.CLI) *cobra.Command {
 	e := &exposeOptions{Sender: send.Sender{CLI: c, Operation: "exposed"}}
 	cmd := &cobra.Command{
-		Use:     "expose (-f FILENAME | TYPE NAME) [--port=port] [--protocol=TCP|UDP|SCTP] [--target-port=number-or-name] [--name=name] [--type=type]",
+		Use: "expose (-f FILENAME | TYPE NAME) [--port=port] [--protocol=TCP|UDP|SCTP] [--target-port=number-or-name] " +
+			"[--name=name] [--type=type]",
 		Short:   "Take a pod, deployment, service or the like and expose it as a new service",
 		Example: "  kctl expose deployment web --port=80 --target-port=8080",
 		RunE:    func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
@@ -45,17 +46,24 @@ func newExpose(c *frame.CLI) *cobra.Command {
 	fs.StringVar(&e.name, "name", "", "The name for the newly created object.")
 	fs.StringVar(&e.port, "port", "", "The port that the service should serve on. Copied from the resource being exposed, if unspecified")
 	fs.StringVar(&e.protocol, "protocol", "", "The network protocol for the service to be created. Default is 'TCP'.")
-	fs.StringVar(&e.targetPort, "target-port", "", "Name or number for the port on the container that the service should direct traffic to. Optional.")
-	fs.StringVar(&e.serviceType, "type", "", "Type for this service: ClusterIP, NodePort, LoadBalancer, or ExternalName. Default is 'ClusterIP'.")
-	fs.StringVar(&e.clusterIP, "cluster-ip", "", "ClusterIP to be assigned to the service. Leave empty to auto-allocate, or set to 'None' to create a headless service.")
+	fs.StringVar(&e.targetPort, "target-port", "",
+		"Name or number for the port on the container that the service should direct traffic to. Optional.")
+	fs.StringVar(&e.serviceType, "type", "",
+		"Type for this service: ClusterIP, NodePort, LoadBalancer, or ExternalName. Default is 'ClusterIP'.")
+	fs.StringVar(&e.clusterIP, "cluster-ip", "",
+		"ClusterIP to be assigned to the service. Leave empty to auto-allocate, or set to 'None' to create a headless service.")
 	fs.StringVar(&e.externalName, "external-name", "", "External name of service")
-	fs.StringVar(&e.selector, "selector", "", "A label selector to use for this service. Only equality-based selector requirements are supported.")
+	fs.StringVar(&e.selector, "selector", "",
+		"A label selector to use for this service. Only equality-based selector requirements are supported.")
 	fs.StringVarP(&e.labelPairs, "labels", "l", "", "Labels to apply to the service created by this call.")
 	fs.StringVar(&e.externalIP, "external-ip", "", "Additional external IP address (not managed by Kubernetes) to accept for the service.")
-	fs.StringVar(&e.balancerIP, "load-balancer-ip", "", "IP to assign to the LoadBalancer. If empty, an ephemeral IP will be created and used (cloud-provider specific).")
-	fs.StringVar(&e.affinity, "session-affinity", "", "If non-empty, set the session affinity for the service to this; legal values: 'None', 'ClientIP'")
+	fs.StringVar(&e.balancerIP, "load-balancer-ip", "",
+		"IP to assign to the LoadBalancer. If empty, an ephemeral IP will be created and used (cloud-provider specific).")
+	fs.StringVar(&e.affinity, "session-affinity", "",
+		"If non-empty, set the session affinity for the service to this; legal values: 'None', 'ClientIP'")
 	fs.StringVar(&e.overrides, "overrides", "", "An inline JSON override for the generated object.")
-	fs.StringVar(&e.overrideType, "override-type", string(generate.OverrideMerge), "The method used to override the generated object: json, merge, or strategic.")
+	fs.StringVar(&e.overrideType, "override-type", string(generate.OverrideMerge),
+		"The method used to override the generated object: json, merge, or strategic.")
 	e.AddSaveConfig(fs)
 	e.AddRecord(cmd)
 	return cmd
@@ -63,14 +71,15 @@ func newExpose(c *frame.CLI) *cobra.Command {
 
 func (e *exposeOptions) run(cmd *cobra.Command, args []string) error {
 	targets, unread := lookup.Named(cmd.Context(), e.Sender.CLI, &e.Selection, args, "")
-	return errors.Join(unread, lookup.EachGiven(cmd.Context(), e.Sender.CLI, targets, &e.Selection, func(t lookup.Target, object *unstructured.Unstructured) error {
-		service, err := e.service(t, object)
-		if err != nil {
-			return err
-		}
-		service.SetNamespace("") // it is made where what it exposes is, whatever --overrides say
-		return e.CreateGenerated(cmd.Context(), core.Services, service)
-	}))
+	return errors.Join(unread, lookup.EachGiven(cmd.Context(), e.Sender.CLI, targets, &e.Selection,
+		func(t lookup.Target, object *unstructured.Unstructured) error {
+			service, err := e.service(t, object)
+			if err != nil {
+				return err
+			}
+			service.SetNamespace("") // it is made where what it exposes is, whatever --overrides say
+			return e.CreateGenerated(cmd.Context(), core.Services, service)
+		}))
 }
 
 // exposable are the kinds that a service can be made for.
@@ -123,10 +132,13 @@ func (e *exposeOptions) selected(object *unstructured.Unstructured) (map[string]
 	}
 	selector, found, err := unstructured.NestedStringMap(object.Object, path...)
 	if err != nil || !found || len(selector) == 0 {
-		return nil, fmt.Errorf("couldn't retrieve selectors via --selector flag or introspection: invalid %s: no selectors, therefore cannot be exposed", strings.ToLower(object.GetKind()))
+		return nil,
+			fmt.Errorf("couldn't retrieve selectors via --selector flag or introspection: invalid %s: no selectors, therefore cannot be exposed",
+				strings.ToLower(object.GetKind()))
 	}
 	if expressions, _, _ := unstructured.NestedSlice(object.Object, "spec", "selector", "matchExpressions"); len(expressions) > 0 {
-		return nil, errors.New("couldn't retrieve selectors via --selector flag or introspection: a service can't select by the object's matchExpressions")
+		return nil,
+			errors.New("couldn't retrieve selectors via --selector flag or introspection: a service can't select by the object's matchExpressions")
 	}
 	return selector, nil
 }

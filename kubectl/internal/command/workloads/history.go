@@ -24,7 +24,8 @@ import (
 )
 
 // untilRolledOut follows an object until its rollout is done.
-func (r *rolloutOptions) untilRolledOut(ctx context.Context, t lookup.Target, timeout time.Duration, show func(*unstructured.Unstructured) (bool, error)) error {
+func (r *rolloutOptions) untilRolledOut(ctx context.Context, t lookup.Target, timeout time.Duration,
+	show func(*unstructured.Unstructured) (bool, error)) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -70,7 +71,8 @@ func (r *rolloutOptions) waitObserved(ctx context.Context, t lookup.Target, obje
 
 // revisions are the recorded earlier templates of an object; what names the verb in
 // kubectl's error for kinds that have none.
-func (r *rolloutOptions) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, purpose string) ([]rollout.Revision, error) {
+func (r *rolloutOptions) revisions(ctx context.Context, t lookup.Target, object *unstructured.Unstructured,
+	purpose string) ([]rollout.Revision, error) {
 	kind, ok := rollout.Keeper(t.Kind)
 	if !ok {
 		return nil, fmt.Errorf("no %s has been implemented for %q", purpose, t.Kind)
@@ -103,7 +105,8 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 	r := newRolling(c)
 	var revision int64
 	cmd := &cobra.Command{
-		Use: "history (TYPE NAME | TYPE/NAME)", Short: "View rollout history", Example: "  kctl rollout history deployment/web\n  kctl rollout history deployment/web --revision=2",
+		Use: "history (TYPE NAME | TYPE/NAME)", Short: "View rollout history",
+		Example: "  kctl rollout history deployment/web\n  kctl rollout history deployment/web --revision=2",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if revision < 0 {
 				return fmt.Errorf("revision must be a positive integer: %v", revision)
@@ -128,7 +131,8 @@ func newRolloutHistory(c *frame.CLI) *cobra.Command {
 	return cmd
 }
 
-func (r *rolloutOptions) printHistory(t lookup.Target, object *unstructured.Unstructured, revisions []rollout.Revision, chosen int64) error {
+func (r *rolloutOptions) printHistory(t lookup.Target, object *unstructured.Unstructured, revisions []rollout.Revision,
+	chosen int64) error {
 	if r.Output == "" && r.Template != "" {
 		return r.Print(&r.Printing, "", object) // as kubectl has it: a template alone is of what has the history
 	}
@@ -187,7 +191,8 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 	r := newRolling(c)
 	var to int64
 	cmd := &cobra.Command{
-		Use: "undo (TYPE NAME | TYPE/NAME)", Short: "Undo a previous rollout", Example: "  kctl rollout undo deployment/web\n  kctl rollout undo deployment/web --to-revision=3",
+		Use: "undo (TYPE NAME | TYPE/NAME)", Short: "Undo a previous rollout",
+		Example: "  kctl rollout undo deployment/web\n  kctl rollout undo deployment/web --to-revision=3",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.run(cmd, args, func(t lookup.Target, object *unstructured.Unstructured) error {
 				return r.undo(cmd.Context(), t, object, to)
@@ -205,7 +210,8 @@ func newRolloutUndo(c *frame.CLI) *cobra.Command {
 // undo replaces the current template with an earlier one.
 func (r *rolloutOptions) undo(ctx context.Context, t lookup.Target, object *unstructured.Unstructured, to int64) error {
 	if _, applied := object.GetAnnotations()[threeway.LastApplied]; applied {
-		r.Warn("resource %s/%s was previously managed with '%[4]s apply'. Rolling back will not update the %[3]s annotation, which may cause unexpected behavior on future '%[4]s apply' operations. Consider using '%[4]s apply' with your previous configuration file instead.",
+		r.Warn("resource %s/%s was previously managed with '%[4]s apply'. Rolling back will not update the %[3]s annotation, which may cause "+
+			"unexpected behavior on future '%[4]s apply' operations. Consider using '%[4]s apply' with your previous configuration file instead.",
 			t.Name, t.ObjectName, threeway.LastApplied, r.Name)
 	}
 	revisions, err := r.revisions(ctx, t, object, "rollbacker")

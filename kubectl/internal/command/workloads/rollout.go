@@ -120,7 +120,8 @@ func newRolloutRestart(c *frame.CLI) *cobra.Command {
 				}
 				now := r.Clock.Now().Format(time.RFC3339)
 				if at, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", restartedAt); at == now {
-					return fmt.Errorf("failed to create patch for %s: if restart has already been triggered within the past second, please wait before attempting to trigger another", t.ObjectName)
+					return fmt.Errorf("failed to create patch for %s: if restart has already been triggered within the past second, please wait before "+
+						"attempting to trigger another", t.ObjectName)
 				}
 				body := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, now)
 				changed, err := r.Patch(cmd.Context(), t, types.StrategicMergePatchType, []byte(body))

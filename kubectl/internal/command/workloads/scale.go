@@ -41,8 +41,11 @@ func newScale(c *frame.CLI) *cobra.Command {
 	s.AddRecord(cmd)
 	fs.BoolVar(&s.All, "all", false, "Select all resources in the namespace of the specified resource types")
 	fs.Int64Var(&s.replicas, "replicas", -1, "The new desired number of replicas. Required.")
-	fs.Int64Var(&s.current, "current-replicas", -1, "Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 (default) for no condition.")
-	fs.StringVar(&s.resourceVersion, "resource-version", "", "Precondition for resource version. Requires that the current resource version match this value in order to scale.")
+	fs.Int64Var(&s.current, "current-replicas", -1,
+		"Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 "+
+			"(default) for no condition.")
+	fs.StringVar(&s.resourceVersion, "resource-version", "",
+		"Precondition for resource version. Requires that the current resource version match this value in order to scale.")
 	fs.DurationVar(&s.timeout, "timeout", 0, "The length of time to wait before giving up on a scale operation, zero means don't wait.")
 	_ = cmd.MarkFlagRequired("replicas")
 	fs.Lookup("replicas").DefValue = "0" // as in kubectl's help
@@ -51,7 +54,8 @@ func newScale(c *frame.CLI) *cobra.Command {
 
 func (s *scaleOptions) run(cmd *cobra.Command, args []string) error {
 	if s.replicas < 0 {
-		return errors.New("The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0") //nolint:staticcheck // kubectl's words
+		//nolint:staticcheck // kubectl's words
+		return errors.New("The --replicas=COUNT flag is required, and COUNT must be greater than or equal to 0")
 	}
 	targets, unread := lookup.Named(cmd.Context(), s.Sender.CLI, &s.Selection, args, "")
 	if s.resourceVersion != "" && len(targets) > 1 {
@@ -119,7 +123,8 @@ func (s *scaleOptions) scale(ctx context.Context, t lookup.Target) error {
 			return fmt.Errorf("Expected replicas to be %d, was %d", s.current, have) //nolint:staticcheck // kubectl's words
 		}
 		if version != "" && scale.GetResourceVersion() != version {
-			return fmt.Errorf("Expected resource version to be %s, was %s", version, scale.GetResourceVersion()) //nolint:staticcheck // kubectl's words
+			//nolint:staticcheck // kubectl's words
+			return fmt.Errorf("Expected resource version to be %s, was %s", version, scale.GetResourceVersion())
 		}
 		version = scale.GetResourceVersion()
 	}

@@ -49,7 +49,8 @@ func (s *setOptions) add(cmd *cobra.Command) {
 }
 
 func (s *setOptions) addContainers(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.containers, "containers", "c", "*", "The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
+	cmd.Flags().StringVarP(&s.containers, "containers", "c", "*",
+		"The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
 }
 
 // podSpecPath is where objects of a kind keep the spec of their pods.
@@ -81,7 +82,8 @@ func podSpec(object *unstructured.Unstructured) (*corev1.PodSpec, error) {
 
 // updatePodSpecs lets edit change the pod spec of every object that the arguments mean,
 // and sends the differences.
-func (s *setOptions) updatePodSpecs(cmd *cobra.Command, args []string, operation string, edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
+func (s *setOptions) updatePodSpecs(cmd *cobra.Command, args []string, operation string,
+	edit func(*unstructured.Unstructured, *corev1.PodSpec) error) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		patch, err := podSpecPatch(object, edit)
 		if err != nil || patch == nil && !s.unchanged && s.Cause() == "" {
@@ -328,7 +330,8 @@ func newSetResources(c *frame.CLI) *cobra.Command {
 	s.AddRecord(cmd)
 	s.addContainers(cmd)
 	cmd.Flags().StringVar(&limits, "limits", "", "The resource requirement limits for this container. For example, 'cpu=100m,memory=256Mi'.")
-	cmd.Flags().StringVar(&requests, "requests", "", "The resource requirement requests for this container. For example, 'cpu=100m,memory=256Mi'.")
+	cmd.Flags().StringVar(&requests, "requests", "",
+		"The resource requirement requests for this container. For example, 'cpu=100m,memory=256Mi'.")
 	return cmd
 }
 

@@ -37,17 +37,19 @@ type setEnvOptions struct {
 func newSetEnv(c *frame.CLI) *cobra.Command {
 	e := &setEnvOptions{setOptions: setOptions{Sender: send.Sender{CLI: c}}}
 	cmd := &cobra.Command{
-		Use:     "env (-f FILE | TYPE NAME | TYPE/NAME) KEY_1=VAL_1 ... KEY_N- ...",
-		Short:   "Update environment variables on a pod template",
-		Example: "  kctl set env deployment/web LEVEL=debug\n  kctl set env deployment/web LEVEL-\n  kctl set env deployment/web --list\n  kctl set env deployment/web --from=configmap/settings",
-		RunE:    func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
+		Use:   "env (-f FILE | TYPE NAME | TYPE/NAME) KEY_1=VAL_1 ... KEY_N- ...",
+		Short: "Update environment variables on a pod template",
+		Example: "  kctl set env deployment/web LEVEL=debug\n  kctl set env deployment/web LEVEL-\n  kctl set env deployment/web --list\n  " +
+			"kctl set env deployment/web --from=configmap/settings",
+		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
 	}
 	e.add(cmd)
 	e.addContainers(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&e.list, "list", false, "If true, display the environment and any changes in the standard format.")
 	fs.BoolVar(&e.resolve, "resolve", false, "If true, show secret or configmap references when listing variables.")
-	fs.BoolVar(&e.overwrite, "overwrite", true, "If true, allow environment to be overwritten, otherwise reject updates that overwrite existing environment.")
+	fs.BoolVar(&e.overwrite, "overwrite", true,
+		"If true, allow environment to be overwritten, otherwise reject updates that overwrite existing environment.")
 	fs.StringVar(&e.from, "from", "", "The name of a resource from which to inject environment variables")
 	fs.StringVar(&e.prefix, "prefix", "", "Prefix to append to variable names")
 	fs.StringSliceVar(&e.keys, "keys", nil, "Comma-separated list of keys to import from specified resource")

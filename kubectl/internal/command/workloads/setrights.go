@@ -22,7 +22,8 @@ import (
 
 // replace sets a top-level field of every object that the arguments mean to
 // what edit returns; nil leaves an object alone.
-func (s *setOptions) replace(cmd *cobra.Command, args []string, operation string, edit func(lookup.Target, *unstructured.Unstructured) (map[string]any, error)) error {
+func (s *setOptions) replace(cmd *cobra.Command, args []string, operation string,
+	edit func(lookup.Target, *unstructured.Unstructured) (map[string]any, error)) error {
 	one := func(t lookup.Target, object *unstructured.Unstructured) error {
 		change, err := edit(t, object)
 		if err != nil || change == nil {
@@ -105,7 +106,9 @@ func newSetSelector(c *frame.CLI) *cobra.Command {
 	s.add(cmd)
 	s.RecurseFiles(cmd.Flags())
 	s.AddRecord(cmd)
-	cmd.Flags().StringVar(&version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
+	cmd.Flags().StringVar(&version, "resource-version", "",
+		"If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when "+
+			"specifying a single resource.")
 	return cmd
 }
 
@@ -127,9 +130,10 @@ func newSetSubject(c *frame.CLI) *cobra.Command {
 	s := &setOptions{Sender: send.Sender{CLI: c}}
 	var users, groups, accounts []string
 	cmd := &cobra.Command{
-		Use:     "subject (-f FILE | TYPE NAME | TYPE/NAME) [--user=NAME] [--group=NAME] [--serviceaccount=NAMESPACE:NAME]",
-		Short:   "Update the user, group, or service account in a role binding or cluster role binding",
-		Example: "  kctl set subject rolebinding readers --user=alice --group=developers\n  kctl set subject clusterrolebinding viewers --serviceaccount=default:robot",
+		Use:   "subject (-f FILE | TYPE NAME | TYPE/NAME) [--user=NAME] [--group=NAME] [--serviceaccount=NAMESPACE:NAME]",
+		Short: "Update the user, group, or service account in a role binding or cluster role binding",
+		Example: "  kctl set subject rolebinding readers --user=alice --group=developers\n  kctl set subject clusterrolebinding viewers " +
+			"--serviceaccount=default:robot",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted, err := generate.Subjects(users, groups, accounts)
 			if err != nil {
@@ -154,7 +158,8 @@ func newSetSubject(c *frame.CLI) *cobra.Command {
 // all.
 func withSubjects(t lookup.Target, object *unstructured.Unstructured, wanted []rbacv1.Subject) (map[string]any, error) {
 	if kind := object.GetKind(); kind != "RoleBinding" && kind != "ClusterRoleBinding" {
-		return nil, fmt.Errorf("%s setting subjects is only supported for RoleBinding/ClusterRoleBinding", printer.ObjectName(t.GVK(), object.GetName()))
+		return nil, fmt.Errorf("%s setting subjects is only supported for RoleBinding/ClusterRoleBinding",
+			printer.ObjectName(t.GVK(), object.GetName()))
 	}
 	binding := &rbacv1.RoleBinding{}
 	if err := lookup.Typed(object, binding); err != nil {

@@ -53,7 +53,8 @@ func newKeeper(dir string) *Keeper {
 func pod(uid types.UID, cpu string) *core.Pod {
 	p := &core.Pod{}
 	p.UID = uid
-	p.Spec.Containers = []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	p.Spec.Containers = []core.Container{{Name: "c",
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	return p
 }
 
@@ -114,7 +115,8 @@ func TestInTheMiddleOfAResize(t *testing.T) {
 
 // Files that are broken are not believed, and are written again.
 func TestBrokenFiles(t *testing.T) {
-	for _, broken := range []string{"", "{", upstreams[:100], strings.Replace(upstreams, "3378557073", "1", 1), `{"data":"[]","checksum":2142361104}`, `{"data":"{","checksum":-1}`} {
+	for _, broken := range []string{"", "{", upstreams[:100], strings.Replace(upstreams, "3378557073", "1", 1), `{"data":"[]","checksum":2142361104}`,
+		`{"data":"{","checksum":-1}`} {
 		dir := t.TempDir()
 		write(t, dir, broken, upstreams)
 		k := newKeeper(dir)

@@ -237,7 +237,8 @@ func TestAuthorize(t *testing.T) {
 	}
 	asked()
 	var denied *Denied
-	if err := a.Authorize(t.Context(), bob, http.MethodGet, "/pods"); !errors.As(err, &denied) || err.Error() != "Forbidden (user=bob, verb=get, resource=nodes, subresource(s)=[pods proxy])" {
+	if err := a.Authorize(t.Context(), bob, http.MethodGet, "/pods"); !errors.As(err, &denied) ||
+		err.Error() != "Forbidden (user=bob, verb=get, resource=nodes, subresource(s)=[pods proxy])" {
 		t.Errorf("bob: %v", err)
 	}
 	if err := a.Authorize(t.Context(), alice, http.MethodGet, "/metrics/resource"); !errors.As(err, &denied) {

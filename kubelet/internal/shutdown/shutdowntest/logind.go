@@ -51,7 +51,8 @@ func StartBus(t *testing.T) (address string, stop func()) {
 	}
 	// The bus ends with its standard input, which the kernel closes if the test
 	// panics.
-	cmd := exec.Command("sh", "-c", `"$@" & read -r _; kill -KILL $!; wait`, "sh", daemon, "--config-file="+config, "--nofork", "--nopidfile", "--nosyslog", "--print-address")
+	cmd := exec.Command("sh", "-c", `"$@" & read -r _; kill -KILL $!; wait`, "sh", daemon, "--config-file="+config, "--nofork", "--nopidfile",
+		"--nosyslog", "--print-address")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -92,8 +92,10 @@ func TestWriteAgainOnlyWhenSomethingDiffers(t *testing.T) {
 		want    []string
 	}{
 		{"nothing", base, Options{}, false, false, []string{"VERSION", "..data", "a", "b"}},
-		{"content", func() Payload { p := base(); p["a"] = File{Data: []byte("9"), Mode: 0o644}; return p }, Options{}, false, true, []string{"VERSION", "..data", "a", "b"}},
-		{"mode", func() Payload { p := base(); p["a"] = File{Data: []byte("1"), Mode: 0o600}; return p }, Options{}, false, true, []string{"VERSION", "..data", "a", "b"}},
+		{"content", func() Payload { p := base(); p["a"] = File{Data: []byte("9"), Mode: 0o644}; return p }, Options{}, false, true,
+			[]string{"VERSION", "..data", "a", "b"}},
+		{"mode", func() Payload { p := base(); p["a"] = File{Data: []byte("1"), Mode: 0o600}; return p }, Options{}, false, true,
+			[]string{"VERSION", "..data", "a", "b"}},
 		{"less", func() Payload { p := base(); delete(p, "a"); return p }, Options{}, false, true, []string{"VERSION", "..data", "b"}},
 		{"more", func() Payload { p := base(); p["z"] = File{Mode: 0o644}; return p }, Options{}, false, true, []string{"VERSION", "..data", "a", "b", "z"}},
 		{"all gone", func() Payload { return Payload{} }, Options{}, false, true, []string{"VERSION", "..data"}},
@@ -140,7 +142,8 @@ func TestWriteGivesFilesToTheGroup(t *testing.T) {
 }
 
 func TestWriteRefusesHostilePaths(t *testing.T) {
-	for _, path := range []string{"", "/etc/passwd", "../x", "..x", "a/../../b", "a//b", "a/", "..data", "a/..", strings.Repeat("n", 256), strings.Repeat("n/", 2049) + "n"} {
+	for _, path := range []string{"", "/etc/passwd", "../x", "..x", "a/../../b", "a//b", "a/", "..data", "a/..", strings.Repeat("n", 256),
+		strings.Repeat("n/", 2049) + "n"} {
 		dir := t.TempDir()
 		if _, err := Write(dir, Payload{path: {}}, Options{}); err == nil {
 			t.Errorf("path %q was taken", path)

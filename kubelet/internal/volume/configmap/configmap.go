@@ -23,7 +23,8 @@ type Getter interface {
 }
 
 // Payload is the content for a source in the pod's namespace.
-func Payload(ctx context.Context, get Getter, namespace string, source *corev1.ConfigMapProjection, d keys.Defaults) (atomic.Payload, error) {
+func Payload(ctx context.Context, get Getter, namespace string, source *corev1.ConfigMapProjection,
+	d keys.Defaults) (atomic.Payload, error) {
 	optional := ptr.Deref(source.Optional, false)
 	object, err := get.ConfigMap(ctx, namespace, source.Name)
 	if apierrors.IsNotFound(err) && optional {

@@ -18,7 +18,8 @@ import (
 
 // Payload is the content for items; allocatable is the node's, for limits that
 // a container does not set.
-func Payload(pod *core.Pod, items []corev1.DownwardAPIVolumeFile, allocatable corev1.ResourceList, d keys.Defaults) (atomic.Payload, error) {
+func Payload(pod *core.Pod, items []corev1.DownwardAPIVolumeFile, allocatable corev1.ResourceList,
+	d keys.Defaults) (atomic.Payload, error) {
 	payload := make(atomic.Payload, len(items))
 	var errs []error
 	for _, item := range items {

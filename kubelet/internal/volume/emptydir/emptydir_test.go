@@ -55,7 +55,8 @@ func TestPagesThatPodsRequest(t *testing.T) {
 
 func TestUnsupported(t *testing.T) {
 	for medium, want := range map[corev1.StorageMedium]string{
-		"": "", "Memory": "", "HugePages": "", "HugePages-2Mi": "", "HugePages-": "HugePages-", "HugePages-x": "HugePages-x", "HugePages--2Mi": "HugePages--2Mi", "Tape": "Tape",
+		"": "", "Memory": "", "HugePages": "", "HugePages-2Mi": "", "HugePages-": "HugePages-", "HugePages-x": "HugePages-x", "HugePages--2Mi": "HugePages--2Mi",
+		"Tape": "Tape",
 	} {
 		if got := Unsupported(&corev1.EmptyDirVolumeSource{Medium: medium}); got != want {
 			t.Errorf("%q: %q", medium, got)

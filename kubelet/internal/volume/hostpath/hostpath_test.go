@@ -76,7 +76,8 @@ func TestWhatAPathIsInsteadIsTold(t *testing.T) {
 		kind corev1.HostPathType
 		want string
 	}{
-		{dir + "/no", corev1.HostPathDirectory, `hostPath type check failed, ` + dir + `/no is not a directory, unable to determine its type: path "` + dir + `/no" does not exist`},
+		{dir + "/no", corev1.HostPathDirectory, `hostPath type check failed, ` + dir + `/no is not a directory, unable to determine its type: path "` + dir +
+			`/no" does not exist`},
 		{file, corev1.HostPathDirectory, `hostPath type check failed: ` + file + ` is not a directory, it's a File`},
 		{file, corev1.HostPathDirectoryOrCreate, `hostPath type check failed: ` + file + ` is not a directory, it's a File`},
 		{dir, corev1.HostPathFileOrCreate, `hostPath type check failed: ` + dir + ` is not a file, it's a Directory`},

@@ -77,7 +77,8 @@ func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
 			// Through the clone, in which nothing else is mounted.
 			err = setGroup(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group)
 		case int(is.Gid) != group:
-			v.Warn("AlreadyMountedVolume", fmt.Sprintf("The requested fsGroup is %d, but the volume %s has GID %d. The volume may not be shareable.", group, v.Name, is.Gid))
+			v.Warn("AlreadyMountedVolume", fmt.Sprintf("The requested fsGroup is %d, but the volume %s has GID %d. The volume may not be shareable.",
+				group, v.Name, is.Gid))
 		}
 		if err != nil {
 			return err

@@ -18,7 +18,8 @@ type PodCertificates interface {
 }
 
 // podCertificate is a key and its certificates, in one file, in two, or both.
-func podCertificate(ctx context.Context, get PodCertificates, pod *core.Pod, source *corev1.PodCertificateProjection, d keys.Defaults) (atomic.Payload, error) {
+func podCertificate(ctx context.Context, get PodCertificates, pod *core.Pod, source *corev1.PodCertificateProjection,
+	d keys.Defaults) (atomic.Payload, error) {
 	key, chain, err := get.PodCertificate(ctx, pod, source)
 	if err != nil {
 		return nil, err

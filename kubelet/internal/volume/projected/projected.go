@@ -46,7 +46,8 @@ func Check(source *corev1.VolumeProjection) error {
 
 // Payload is the content of all sources, which are read in parallel. If two
 // sources have the same path, the later one wins.
-func Payload(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ProjectedVolumeSource, allocatable corev1.ResourceList) (atomic.Payload, error) {
+func Payload(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ProjectedVolumeSource,
+	allocatable corev1.ResourceList) (atomic.Payload, error) {
 	v := volume{objects: objects, pod: pod, allocatable: allocatable, defaults: keys.NewDefaults(source.DefaultMode, source.DefaultUser)}
 	payloads := make([]atomic.Payload, len(source.Sources))
 	errs := make([]error, len(source.Sources))
@@ -96,7 +97,8 @@ func (v volume) payload(ctx context.Context, source *corev1.VolumeProjection) (a
 	return nil, errUnknown
 }
 
-func token(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ServiceAccountTokenProjection, d keys.Defaults) (atomic.Payload, error) {
+func token(ctx context.Context, objects Objects, pod *core.Pod, source *corev1.ServiceAccountTokenProjection,
+	d keys.Defaults) (atomic.Payload, error) {
 	value, err := objects.Token(ctx, pod, source.Audience, ptr.Deref(source.ExpirationSeconds, defaultTokenSeconds))
 	if err != nil {
 		return nil, err

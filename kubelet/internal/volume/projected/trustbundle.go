@@ -26,7 +26,8 @@ type TrustBundles interface {
 }
 
 // trustBundle is one file with every certificate that the source selects.
-func trustBundle(ctx context.Context, get TrustBundles, source *corev1.ClusterTrustBundleProjection, d keys.Defaults) (atomic.Payload, error) {
+func trustBundle(ctx context.Context, get TrustBundles, source *corev1.ClusterTrustBundleProjection,
+	d keys.Defaults) (atomic.Payload, error) {
 	bundles, err := selectBundles(ctx, get, source)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,8 @@ func trustBundle(ctx context.Context, get TrustBundles, source *corev1.ClusterTr
 		if source.Name != nil {
 			return nil, fmt.Errorf("clustertrustbundle %q not found", *source.Name)
 		}
-		return nil, fmt.Errorf("no clustertrustbundle of signer %q matches %q", *source.SignerName, metav1.FormatLabelSelector(source.LabelSelector))
+		return nil, fmt.Errorf("no clustertrustbundle of signer %q matches %q", *source.SignerName,
+			metav1.FormatLabelSelector(source.LabelSelector))
 	}
 	return atomic.Payload{source.Path: d.File(certificates(bundles), nil, nil)}, nil
 }

@@ -68,7 +68,8 @@ func New(options Options, services Services) *Plugin {
 func (*Plugin) Name() string { return Name }
 
 // PostFilter implements framework.PostFilter.
-func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (string, *framework.Status) {
+func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	refused framework.Refused) (string, *framework.Status) {
 	best, status := p.preempt(ctx, state, pod, refused)
 	victims := 0
 	if best != nil {
@@ -87,7 +88,8 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 
 // preempt chooses the node where making room costs least. Without one the status says
 // why.
-func (p *Plugin) preempt(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, refused framework.Refused) (*candidate, *framework.Status) {
+func (p *Plugin) preempt(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	refused framework.Refused) (*candidate, *framework.Status) {
 	if why := p.ineligible(pod, state, refused); why != "" {
 		return nil, framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}

@@ -67,7 +67,8 @@ func (s *search) findCandidates(ctx context.Context) ([]*candidate, error) {
 // selectVictimsOnNode finds out which pods would have to leave a node. It removes all
 // pods of lower priority, and puts back, the most important first, those that can
 // stay. Without a candidate the status says why; it is nil if no pod can go.
-func (s *search) selectVictimsOnNode(ctx context.Context, filters []framework.Filter, node *framework.NodeInfo) (*candidate, *framework.Status) {
+func (s *search) selectVictimsOnNode(ctx context.Context, filters []framework.Filter,
+	node *framework.NodeInfo) (*candidate, *framework.Status) {
 	s.lower = s.lower[:0]
 	for _, other := range node.Pods {
 		if other.Priority < s.pod.Priority {

@@ -88,7 +88,8 @@ func eachImage(pod *core.Pod, visit func(name string)) {
 }
 
 // Score is the size of what the node has, between the least and the most.
-func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	w, ok := state.Read(stateKey).(*wanted)
 	if !ok {
 		// Upstream's plugin has no PreScore: a profile that disables that point of all

@@ -68,13 +68,15 @@ func (s *filterState) Clone() any {
 }
 
 // AddPod implements framework.PreFilterExtensions.
-func (p *Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	p.change(state, pod, added, node.Node, 1)
 	return nil
 }
 
 // RemovePod implements framework.PreFilterExtensions.
-func (p *Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	p.change(state, pod, removed, node.Node, -1)
 	return nil
 }
@@ -116,7 +118,8 @@ func (p *Plugin) countWith(own *framework.PodAffinity, existing *core.Pod, node 
 var noAffinity framework.PodAffinity
 
 // PreFilter counts, over all nodes, the pods that the rules are about.
-func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	own := pod.Affinity
 	if own == nil {
 		own = &noAffinity
@@ -126,11 +129,12 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 	}
 	s := &filterState{}
 	if len(state.WithAffinity) > 0 {
-		s.existingAnti = framework.NewWhatIf(state.Tally(identity(Name+" refusing", pod.Pod), func(node *framework.NodeInfo, add framework.AddFunc) {
-			for _, existing := range node.WithAffinity {
-				p.countMatches(existing.Affinity.RequiredAnti, pod.Pod, node.Node, add, 1)
-			}
-		}))
+		s.existingAnti = framework.NewWhatIf(state.Tally(identity(Name+" refusing", pod.Pod),
+			func(node *framework.NodeInfo, add framework.AddFunc) {
+				for _, existing := range node.WithAffinity {
+					p.countMatches(existing.Affinity.RequiredAnti, pod.Pod, node.Node, add, 1)
+				}
+			}))
 	}
 	if len(own.Required) > 0 {
 		s.affinity = framework.NewWhatIf(state.Tally(termsKey(Name+" with", own.Required), func(node *framework.NodeInfo, add framework.AddFunc) {
@@ -141,11 +145,12 @@ func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *
 		s.selfMatch = p.matchesAll(own.Required, pod.Pod)
 	}
 	if len(own.RequiredAnti) > 0 {
-		s.anti = framework.NewWhatIf(state.Tally(termsKey(Name+" without", own.RequiredAnti), func(node *framework.NodeInfo, add framework.AddFunc) {
-			for _, existing := range node.Pods {
-				p.countMatches(own.RequiredAnti, existing.Pod, node.Node, add, 1)
-			}
-		}))
+		s.anti = framework.NewWhatIf(state.Tally(termsKey(Name+" without", own.RequiredAnti),
+			func(node *framework.NodeInfo, add framework.AddFunc) {
+				for _, existing := range node.Pods {
+					p.countMatches(own.RequiredAnti, existing.Pod, node.Node, add, 1)
+				}
+			}))
 	}
 	if s.existingAnti.Empty() && len(own.Required) == 0 && len(own.RequiredAnti) == 0 {
 		return nil, skip
@@ -164,7 +169,8 @@ func (p *Plugin) matchesAll(terms []framework.AffinityTerm, pod *core.Pod) bool 
 }
 
 // Filter implements framework.Filter.
-func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	s, ok := state.Read(filterKey).(*filterState)
 	if !ok {
 		return framework.Unprepared(Name)
@@ -207,7 +213,8 @@ func (s *filterState) together(terms []framework.AffinityTerm, node *core.Node) 
 // EventsToRegister implements framework.EnqueueExtensions.
 func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHintFn: p.podHint},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel,
+			QueueingHintFn: p.podHint},
 		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.UpdateNodeLabel},
 		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel},
 	}
@@ -227,7 +234,8 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.ClusterEvent) b
 		return other != nil && len(own.Required) > 0 && p.matchesAll(own.Required, other)
 	}
 	freed := func(term framework.AffinityTerm) bool {
-		return event.OldPod != nil && term.Matches(event.OldPod, p.namespaces) && (event.NewPod == nil || !term.Matches(event.NewPod, p.namespaces))
+		return event.OldPod != nil && term.Matches(event.OldPod, p.namespaces) &&
+			(event.NewPod == nil || !term.Matches(event.NewPod, p.namespaces))
 	}
 	switch {
 	case wanted(event.OldPod) != wanted(event.NewPod), slices.ContainsFunc(own.RequiredAnti, freed):

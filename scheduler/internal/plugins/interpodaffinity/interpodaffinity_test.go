@@ -61,14 +61,16 @@ func without(terms ...corev1.PodAffinityTerm) func(*core.Pod) {
 func prefers(weight int32, t corev1.PodAffinityTerm) func(*core.Pod) {
 	return func(p *core.Pod) {
 		a := affinity(p).PodAffinity
-		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t})
+		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+			corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t})
 	}
 }
 
 func avoids(weight int32, t corev1.PodAffinityTerm) func(*core.Pod) {
 	return func(p *core.Pod) {
 		a := affinity(p).PodAntiAffinity
-		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t})
+		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+			corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t})
 	}
 }
 
@@ -96,31 +98,43 @@ func TestFilter(t *testing.T) {
 		others []*framework.NodeInfo
 		reason string
 	}{
-		"nothing said":                       {pod(), node("a", "a", pod(db)), nil, ""},
-		"with db, it is here":                {pod(with(term("db", "zone"))), node("a", "a", pod(db)), nil, ""},
-		"with db, it is in this zone":        {pod(with(term("db", "zone"))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))}, ""},
-		"with db, it is on another host":     {pod(with(term("db", host))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))}, "node(s) didn't match pod affinity rules"},
-		"with db, it is nowhere":             {pod(with(term("db", "zone"))), node("a", "a"), nil, "node(s) didn't match pod affinity rules"},
-		"with db and cache, on one pod":      {pod(with(term("db", "zone"), term("cache", "zone"))), node("a", "a", pod(db), pod(labelled("app", "cache"))), nil, "node(s) didn't match pod affinity rules"},
-		"with its own kind, the first":       {pod(web, with(term("web", "zone"))), node("a", "a"), nil, ""},
-		"with its own kind, not the first":   {pod(web, with(term("web", "zone"))), node("a", "a"), []*framework.NodeInfo{node("b", "b", pod(web))}, "node(s) didn't match pod affinity rules"},
-		"with its own kind, no such label":   {pod(web, with(term("web", "rack"))), node("a", "a"), nil, "node(s) didn't match pod affinity rules"},
-		"without db, it is here":             {pod(without(term("db", "zone"))), node("a", "a", pod(db)), nil, "node(s) didn't match pod anti-affinity rules"},
-		"without db, it is in this zone":     {pod(without(term("db", "zone"))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))}, "node(s) didn't match pod anti-affinity rules"},
-		"without db, it is on another host":  {pod(without(term("db", host))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))}, ""},
-		"without db, the node has no label":  {pod(without(term("db", "rack"))), node("a", "a", pod(db)), nil, ""},
-		"a running pod won't have it":        {pod(web), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(without(term("web", "zone"))))}, "node(s) didn't satisfy existing pods anti-affinity rules"},
-		"a running pod won't have another":   {pod(web), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(without(term("db", "zone"))))}, ""},
-		"another namespace":                  {pod(without(term("db", "zone"))), node("a", "a", pod(db, in("prod-1"))), nil, ""},
-		"namespaces by label":                {pod(without(term("db", "zone", prod))), node("a", "a", pod(db, in("prod-1"))), nil, "node(s) didn't match pod anti-affinity rules"},
-		"namespaces by label, another":       {pod(without(term("db", "zone", prod))), node("a", "a", pod(db, in("test-1"))), nil, ""},
-		"namespaces by label, not its own":   {pod(without(term("db", "zone", prod))), node("a", "a", pod(db)), nil, ""},
-		"all namespaces":                     {pod(without(term("db", "zone", everywhere))), node("a", "a", pod(db, in("who-knows"))), nil, "node(s) didn't match pod anti-affinity rules"},
-		"namespaces by name":                 {pod(without(term("db", "zone", named))), node("a", "a", pod(db, in("test-1"))), nil, "node(s) didn't match pod anti-affinity rules"},
-		"its own replica set, the same":      {pod(labelled("app", "web", "hash", "1"), without(term("web", "zone", sameHash))), node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
-		"its replica set when it was made":   {pod(labelled("app", "web", "hash", "2"), without(term("web", "zone", sameHash))), node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
-		"no selector is about nothing":       {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone"})), node("a", "a", pod(db)), nil, ""},
-		"an invalid selector is said so":     {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}})), node("a", "a"), nil, `pod affinity term for zone: labelSelector: "Bogus" is not a valid label selector operator`},
+		"nothing said":                {pod(), node("a", "a", pod(db)), nil, ""},
+		"with db, it is here":         {pod(with(term("db", "zone"))), node("a", "a", pod(db)), nil, ""},
+		"with db, it is in this zone": {pod(with(term("db", "zone"))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))}, ""},
+		"with db, it is on another host": {pod(with(term("db", host))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))},
+			"node(s) didn't match pod affinity rules"},
+		"with db, it is nowhere": {pod(with(term("db", "zone"))), node("a", "a"), nil, "node(s) didn't match pod affinity rules"},
+		"with db and cache, on one pod": {pod(with(term("db", "zone"), term("cache", "zone"))), node("a", "a", pod(db), pod(labelled("app", "cache"))), nil,
+			"node(s) didn't match pod affinity rules"},
+		"with its own kind, the first": {pod(web, with(term("web", "zone"))), node("a", "a"), nil, ""},
+		"with its own kind, not the first": {pod(web, with(term("web", "zone"))), node("a", "a"), []*framework.NodeInfo{node("b", "b", pod(web))},
+			"node(s) didn't match pod affinity rules"},
+		"with its own kind, no such label": {pod(web, with(term("web", "rack"))), node("a", "a"), nil, "node(s) didn't match pod affinity rules"},
+		"without db, it is here":           {pod(without(term("db", "zone"))), node("a", "a", pod(db)), nil, "node(s) didn't match pod anti-affinity rules"},
+		"without db, it is in this zone": {pod(without(term("db", "zone"))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))},
+			"node(s) didn't match pod anti-affinity rules"},
+		"without db, it is on another host": {pod(without(term("db", host))), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(db))}, ""},
+		"without db, the node has no label": {pod(without(term("db", "rack"))), node("a", "a", pod(db)), nil, ""},
+		"a running pod won't have it": {pod(web), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(without(term("web", "zone"))))},
+			"node(s) didn't satisfy existing pods anti-affinity rules"},
+		"a running pod won't have another": {pod(web), node("a1", "a"), []*framework.NodeInfo{node("a2", "a", pod(without(term("db", "zone"))))}, ""},
+		"another namespace":                {pod(without(term("db", "zone"))), node("a", "a", pod(db, in("prod-1"))), nil, ""},
+		"namespaces by label": {pod(without(term("db", "zone", prod))), node("a", "a", pod(db, in("prod-1"))), nil,
+			"node(s) didn't match pod anti-affinity rules"},
+		"namespaces by label, another":     {pod(without(term("db", "zone", prod))), node("a", "a", pod(db, in("test-1"))), nil, ""},
+		"namespaces by label, not its own": {pod(without(term("db", "zone", prod))), node("a", "a", pod(db)), nil, ""},
+		"all namespaces": {pod(without(term("db", "zone", everywhere))), node("a", "a", pod(db, in("who-knows"))), nil,
+			"node(s) didn't match pod anti-affinity rules"},
+		"namespaces by name": {pod(without(term("db", "zone", named))), node("a", "a", pod(db, in("test-1"))), nil,
+			"node(s) didn't match pod anti-affinity rules"},
+		"its own replica set, the same": {pod(labelled("app", "web", "hash", "1"), without(term("web", "zone", sameHash))),
+			node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
+		"its replica set when it was made": {pod(labelled("app", "web", "hash", "2"), without(term("web", "zone", sameHash))),
+			node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
+		"no selector is about nothing": {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone"})), node("a", "a", pod(db)), nil, ""},
+		"an invalid selector is said so": {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone",
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}})), node("a", "a"), nil,
+			`pod affinity term for zone: labelSelector: "Bogus" is not a valid label selector operator`},
 		"preferences refuse nothing":         {pod(avoids(100, term("db", "zone"))), node("a", "a", pod(db)), nil, ""},
 		"a running pod's preference neither": {pod(web), node("a", "a", pod(avoids(100, term("web", "zone")))), nil, ""},
 	} {
@@ -178,25 +192,37 @@ func TestScoreIgnoringExisting(t *testing.T) {
 
 func TestHints(t *testing.T) {
 	hint := newPlugin().EventsToRegister()[0]
-	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")), without(term("noisy", "zone"), term("smelly", corev1.LabelHostname))))
+	waits := framework.NewPodInfo(fixture.Pod("p", labelled("app", "web"), with(term("db", "zone")),
+		without(term("noisy", "zone"), term("smelly", corev1.LabelHostname))))
 	for name, test := range map[string]struct {
 		event framework.ClusterEvent
 		want  bool
 	}{
-		"db came":      {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))}, true},
-		"another came": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))}, false},
+		"db came": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("d", labelled("app", "db"))},
+			true},
+		"another came": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("w", labelled("app", "web"))},
+			false},
 		"another left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w")}, false},
 		// The first pod of its kind may go anywhere, and db may have been the last
 		// one.
-		"db left":                           {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
-		"one it avoids left":                {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
-		"one that did not want it left":     {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},
-		"one that did not want others left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w", without(term("x", "zone")))}, false},
-		"noisy is labelled":                 {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
-		"one that does not want it, too":    {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
-		"another became db":                 {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n"), NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
-		"noisy became smelly":               {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
-		"noisy became quiet":                {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
+		"db left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
+		"one it avoids left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
+		"one that did not want it left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},
+		"one that did not want others left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			OldPod: fixture.Pod("w", without(term("x", "zone")))}, false},
+		"noisy is labelled": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
+			OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
+		"one that does not want it, too": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
+			OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
+		"another became db": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n"),
+			NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
+		"noisy became smelly": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
+			OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
+		"noisy became quiet": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
+			OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
 	} {
 		if hint.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)

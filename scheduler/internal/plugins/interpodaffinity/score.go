@@ -11,7 +11,8 @@ import (
 
 // PreScore adds up the score of each place: by the pod's preferences about the
 // pods there, and by theirs about this one.
-func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	_ []*framework.NodeInfo) *framework.Status {
 	own := pod.Affinity
 	if own == nil {
 		own = &noAffinity
@@ -71,7 +72,8 @@ func (p *Plugin) weighExisting(add framework.AddFunc, existing *framework.PodAff
 }
 
 // Score is the sum of all places that the node is in.
-func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	sums, ok := state.Read(scoreKey).(*worth)
 	if !ok {
 		return 0, nil

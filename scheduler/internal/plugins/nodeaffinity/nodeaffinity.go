@@ -68,7 +68,8 @@ func New(added *corev1.NodeAffinity) (*Plugin, error) {
 func (*Plugin) Name() string { return Name }
 
 // PreFilter parses the pod's terms, and returns the nodes that they name, if they do.
-func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	terms := framework.RequiredNodeTerms(pod.Pod)
 	if terms == nil && p.addedRequired == nil && len(pod.Pod.Spec.NodeSelector) == 0 {
 		return nil, skip
@@ -113,7 +114,8 @@ func namedNodes(terms []corev1.NodeSelectorTerm) map[string]struct{} {
 }
 
 // Filter implements framework.Filter.
-func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	if p.addedRequired != nil && !p.addedRequired.Match(node.Node) {
 		return refusedByProfile
 	}
@@ -143,7 +145,8 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 	}
 	to.Int(int64(len(terms.NodeSelectorTerms)))
 	for i := range terms.NodeSelectorTerms {
-		for _, requirements := range [...][]corev1.NodeSelectorRequirement{terms.NodeSelectorTerms[i].MatchExpressions, terms.NodeSelectorTerms[i].MatchFields} {
+		for _, requirements := range [...][]corev1.NodeSelectorRequirement{terms.NodeSelectorTerms[i].MatchExpressions,
+			terms.NodeSelectorTerms[i].MatchFields} {
 			to.Int(int64(len(requirements)))
 			for _, r := range requirements {
 				to.String(r.Key)
@@ -155,7 +158,8 @@ func (*Plugin) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 }
 
 // PreScore parses the pod's preferred terms, and skips where there are none.
-func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, _ []*framework.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	_ []*framework.NodeInfo) *framework.Status {
 	preferred, err := preferredBy(pod.Pod)
 	if err != nil {
 		return framework.AsError(err)
@@ -181,7 +185,8 @@ func preferredBy(pod *core.Pod) (*nodeaffinity.PreferredSchedulingTerms, error) 
 }
 
 // Score sums the weights of the preferred terms that match.
-func (p *Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (p *Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	preferred, prepared := state.Read(preferredKey).(*nodeaffinity.PreferredSchedulingTerms)
 	if !prepared { // a profile may disable PreScore, and have Score
 		var err error

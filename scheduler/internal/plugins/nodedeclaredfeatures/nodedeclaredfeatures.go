@@ -35,7 +35,8 @@ func New() *Plugin { return &Plugin{} }
 func (*Plugin) Name() string { return Name }
 
 // PreFilter implements framework.PreFilter: nearly all pods need nothing.
-func (*Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (*Plugin) PreFilter(_ context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	needed, err := nodedeclaredfeatures.DefaultFramework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &pod.Pod.Spec}, level)
 	if err != nil {
 		return nil, framework.AsError(fmt.Errorf("find out what the pod needs of its node: %w", err)).By(Name)

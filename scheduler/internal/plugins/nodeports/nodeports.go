@@ -28,7 +28,8 @@ func New() *Plugin { return &Plugin{} }
 func (*Plugin) Name() string { return Name }
 
 // PreFilter skips pods without host ports.
-func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	if len(pod.HostPorts) == 0 {
 		return nil, skip
 	}

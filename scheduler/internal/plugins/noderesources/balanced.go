@@ -47,13 +47,15 @@ func (b *Balanced) PreScore(_ context.Context, _ *framework.CycleState, pod *fra
 func (*Balanced) SignPod(pod *framework.PodInfo, to *framework.Signature) { to.Resource(&pod.Requests) }
 
 // Score grows with how evenly the node's resources would be used.
-func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (b *Balanced) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	have, used, want := &node.Allocatable, &node.Requested, &pod.Requests
 	if b.usual && have.MilliCPU != 0 && have.Memory != 0 {
 		// As in Fit.
 		without := [2]float64{share(used.MilliCPU, have.MilliCPU), share(used.Memory, have.Memory)}
 		with := [2]float64{
-			share(framework.AddCapped(used.MilliCPU, want.MilliCPU), have.MilliCPU), share(framework.AddCapped(used.Memory, want.Memory), have.Memory),
+			share(framework.AddCapped(used.MilliCPU, want.MilliCPU), have.MilliCPU),
+			share(framework.AddCapped(used.Memory, want.Memory), have.Memory),
 		}
 		return balance(without[:], with[:]), nil
 	}

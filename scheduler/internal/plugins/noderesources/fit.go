@@ -147,7 +147,8 @@ func (*Fit) SignPod(pod *framework.PodInfo, to *framework.Signature) {
 
 // Score implements framework.Score by the strategy. RequestedToCapacityRatio
 // leaves out the resources that score nothing, and rounds.
-func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (f *Fit) Score(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	have, used, want := &node.Allocatable, &node.Scored, pod.ScoredAlone()
 	if f.usual && have.MilliCPU != 0 && have.Memory != 0 {
 		// The case of nearly all nodes, hundreds in each attempt: looking resources up by

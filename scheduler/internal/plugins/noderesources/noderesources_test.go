@@ -24,25 +24,30 @@ func TestFit(t *testing.T) {
 		code    framework.Code
 		reasons []string
 	}{
-		"fits":                    {pod: asks("cpu", "4", "memory", "8Gi")},
-		"fits what is left":       {on: []*core.Pod{asks("cpu", "1")}, pod: asks("cpu", "3")},
-		"cpu taken":               {on: []*core.Pod{asks("cpu", "2")}, pod: asks("cpu", "2001m"), code: framework.Unschedulable, reasons: []string{"Insufficient cpu"}},
-		"cpu never":               {pod: asks("cpu", "5"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu"}},
-		"everything":              {pod: asks("cpu", "5", "memory", "9Gi", "ephemeral-storage", "1Ti"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage"}},
+		"fits":              {pod: asks("cpu", "4", "memory", "8Gi")},
+		"fits what is left": {on: []*core.Pod{asks("cpu", "1")}, pod: asks("cpu", "3")},
+		"cpu taken": {on: []*core.Pod{asks("cpu", "2")}, pod: asks("cpu", "2001m"), code: framework.Unschedulable,
+			reasons: []string{"Insufficient cpu"}},
+		"cpu never": {pod: asks("cpu", "5"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu"}},
+		"everything": {pod: asks("cpu", "5", "memory", "9Gi", "ephemeral-storage", "1Ti"), code: framework.UnschedulableAndUnresolvable,
+			reasons: []string{"Insufficient cpu", "Insufficient memory", "Insufficient ephemeral-storage"}},
 		"asks for nothing":        {on: []*core.Pod{asks("cpu", "4", "memory", "8Gi")}, pod: asks()},
 		"over-committed, nothing": {on: []*core.Pod{asks("cpu", "40")}, pod: asks("memory", "1Gi")},
 		"pods": {node: fixture.Node("n", fixture.Allocatable("pods", "1")), on: []*core.Pod{asks()}, pod: asks(),
 			code: framework.Unschedulable, reasons: []string{"Too many pods"}},
-		"extended, fits":     {node: fixture.Node("n", gpus), pod: asks("example.com/gpu", "2")},
-		"extended, not":      {node: fixture.Node("n", gpus), on: []*core.Pod{asks("example.com/gpu", "1")}, pod: asks("example.com/gpu", "2"), code: framework.Unschedulable, reasons: []string{"Insufficient example.com/gpu"}},
-		"extended, no such":  {pod: asks("example.com/gpu", "1", "cpu", "5"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu", "Insufficient example.com/gpu"}},
+		"extended, fits": {node: fixture.Node("n", gpus), pod: asks("example.com/gpu", "2")},
+		"extended, not": {node: fixture.Node("n", gpus), on: []*core.Pod{asks("example.com/gpu", "1")}, pod: asks("example.com/gpu", "2"),
+			code: framework.Unschedulable, reasons: []string{"Insufficient example.com/gpu"}},
+		"extended, no such": {pod: asks("example.com/gpu", "1", "cpu", "5"), code: framework.UnschedulableAndUnresolvable,
+			reasons: []string{"Insufficient cpu", "Insufficient example.com/gpu"}},
 		"extended, of zero":  {pod: asks("example.com/gpu", "0")},
 		"extended, ignored":  {options: FitOptions{IgnoredGroups: []string{"example.com"}}, pod: asks("example.com/gpu", "1")},
 		"huge pages":         {pod: asks("hugepages-2Mi", "2Mi"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient hugepages-2Mi"}},
 		"larger than int64":  {pod: asks("cpu", "1e30"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu"}},
 		"the largest memory": {pod: asks("memory", "9223372036854775807"), code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient memory"}},
 		"init containers count by the largest": {pod: fixture.Pod("p", func(p *core.Pod) {
-			p.Spec.InitContainers = []core.Container{{Name: "a", Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "3")}}, {Name: "b", Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "3")}}}
+			p.Spec.InitContainers = []core.Container{{Name: "a", Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "3")}},
+				{Name: "b", Resources: corev1.ResourceRequirements{Requests: fixture.List("cpu", "3")}}}
 		})},
 		"overhead counts": {pod: fixture.Pod("p", fixture.Requests("cpu", "4"), func(p *core.Pod) { p.Spec.Overhead = fixture.List("cpu", "1m") }),
 			code: framework.UnschedulableAndUnresolvable, reasons: []string{"Insufficient cpu"}},
@@ -71,9 +76,10 @@ func TestFitScore(t *testing.T) {
 		pod     *core.Pod
 		want    []int64
 	}{
-		"least":                         {FitOptions{}, fixture.Pod("p", fixture.Requests("cpu", "1", "memory", "2Gi")), []int64{75, 25}},
-		"most":                          {FitOptions{MostAllocated: true}, fixture.Pod("p", fixture.Requests("cpu", "1", "memory", "2Gi")), []int64{25, 75}},
-		"least, cpu counts three times": {FitOptions{Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "0")), []int64{(3*50 + 100) / 4, 50 / 4}},
+		"least": {FitOptions{}, fixture.Pod("p", fixture.Requests("cpu", "1", "memory", "2Gi")), []int64{75, 25}},
+		"most":  {FitOptions{MostAllocated: true}, fixture.Pod("p", fixture.Requests("cpu", "1", "memory", "2Gi")), []int64{25, 75}},
+		"least, cpu counts three times": {FitOptions{Weights: []Weight{{"cpu", 3}, {"memory", 1}}}, fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "0")),
+			[]int64{(3*50 + 100) / 4, 50 / 4}},
 		// 100m of 4 CPUs, 200 MiB of 8 GiB
 		"asks for nothing, counts a little": {FitOptions{}, fixture.Pod("p"), []int64{97, 47}},
 		"extended that nobody asked for":    {FitOptions{Weights: []Weight{{"example.com/gpu", 1}}}, fixture.Pod("p"), []int64{0, 0}},
@@ -154,7 +160,8 @@ func TestBalanced(t *testing.T) {
 	// to .5 and .5.
 	node := fixture.NodeInfo(fixture.Node("n", fixture.Allocatable("hugepages-2Mi", "64Mi")))
 	with := NewBalanced([]Weight{{"cpu", 1}, {"memory", 1}, {"hugepages-2Mi", 1}})
-	if scores, _ := plugintest.Scores(t.Context(), with, fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "4Gi")), node); !slices.Equal(scores, []int64{75}) {
+	if scores, _ := plugintest.Scores(t.Context(), with, fixture.Pod("p", fixture.Requests("cpu", "2", "memory", "4Gi")), node); !slices.Equal(scores,
+		[]int64{75}) {
 		t.Errorf("beside huge pages: %v, want 75", scores)
 	}
 }

@@ -54,8 +54,9 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 				return (event.OldNode == nil || event.OldNode.Spec.Unschedulable) && !event.NewNode.Spec.Unschedulable
 			},
 		},
-		{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration, QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
-			return toleratesCordon(event.NewPod)
-		}},
+		{Resource: framework.PodEvent, ActionType: framework.UpdatePodToleration,
+			QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
+				return toleratesCordon(event.NewPod)
+			}},
 	}
 }

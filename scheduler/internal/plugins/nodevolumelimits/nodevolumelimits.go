@@ -31,7 +31,8 @@ func New(known *volumes.Volumes) *Plugin { return &Plugin{known} }
 func (*Plugin) Name() string { return Name }
 
 // PreFilter implements framework.PreFilter.
-func (p *Plugin) PreFilter(ctx context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(ctx context.Context, _ *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	if !volumes.HasClaims(pod.Pod) {
 		return nil, skip
 	}
@@ -115,9 +116,10 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
 		{Resource: framework.NodeVolumesEvent, ActionType: either},
 		{Resource: framework.AttachmentEvent, ActionType: framework.Delete},
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
-			return volumes.HasClaims(event.OldPod)
-		}},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
+				return volumes.HasClaims(event.OldPod)
+			}},
 		{Resource: framework.ClaimEvent, ActionType: either, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)
 		}},

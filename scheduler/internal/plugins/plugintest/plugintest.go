@@ -11,7 +11,8 @@ import (
 
 // Filter runs the plugin's PreFilter, where it has one, and its Filter on node,
 // in a cluster with the other nodes.
-func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *framework.NodeInfo, others ...*framework.NodeInfo) *framework.Status {
+func Filter(ctx context.Context, plugin framework.Plugin, pod *core.Pod, node *framework.NodeInfo,
+	others ...*framework.NodeInfo) *framework.Status {
 	state, info := framework.NewCycleState(nil), framework.NewPodInfo(pod)
 	setNodes(state, append([]*framework.NodeInfo{node}, others...))
 	if p, ok := plugin.(framework.PreFilter); ok {

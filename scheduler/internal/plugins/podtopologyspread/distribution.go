@@ -30,7 +30,8 @@ type tallies struct {
 // from all others for as long as it takes to write thousands of such names.
 const maxShared = 16
 
-func newTallies(state *framework.CycleState, pod *core.Pod, own nodeaffinity.RequiredNodeAffinity, constraints []constraint, needsAll bool) *tallies {
+func newTallies(state *framework.CycleState, pod *core.Pod, own nodeaffinity.RequiredNodeAffinity, constraints []constraint,
+	needsAll bool) *tallies {
 	t := &tallies{state: state, pod: pod, own: own, constraints: constraints, needsAll: needsAll}
 	if t.alone = len(constraints) > maxShared; t.alone {
 		for _, node := range state.Nodes {

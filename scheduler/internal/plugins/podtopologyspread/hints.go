@@ -15,9 +15,11 @@ import (
 // EventsToRegister implements framework.EnqueueExtensions.
 func (p *Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel, QueueingHintFn: p.podHint},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Add | framework.Delete | framework.UpdatePodLabel,
+			QueueingHintFn: p.podHint},
 		// A node can bring a domain or take the emptiest one away.
-		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint, QueueingHintFn: p.nodeHint},
+		{Resource: framework.NodeEvent, ActionType: framework.Add | framework.Delete | framework.UpdateNodeLabel | framework.UpdateNodeTaint,
+			QueueingHintFn: p.nodeHint},
 		{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, QueueingHintFn: p.ownHint},
 	}
 }
@@ -30,7 +32,8 @@ func (p *Plugin) podHint(pod *framework.PodInfo, event framework.ClusterEvent) b
 		}
 	}
 	constraints, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
-	return err != nil || slices.ContainsFunc(constraints, func(c constraint) bool { return c.matches(event.OldPod) != c.matches(event.NewPod) })
+	return err != nil || slices.ContainsFunc(constraints,
+		func(c constraint) bool { return c.matches(event.OldPod) != c.matches(event.NewPod) })
 }
 
 // ownHint: other labels change what the pod itself counts for, tolerations which nodes

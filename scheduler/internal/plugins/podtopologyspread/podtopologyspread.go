@@ -200,13 +200,15 @@ func (s *filterState) Clone() any {
 }
 
 // AddPod implements framework.PreFilterExtensions.
-func (*Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (*Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	count(state, pod, added, node, 1)
 	return nil
 }
 
 // RemovePod implements framework.PreFilterExtensions.
-func (*Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (*Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	count(state, pod, removed, node, -1)
 	return nil
 }
@@ -226,7 +228,8 @@ func count(state *framework.CycleState, pod, other *framework.PodInfo, node *fra
 }
 
 // PreFilter counts pods by domain.
-func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(_ context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	required, err := p.constraints(pod.Pod, corev1.DoNotSchedule)
 	if err != nil {
 		return nil, framework.NewStatus(framework.UnschedulableAndUnresolvable, err.Error()).By(Name)

@@ -78,25 +78,28 @@ func TestFilter(t *testing.T) {
 		others []*framework.NodeInfo
 		fits   bool
 	}{
-		"no constraint":             {web(), node("a", "a", 9), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"emptiest zone":             {web(spread("zone", no)), node("a", "a", 0), []*framework.NodeInfo{node("b", "b", 1)}, true},
-		"fullest zone":              {web(spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}, false},
-		"zones are even":            {web(spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 1)}, true},
-		"zone of two nodes":         {web(spread("zone", no)), node("a1", "a", 0), []*framework.NodeInfo{node("a2", "a", 1), node("b", "b", 0)}, false},
-		"larger skew":               {web(spread("zone", no, skew(2))), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"pod that does not count":   {fixture.Pod("p", app("db"), spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"another namespace":         {web(spread("zone", no), func(p *core.Pod) { p.Namespace = "other" }), node("a", "a", 5), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"node without the label":    {web(spread("zone", no)), unlabelled, []*framework.NodeInfo{node("b", "b", 0)}, false},
-		"preferred only":            {web(spread("zone", corev1.ScheduleAnyway)), node("a", "a", 9), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"too few domains":           {web(spread("zone", no, minDomains(3))), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 1)}, false},
-		"enough domains":            {web(spread("zone", no, minDomains(2))), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 1)}, true},
-		"tainted nodes count":       {web(spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0, tainted)}, false},
-		"tainted nodes do not":      {web(spread("zone", no, taints)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0, tainted)}, true},
-		"other nodes do not count":  {web(pool, spread("zone", no)), node("a", "a", 1, inPool), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"other nodes count":         {web(pool, spread("zone", no, ignoreAffinity)), node("a", "a", 1, inPool), []*framework.NodeInfo{node("b", "b", 0)}, false},
-		"ending pods do not count":  {web(spread("zone", no)), gone, []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"other label value":         {web(spread("zone", no, byHash), func(p *core.Pod) { p.Labels = map[string]string{"hash": "2"} }), node("a", "a", 5), []*framework.NodeInfo{node("b", "b", 0)}, true},
-		"two constraints, one full": {web(spread("zone", no), spread(corev1.LabelHostname, no)), node("a1", "a", 1), []*framework.NodeInfo{node("a2", "a", 0), node("b", "b", 1)}, false},
+		"no constraint":           {web(), node("a", "a", 9), []*framework.NodeInfo{node("b", "b", 0)}, true},
+		"emptiest zone":           {web(spread("zone", no)), node("a", "a", 0), []*framework.NodeInfo{node("b", "b", 1)}, true},
+		"fullest zone":            {web(spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}, false},
+		"zones are even":          {web(spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 1)}, true},
+		"zone of two nodes":       {web(spread("zone", no)), node("a1", "a", 0), []*framework.NodeInfo{node("a2", "a", 1), node("b", "b", 0)}, false},
+		"larger skew":             {web(spread("zone", no, skew(2))), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}, true},
+		"pod that does not count": {fixture.Pod("p", app("db"), spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0)}, true},
+		"another namespace": {web(spread("zone", no), func(p *core.Pod) { p.Namespace = "other" }), node("a", "a", 5),
+			[]*framework.NodeInfo{node("b", "b", 0)}, true},
+		"node without the label":   {web(spread("zone", no)), unlabelled, []*framework.NodeInfo{node("b", "b", 0)}, false},
+		"preferred only":           {web(spread("zone", corev1.ScheduleAnyway)), node("a", "a", 9), []*framework.NodeInfo{node("b", "b", 0)}, true},
+		"too few domains":          {web(spread("zone", no, minDomains(3))), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 1)}, false},
+		"enough domains":           {web(spread("zone", no, minDomains(2))), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 1)}, true},
+		"tainted nodes count":      {web(spread("zone", no)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0, tainted)}, false},
+		"tainted nodes do not":     {web(spread("zone", no, taints)), node("a", "a", 1), []*framework.NodeInfo{node("b", "b", 0, tainted)}, true},
+		"other nodes do not count": {web(pool, spread("zone", no)), node("a", "a", 1, inPool), []*framework.NodeInfo{node("b", "b", 0)}, true},
+		"other nodes count":        {web(pool, spread("zone", no, ignoreAffinity)), node("a", "a", 1, inPool), []*framework.NodeInfo{node("b", "b", 0)}, false},
+		"ending pods do not count": {web(spread("zone", no)), gone, []*framework.NodeInfo{node("b", "b", 0)}, true},
+		"other label value": {web(spread("zone", no, byHash), func(p *core.Pod) { p.Labels = map[string]string{"hash": "2"} }), node("a", "a", 5),
+			[]*framework.NodeInfo{node("b", "b", 0)}, true},
+		"two constraints, one full": {web(spread("zone", no), spread(corev1.LabelHostname, no)), node("a1", "a", 1),
+			[]*framework.NodeInfo{node("a2", "a", 0), node("b", "b", 1)}, false},
 		"selector of all, none counts": {web(spread("zone", no, func(c *corev1.TopologySpreadConstraint) {
 			c.LabelSelector = &metav1.LabelSelector{}
 		})), node("a", "a", 5), []*framework.NodeInfo{node("b", "b", 0)}, true},
@@ -170,7 +173,8 @@ func TestDefaultConstraints(t *testing.T) {
 		"system": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a1", "a", 4), zoned("a2", "a", 0), zoned("b", "b", 0)}, []int64{33, 66, 100}},
 		// A node that is in no zone makes one more domain: log(5) by zone, and all
 		// by log(5) by host: 4 pods are 13, and 6 for the skews: 19, 6 and 2 are what is turned round.
-		"system, a zone is missing": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "a", 4), zoned("b", "b", 0), zoned("c", "", 0)}, []int64{10, 78, 100}},
+		"system, a zone is missing": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "a", 4), zoned("b", "b", 0), zoned("c", "", 0)},
+			[]int64{10, 78, 100}},
 		// The zones are unknown: only hosts count, and no node is left out.
 		"system, no zones": {Options{System: true, Selector: of}, []*framework.NodeInfo{zoned("a", "", 4), zoned("b", "", 0)}, []int64{25, 100}},
 	} {
@@ -195,22 +199,27 @@ func TestHints(t *testing.T) {
 		event framework.ClusterEvent
 		want  bool
 	}{
-		"web came":            {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"))}, true},
-		"another came":        {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("db"))}, false},
-		"web left":            {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("web"))}, true},
-		"another left":        {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
-		"another became web":  {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")), NewPod: fixture.Pod("w", app("web"))}, true},
-		"web, somewhere else": {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })}, false},
+		"web came":     {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"))}, true},
+		"another came": {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("db"))}, false},
+		"web left":     {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("web"))}, true},
+		"another left": {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
+		"another became web": {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")),
+			NewPod: fixture.Pod("w", app("web"))}, true},
+		"web, somewhere else": {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })},
+			false},
 		"a node came":         {framework.ClusterEvent{ActionType: framework.Add, NewNode: inZone}, true},
 		"one of no zone came": {framework.ClusterEvent{ActionType: framework.Add, NewNode: bare}, false},
 		"a node left":         {framework.ClusterEvent{ActionType: framework.Delete, OldNode: inZone}, true},
 		"it got a zone":       {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: bare, NewNode: inZone}, true},
 		"it lost its zone":    {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone, NewNode: bare}, true},
 		"tainted":             {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, false},
-		"moved":               {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "b"))}, true},
-		"got another label":   {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone, NewNode: fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c"))}, false},
-		"web was labelled":    {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")), NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
-		"cordoned, no zone":   {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
+		"moved": {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone,
+			NewNode: fixture.Node("n", fixture.Label("zone", "b"))}, true},
+		"got another label": {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone,
+			NewNode: fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c"))}, false},
+		"web was labelled": {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")),
+			NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
+		"cordoned, no zone": {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
 	} {
 		hint := hints[0]
 		test.event.Resource = framework.AssignedPodEvent
@@ -224,7 +233,8 @@ func TestHints(t *testing.T) {
 	own := func(change func(*core.Pod)) framework.ClusterEvent {
 		after := waits.Pod.DeepCopy()
 		change(after)
-		return framework.ClusterEvent{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod, NewPod: after}
+		return framework.ClusterEvent{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod,
+			NewPod: after}
 	}
 	tolerant := own(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	if hints[2].Covers(waits, tolerant) || !hints[2].Covers(waits, own(app("db"))) {
@@ -233,7 +243,8 @@ func TestHints(t *testing.T) {
 	honor := corev1.NodeInclusionPolicyHonor
 	waits.Pod.Spec.TopologySpreadConstraints[0].NodeTaintsPolicy = &honor
 	tainted := fixture.Node("n", fixture.Label("zone", "a"), fixture.Taint("a", "b", corev1.TaintEffectNoSchedule))
-	if !hints[1].Covers(waits, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) || !hints[2].Covers(waits, tolerant) {
+	if !hints[1].Covers(waits, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: tainted}) ||
+		!hints[2].Covers(waits, tolerant) {
 		t.Error("taints that a constraint honors are passed over")
 	}
 }

@@ -24,7 +24,8 @@ type scoreState struct {
 }
 
 // PreScore counts pods by domain.
-func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	nodes []*framework.NodeInfo) *framework.Status {
 	preferred, err := p.constraints(pod.Pod, corev1.ScheduleAnyway)
 	if err != nil {
 		return framework.AsError(err)
@@ -32,7 +33,8 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	if len(preferred) == 0 {
 		return skip
 	}
-	s := &scoreState{constraints: preferred, ignored: map[string]bool{}, domains: make([]map[string]bool, len(preferred)), pods: make([]framework.Tally, len(preferred))}
+	s := &scoreState{constraints: preferred, ignored: map[string]bool{}, domains: make([]map[string]bool, len(preferred)),
+		pods: make([]framework.Tally, len(preferred))}
 	needsAll := len(pod.Pod.Spec.TopologySpreadConstraints) > 0 || !p.options.System
 	s.findDomains(nodes, needsAll)
 	s.countPods(state, pod.Pod, needsAll)
@@ -80,7 +82,8 @@ func (s *scoreState) countPods(state *framework.CycleState, pod *core.Pod, needs
 
 // Score is the weighted number of pods in the node's domains; NormalizeScore
 // reverses it.
-func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	s, ok := state.Read(scoreKey).(*scoreState)
 	if !ok || s.ignored[node.Node.Name] {
 		return 0, nil

@@ -44,7 +44,8 @@ const stateKey framework.StateKey = Name
 
 // PreScore implements framework.PreScore: it picks the tolerations that count
 // for PreferNoSchedule taints, and skips where no node has such a taint.
-func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, nodes []*framework.NodeInfo) *framework.Status {
+func (*Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	nodes []*framework.NodeInfo) *framework.Status {
 	if state.NoPreferNoSchedule || !slices.ContainsFunc(nodes, (*framework.NodeInfo).PrefersNoSchedule) {
 		return skip
 	}
@@ -67,7 +68,8 @@ var skip = framework.NewStatus(framework.Skip)
 
 // Score counts the PreferNoSchedule taints that are not tolerated; NormalizeScore
 // reverses it.
-func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (*Plugin) Score(_ context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	soft, ok := state.Read(stateKey).([]corev1.Toleration)
 	if !ok { // the profile has it not at preScore
 		soft = softOf(pod)

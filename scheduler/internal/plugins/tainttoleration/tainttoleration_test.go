@@ -28,19 +28,24 @@ func TestFilter(t *testing.T) {
 		node *core.Node
 		fits bool
 	}{
-		"no taint":                      {tolerating(), fixture.Node("n"), true},
-		"NoSchedule":                    {tolerating(), fixture.Node("n", fixture.Taint("k", "v", noSchedule)), false},
-		"NoExecute":                     {tolerating(), fixture.Node("n", fixture.Taint("k", "v", noExecute)), false},
-		"PreferNoSchedule":              {tolerating(), fixture.Node("n", fixture.Taint("k", "v", prefer)), true},
-		"tolerated":                     {tolerating(equal), fixture.Node("n", fixture.Taint("k", "v", noSchedule)), true},
-		"another value":                 {tolerating(equal), fixture.Node("n", fixture.Taint("k", "w", noSchedule)), false},
-		"another effect":                {tolerating(equal), fixture.Node("n", fixture.Taint("k", "v", noExecute)), false},
-		"one of two tolerated":          {tolerating(equal), fixture.Node("n", fixture.Taint("k", "v", noSchedule), fixture.Taint("k2", "v", noSchedule)), false},
-		"exists, any effect":            {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists}), fixture.Node("n", fixture.Taint("k", "v", noExecute)), true},
-		"empty key and exists, all":     {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), fixture.Node("n", fixture.Taint("a", "", noSchedule), fixture.Taint("b", "", noExecute)), true},
-		"greater than, numerically so":  {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpGt, Value: "5"}), fixture.Node("n", fixture.Taint("k", "10", noSchedule)), true},
-		"greater than, numerically not": {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpGt, Value: "50"}), fixture.Node("n", fixture.Taint("k", "10", noSchedule)), false},
-		"greater than, no number":       {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpGt, Value: "x"}), fixture.Node("n", fixture.Taint("k", "10", noSchedule)), false},
+		"no taint":             {tolerating(), fixture.Node("n"), true},
+		"NoSchedule":           {tolerating(), fixture.Node("n", fixture.Taint("k", "v", noSchedule)), false},
+		"NoExecute":            {tolerating(), fixture.Node("n", fixture.Taint("k", "v", noExecute)), false},
+		"PreferNoSchedule":     {tolerating(), fixture.Node("n", fixture.Taint("k", "v", prefer)), true},
+		"tolerated":            {tolerating(equal), fixture.Node("n", fixture.Taint("k", "v", noSchedule)), true},
+		"another value":        {tolerating(equal), fixture.Node("n", fixture.Taint("k", "w", noSchedule)), false},
+		"another effect":       {tolerating(equal), fixture.Node("n", fixture.Taint("k", "v", noExecute)), false},
+		"one of two tolerated": {tolerating(equal), fixture.Node("n", fixture.Taint("k", "v", noSchedule), fixture.Taint("k2", "v", noSchedule)), false},
+		"exists, any effect": {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists}),
+			fixture.Node("n", fixture.Taint("k", "v", noExecute)), true},
+		"empty key and exists, all": {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}),
+			fixture.Node("n", fixture.Taint("a", "", noSchedule), fixture.Taint("b", "", noExecute)), true},
+		"greater than, numerically so": {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpGt, Value: "5"}),
+			fixture.Node("n", fixture.Taint("k", "10", noSchedule)), true},
+		"greater than, numerically not": {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpGt, Value: "50"}),
+			fixture.Node("n", fixture.Taint("k", "10", noSchedule)), false},
+		"greater than, no number": {tolerating(corev1.Toleration{Key: "k", Operator: corev1.TolerationOpGt, Value: "x"}),
+			fixture.Node("n", fixture.Taint("k", "10", noSchedule)), false},
 	} {
 		if status := plugintest.Filter(t.Context(), New(), test.pod, fixture.NodeInfo(test.node)); status.IsSuccess() != test.fits {
 			t.Errorf("%s: %v", name, status.Reasons())
@@ -71,10 +76,11 @@ func TestScore(t *testing.T) {
 		nodes []*framework.NodeInfo
 		want  []int64
 	}{
-		"none tolerated":               {tolerating(), nodes, []int64{100, 50, 0}},
-		"one tolerated":                {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nodes, []int64{100, 100, 0}},
-		"tolerated for NoExecute only": {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}), nodes, []int64{100, 50, 0}},
-		"no such taint":                {tolerating(), nodes[:1], nil},
+		"none tolerated": {tolerating(), nodes, []int64{100, 50, 0}},
+		"one tolerated":  {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), nodes, []int64{100, 100, 0}},
+		"tolerated for NoExecute only": {tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}), nodes,
+			[]int64{100, 50, 0}},
+		"no such taint": {tolerating(), nodes[:1], nil},
 	} {
 		scores, status := plugintest.Scores(t.Context(), New(), test.pod, test.nodes...)
 		if !status.IsSuccess() || !slices.Equal(scores, test.want) {

@@ -27,7 +27,8 @@ func New() *Plugin { return &Plugin{} }
 func (*Plugin) Name() string { return Name }
 
 // PreFilter implements framework.PreFilter.
-func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (*Plugin) PreFilter(_ context.Context, _ *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	needs := needsOf(pod.Pod)
 	if len(needs) == 0 {
 		return nil, nil

@@ -107,7 +107,8 @@ func (p *Plugin) write(ctx context.Context, made *plan, node string) error {
 
 // patch annotates obj and changes its specification, if it has not changed meanwhile; into is what it
 // is then.
-func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotations map[string]string, spec map[string]any, into any) error {
+func (p *Plugin) patch(ctx context.Context, resource core.Resource, obj core.Object, annotations map[string]string, spec map[string]any,
+	into any) error {
 	change := map[string]any{"metadata": map[string]any{
 		"resourceVersion": obj.GetResourceVersion(), "annotations": annotations,
 	}}

@@ -69,7 +69,8 @@ func TestPreBind(t *testing.T) {
 				if test.code != 0 {
 					w.WriteHeader(test.code)
 				}
-				_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "reason": "Conflict", "metadata": map[string]string{"resourceVersion": "8"}})
+				_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "reason": "Conflict",
+					"metadata": map[string]string{"resourceVersion": "8"}})
 			}))
 			defer server.Close()
 			client, err := rest.New(&rest.Config{Host: server.URL})
@@ -92,11 +93,15 @@ func TestPreBind(t *testing.T) {
 				t.Errorf("%q, want %q; sent %q", status.Message(), test.wrong, sent)
 			}
 			all := strings.Join(sent, "\n")
-			if _, writes := test.answers["v"]; writes && (!strings.Contains(all, `PATCH /api/v1/persistentvolumes/v {"metadata":{"annotations":{"pv.kubernetes.io/bound-by-controller":"yes"},"resourceVersion":"8"}`) ||
-				!strings.Contains(all, `"name":"a","uid":"claim-a"`)) {
+			if _, writes := test.answers["v"]; writes &&
+				(!strings.Contains(all,
+					`PATCH /api/v1/persistentvolumes/v {"metadata":{"annotations":{"pv.kubernetes.io/bound-by-controller":"yes"},"resourceVersion":"8"}`) ||
+					!strings.Contains(all, `"name":"a","uid":"claim-a"`)) {
 				t.Errorf("sent %s", all)
 			}
-			if _, writes := test.answers["b"]; writes && !strings.Contains(all, `PATCH /api/v1/namespaces/default/persistentvolumeclaims/b {"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"n"},"resourceVersion":"7"}}`) {
+			if _, writes := test.answers["b"]; writes &&
+				!strings.Contains(all,
+					`PATCH /api/v1/namespaces/default/persistentvolumeclaims/b {"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"n"},"resourceVersion":"7"}}`) {
 				t.Errorf("sent %s", all)
 			}
 		})

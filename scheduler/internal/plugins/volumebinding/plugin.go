@@ -87,7 +87,8 @@ type provision struct {
 }
 
 // PreFilter sorts the pod's claims.
-func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	if !volumes.HasClaims(pod.Pod) {
 		return nil, skip
 	}

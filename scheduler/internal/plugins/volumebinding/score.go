@@ -22,7 +22,8 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, _ *fra
 // Score ranks a node by how much of its storage the pod's claims would take (KEP
 // 4049): of the existing volumes, or, if all would have to be made, of the room
 // that drivers report. All classes count the same.
-func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) (int64, *framework.Status) {
+func (p *Plugin) Score(_ context.Context, state *framework.CycleState, _ *framework.PodInfo,
+	node *framework.NodeInfo) (int64, *framework.Status) {
 	found, ok := state.Read(stateKey).(*claims)
 	if !ok {
 		return 0, nil

@@ -80,7 +80,8 @@ func TestFilter(t *testing.T) {
 	yes := true
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
 	zoned := class("zoned", "csi.example.com", true)
-	zoned.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelHostname, Values: []string{"m"}}}}}
+	zoned.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelHostname,
+		Values: []string{"m"}}}}}
 	taken := func(pv *corev1.PersistentVolume) {
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "default", Name: "other"}
 	}
@@ -96,37 +97,47 @@ func TestFilter(t *testing.T) {
 		pod     *core.Pod
 		reason  string
 	}{
-		"no volumes":                {nil, fixture.Pod("p"), ""},
-		"bound, usable here":        {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "n")}, using("a"), ""},
-		"bound, usable everywhere":  {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "")}, using("a"), ""},
-		"bound, elsewhere":          {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "m")}, using("a"), affinity},
-		"bound, the volume is gone": {[]core.Object{claim("a", "x", "1Gi", boundTo("v"))}, using("a"), "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"},
-		"lost":                      {[]core.Object{claim("a", "x", "1Gi", boundTo("v"), func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })}, using("a"), `persistentvolumeclaim "a" bound to non-existent persistentvolume "v"`},
-		"lost, beside one without a volume": {[]core.Object{now, claim("a", "now", "1Gi"), claim("b", "x", "1Gi", boundTo("v"), func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })}, using("a", "b"),
+		"no volumes":               {nil, fixture.Pod("p"), ""},
+		"bound, usable here":       {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "n")}, using("a"), ""},
+		"bound, usable everywhere": {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "")}, using("a"), ""},
+		"bound, elsewhere":         {[]core.Object{claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "m")}, using("a"), affinity},
+		"bound, the volume is gone": {[]core.Object{claim("a", "x", "1Gi", boundTo("v"))}, using("a"),
+			"node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"},
+		"lost": {[]core.Object{claim("a", "x", "1Gi", boundTo("v"), func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })}, using("a"),
+			`persistentvolumeclaim "a" bound to non-existent persistentvolume "v"`},
+		"lost, beside one without a volume": {[]core.Object{now, claim("a", "now", "1Gi"),
+			claim("b", "x", "1Gi", boundTo("v"), func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost })}, using("a", "b"),
 			`persistentvolumeclaim "b" bound to non-existent persistentvolume "v"`},
-		"bound elsewhere, and none to bind": {[]core.Object{local, claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "m"), claim("b", "local", "1Gi")}, using("a", "b"), affinity + ", " + none},
-		"no such claim":                     {nil, using("a"), `persistentvolumeclaim "a" not found`},
-		"ephemeral, not made yet":           {nil, ephemeral, `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"`},
-		"ephemeral, somebody else's":        {[]core.Object{claim("p-scratch", "x", "1Gi")}, ephemeral, "PVC default/p-scratch was not created for pod default/p (pod is not owner)"},
+		"bound elsewhere, and none to bind": {[]core.Object{local, claim("a", "x", "1Gi", boundTo("v")), volume("v", "x", "1Gi", "m"), claim("b", "local", "1Gi")},
+			using("a", "b"), affinity + ", " + none},
+		"no such claim":           {nil, using("a"), `persistentvolumeclaim "a" not found`},
+		"ephemeral, not made yet": {nil, ephemeral, `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"`},
+		"ephemeral, somebody else's": {[]core.Object{claim("p-scratch", "x", "1Gi")}, ephemeral,
+			"PVC default/p-scratch was not created for pod default/p (pod is not owner)"},
 		"leaving": {[]core.Object{claim("a", "x", "1Gi", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} })}, using("a"),
 			`persistentvolumeclaim "a" is being deleted`},
-		"immediate, not bound":          {[]core.Object{now, claim("a", "now", "1Gi")}, using("a"), "pod has unbound immediate PersistentVolumeClaims"},
-		"no class, not bound":           {[]core.Object{claim("a", "", "1Gi")}, using("a"), "pod has unbound immediate PersistentVolumeClaims"},
-		"static, here":                  {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n")}, using("a"), ""},
-		"static, elsewhere":             {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "m")}, using("a"), none},
-		"static, too small":             {[]core.Object{local, claim("a", "local", "3Gi"), volume("v", "local", "2Gi", "n")}, using("a"), none},
-		"static, another's":             {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n", taken)}, using("a"), none},
-		"static, kept for it":           {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n", kept)}, using("a"), ""},
-		"static, one for two":           {[]core.Object{local, claim("a", "local", "1Gi"), claim("b", "local", "1Gi"), volume("v", "local", "2Gi", "n")}, using("a", "b"), none},
-		"static, two for two":           {[]core.Object{local, claim("a", "local", "5Gi"), claim("b", "local", "1Gi"), volume("v", "local", "2Gi", "n"), volume("w", "local", "5Gi", "n")}, using("a", "b"), ""},
-		"made":                          {[]core.Object{made, claim("a", "made", "1Gi")}, using("a"), ""},
-		"made, in other places":         {[]core.Object{zoned, claim("a", "zoned", "1Gi")}, using("a"), none},
-		"made, begun here":              {[]core.Object{made, claim("a", "made", "1Gi", begun("n"))}, using("a"), ""},
-		"made, begun here, too little":  {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi", begun("n"))}, using("a"), "node(s) did not have enough free storage"},
-		"made, the larger elsewhere":    {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi"), claim("b", "made", "2Gi", begun("m"))}, using("a", "b"), none},
-		"made, begun elsewhere":         {[]core.Object{made, claim("a", "made", "1Gi", begun("m"))}, using("a"), none},
-		"made, there is room":           {[]core.Object{made, driver, capacity("2Gi"), claim("a", "made", "1Gi")}, using("a"), ""},
-		"made, there is too little":     {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi")}, using("a"), "node(s) did not have enough free storage"},
+		"immediate, not bound": {[]core.Object{now, claim("a", "now", "1Gi")}, using("a"), "pod has unbound immediate PersistentVolumeClaims"},
+		"no class, not bound":  {[]core.Object{claim("a", "", "1Gi")}, using("a"), "pod has unbound immediate PersistentVolumeClaims"},
+		"static, here":         {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n")}, using("a"), ""},
+		"static, elsewhere":    {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "m")}, using("a"), none},
+		"static, too small":    {[]core.Object{local, claim("a", "local", "3Gi"), volume("v", "local", "2Gi", "n")}, using("a"), none},
+		"static, another's":    {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n", taken)}, using("a"), none},
+		"static, kept for it":  {[]core.Object{local, claim("a", "local", "1Gi"), volume("v", "local", "2Gi", "n", kept)}, using("a"), ""},
+		"static, one for two": {[]core.Object{local, claim("a", "local", "1Gi"), claim("b", "local", "1Gi"), volume("v", "local", "2Gi", "n")},
+			using("a", "b"), none},
+		"static, two for two": {[]core.Object{local, claim("a", "local", "5Gi"), claim("b", "local", "1Gi"), volume("v", "local", "2Gi", "n"),
+			volume("w", "local", "5Gi", "n")}, using("a", "b"), ""},
+		"made":                  {[]core.Object{made, claim("a", "made", "1Gi")}, using("a"), ""},
+		"made, in other places": {[]core.Object{zoned, claim("a", "zoned", "1Gi")}, using("a"), none},
+		"made, begun here":      {[]core.Object{made, claim("a", "made", "1Gi", begun("n"))}, using("a"), ""},
+		"made, begun here, too little": {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi", begun("n"))}, using("a"),
+			"node(s) did not have enough free storage"},
+		"made, the larger elsewhere": {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi"), claim("b", "made", "2Gi", begun("m"))},
+			using("a", "b"), none},
+		"made, begun elsewhere": {[]core.Object{made, claim("a", "made", "1Gi", begun("m"))}, using("a"), none},
+		"made, there is room":   {[]core.Object{made, driver, capacity("2Gi"), claim("a", "made", "1Gi")}, using("a"), ""},
+		"made, there is too little": {[]core.Object{made, driver, capacity("1Mi"), claim("a", "made", "1Gi")}, using("a"),
+			"node(s) did not have enough free storage"},
 		"made, nobody knows about room": {[]core.Object{made, driver, claim("a", "made", "1Gi")}, using("a"), "node(s) did not have enough free storage"},
 	} {
 		status := plugintest.Filter(t.Context(), New(volumes.NewKnown(test.objects...), nil, DefaultOptions), test.pod, fixture.NodeInfo(fixture.Node("n")))
@@ -139,11 +150,13 @@ func TestFilter(t *testing.T) {
 // The smaller the requested share of a node's storage, the higher its score: of
 // existing volumes, or of the capacity in which new ones would be made.
 func TestScore(t *testing.T) {
-	local, ssd, made := class("local", "kubernetes.io/no-provisioner", true), class("ssd", "kubernetes.io/no-provisioner", true), class("made", "csi.example.com", true)
+	local, ssd, made := class("local", "kubernetes.io/no-provisioner", true), class("ssd", "kubernetes.io/no-provisioner", true),
+		class("made", "csi.example.com", true)
 	yes := true
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
 	room := resource.MustParse("10Gi")
-	capacity := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, StorageClassName: "made", Capacity: &room, NodeTopology: &metav1.LabelSelector{}}
+	capacity := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, StorageClassName: "made", Capacity: &room,
+		NodeTopology: &metav1.LabelSelector{}}
 	packed := Options{Shape: shape.Function{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}}
 	known := []core.Object{local, ssd, made, driver, capacity, volume("v", "local", "8Gi", "n"), volume("w", "ssd", "2Gi", "n"),
 		claim("a", "local", "2Gi"), claim("b", "ssd", "2Gi"), claim("c", "made", "3Gi"), claim("d", "made", "1Gi"), claim("bound", "local", "8Gi", boundTo("v"))}

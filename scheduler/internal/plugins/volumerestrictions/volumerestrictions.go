@@ -49,7 +49,8 @@ func (u *uses) Clone() any {
 }
 
 // PreFilter looks for other pods that have the pod's claims.
-func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	if len(pod.Pod.Spec.Volumes) == 0 {
 		return nil, skip
 	}
@@ -95,7 +96,8 @@ func (u *uses) of(pod, other *core.Pod) int {
 }
 
 // AddPod implements framework.PreFilterExtensions.
-func (*Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo, _ *framework.NodeInfo) *framework.Status {
+func (*Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added *framework.PodInfo,
+	_ *framework.NodeInfo) *framework.Status {
 	if found, ok := state.Read(stateKey).(*uses); ok {
 		found.pods += found.of(pod.Pod, added.Pod)
 	}
@@ -103,7 +105,8 @@ func (*Plugin) AddPod(_ context.Context, state *framework.CycleState, pod, added
 }
 
 // RemovePod implements framework.PreFilterExtensions.
-func (*Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo, _ *framework.NodeInfo) *framework.Status {
+func (*Plugin) RemovePod(_ context.Context, state *framework.CycleState, pod, removed *framework.PodInfo,
+	_ *framework.NodeInfo) *framework.Status {
 	if found, ok := state.Read(stateKey).(*uses); ok {
 		found.pods -= found.of(pod.Pod, removed.Pod)
 	}
@@ -170,12 +173,14 @@ func conflict(a, b *corev1.Volume) bool {
 // EventsToRegister implements framework.EnqueueExtensions.
 func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 	return []framework.ClusterEventWithHint{
-		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
-			return inTheWay(pod.Pod, event.OldPod)
-		}},
+		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
+			QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+				return inTheWay(pod.Pod, event.OldPod)
+			}},
 		{Resource: framework.NodeEvent, ActionType: framework.Add},
-		{Resource: framework.ClaimEvent, ActionType: framework.Add | framework.Update, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
-			return volumes.Names(pod.Pod, event.Claim)
-		}},
+		{Resource: framework.ClaimEvent, ActionType: framework.Add | framework.Update,
+			QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
+				return volumes.Names(pod.Pod, event.Claim)
+			}},
 	}
 }

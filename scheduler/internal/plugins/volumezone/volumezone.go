@@ -47,7 +47,8 @@ type where struct {
 }
 
 // PreFilter collects the places of the pod's volumes.
-func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *Plugin) PreFilter(ctx context.Context, state *framework.CycleState,
+	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
 	all, status := p.placesOf(ctx, pod.Pod)
 	if status != nil {
 		return nil, status
@@ -91,7 +92,8 @@ func (p *Plugin) placesOf(ctx context.Context, pod *core.Pod) ([]where, *framewo
 
 // Filter implements framework.Filter. A node without any of the labels can have
 // every volume.
-func (p *Plugin) Filter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo,
+	node *framework.NodeInfo) *framework.Status {
 	all, prepared := state.Read(stateKey).([]where)
 	if !prepared { // a profile may disable PreFilter, and have Filter
 		var status *framework.Status

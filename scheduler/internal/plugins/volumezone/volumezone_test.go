@@ -24,16 +24,17 @@ func TestFilter(t *testing.T) {
 		node   []func(*core.Node)
 		fits   bool
 	}{
-		"says nothing":           {nil, []func(*core.Node){fixture.Label(zone, "a")}, true},
-		"same zone":              {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(zone, "a")}, true},
-		"another zone":           {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(zone, "b")}, false},
-		"one of its zones":       {map[string]string{zone: "a__b"}, []func(*core.Node){fixture.Label(zone, "b")}, true},
-		"old label, new node":    {map[string]string{beta: "a"}, []func(*core.Node){fixture.Label(zone, "a")}, true},
-		"old label, another":     {map[string]string{beta: "a"}, []func(*core.Node){fixture.Label(zone, "b")}, false},
-		"new label, old node":    {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(beta, "a")}, false},
-		"node says nothing":      {map[string]string{zone: "a"}, nil, true},
-		"node says region only":  {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(corev1.LabelTopologyRegion, "r")}, false},
-		"zone fits, region not":  {map[string]string{zone: "a", corev1.LabelTopologyRegion: "r"}, []func(*core.Node){fixture.Label(zone, "a"), fixture.Label(corev1.LabelTopologyRegion, "s")}, false},
+		"says nothing":          {nil, []func(*core.Node){fixture.Label(zone, "a")}, true},
+		"same zone":             {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(zone, "a")}, true},
+		"another zone":          {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(zone, "b")}, false},
+		"one of its zones":      {map[string]string{zone: "a__b"}, []func(*core.Node){fixture.Label(zone, "b")}, true},
+		"old label, new node":   {map[string]string{beta: "a"}, []func(*core.Node){fixture.Label(zone, "a")}, true},
+		"old label, another":    {map[string]string{beta: "a"}, []func(*core.Node){fixture.Label(zone, "b")}, false},
+		"new label, old node":   {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(beta, "a")}, false},
+		"node says nothing":     {map[string]string{zone: "a"}, nil, true},
+		"node says region only": {map[string]string{zone: "a"}, []func(*core.Node){fixture.Label(corev1.LabelTopologyRegion, "r")}, false},
+		"zone fits, region not": {map[string]string{zone: "a", corev1.LabelTopologyRegion: "r"},
+			[]func(*core.Node){fixture.Label(zone, "a"), fixture.Label(corev1.LabelTopologyRegion, "s")}, false},
 		"label without a value":  {map[string]string{zone: ""}, []func(*core.Node){fixture.Label(zone, "b")}, true},
 		"label with a gap":       {map[string]string{zone: "a____b"}, []func(*core.Node){fixture.Label(zone, "c")}, true},
 		"label of another thing": {map[string]string{"team": "a"}, []func(*core.Node){fixture.Label(zone, "b")}, true},
@@ -48,7 +49,8 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s, without PreFilter: %v", name, status.Reasons())
 		}
 	}
-	if status := plugintest.Filter(t.Context(), New(volumes.NewKnown(claim)), pod, fixture.NodeInfo(fixture.Node("n"))); status.Message() != `persistentvolume "v" not found` {
+	if status := plugintest.Filter(t.Context(), New(volumes.NewKnown(claim)), pod,
+		fixture.NodeInfo(fixture.Node("n"))); status.Message() != `persistentvolume "v" not found` {
 		t.Errorf("a volume that is gone: %q", status.Message())
 	}
 }

@@ -20,7 +20,8 @@ import (
 // Store is what Reconcile writes to: a registry.Resource.
 type Store interface {
 	Create(ctx context.Context, obj core.Object, admit registry.Admission, o *metav1.CreateOptions) (registry.Encoded, error)
-	Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission, o *metav1.UpdateOptions) (registry.Encoded, bool, error)
+	Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+		o *metav1.UpdateOptions) (registry.Encoded, bool, error)
 	Delete(ctx context.Context, namespace, name string, admit registry.Admission, o *metav1.DeleteOptions) (registry.Encoded, bool, error)
 }
 
@@ -67,25 +68,27 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 		return err
 	}
 	recreate := false
-	err := registry.Modify(ctx, store, registry.Target{Namespace: want.GetNamespace(), Name: want.GetName()}, registry.ServerManager, func(current core.Object) (core.Object, error) {
-		if current == nil {
-			return want.DeepCopyObject().(T), nil
-		}
-		have := current.(T)
-		if have.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "false" {
-			return have, nil
-		}
-		if recreate = !merge(have, want); recreate {
-			return have, nil
-		}
-		addMeta(have, want)
-		return have, nil // a store does not write an unchanged object
-	})
+	err := registry.Modify(ctx, store, registry.Target{Namespace: want.GetNamespace(), Name: want.GetName()}, registry.ServerManager,
+		func(current core.Object) (core.Object, error) {
+			if current == nil {
+				return want.DeepCopyObject().(T), nil
+			}
+			have := current.(T)
+			if have.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "false" {
+				return have, nil
+			}
+			if recreate = !merge(have, want); recreate {
+				return have, nil
+			}
+			addMeta(have, want)
+			return have, nil // a store does not write an unchanged object
+		})
 	switch {
 	case apierrors.IsNotFound(err):
 		err = create()
 	case err == nil && recreate:
-		if _, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admission{}, &metav1.DeleteOptions{}); err == nil || apierrors.IsNotFound(err) {
+		if _, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admission{}, &metav1.DeleteOptions{}); err == nil ||
+			apierrors.IsNotFound(err) {
 			err = create()
 		}
 	}
