@@ -59,13 +59,18 @@ type given struct {
 
 // Kubelet has the rooms of one kubelet. build makes them in this order, and Run runs each one's loop.
 //
-// A room is given the earlier ones that it calls. Four also ask or tell later ones, by functions
-// that are called only once all are made: the runtime's health wakes the sync loop (runtimeChanged),
-// the node tells what the eviction, the shutdown and the lifecycle events find (newNode), the
-// machinery asks which pods are active and tells the lifecycle of mounts that fail, and the workers'
-// steps ask about other pods (makeWorkers).
+// A room is given the earlier ones that it calls. Some also ask or tell later ones, by functions that are
+// called only once all are made: the events ask for the node, the node tells what the eviction, the shutdown
+// and the lifecycle events find (newNode), the machinery asks which pods are active and tells the lifecycle of
+// mounts that fail, and the workers' steps ask about other pods (makeWorkers). Two are called earlier, and
+// look whether there is anything to ask or tell yet: underPressure and runtimeChanged.
 type Kubelet struct {
 	*given
+
+	// What is known about pods.
+	pods        *podmanager.Manager
+	cache       *podcache.Cache
+	allocations *allocation.Manager
 
 	// Whom we talk to.
 	client  *rest.Client // nil without an API server
@@ -73,18 +78,16 @@ type Kubelet struct {
 	health  *runtimehealth.Health
 	servers *serving.Servers
 
-	// What is known about pods, and tells the API of them and of the node.
-	pods        *podmanager.Manager
-	cache       *podcache.Cache
-	allocations *allocation.Manager
-	statuses    *status.Manager
-	events      *podEvents
-	node        *node.Manager
-	mirrors     *mirror.Manager
-	grants      *grants // nil on a hollow node, which has no files
+	// What tells the API of pods and of the node.
+	statuses *status.Manager
+	events   *podEvents
+	node     *node.Manager
+	mirrors  *mirror.Manager
 
 	// What acts on pods.
 	machinery *machinery
+	grants    *grants  // nil on a hollow node, which has no files
+	sources   *sources // where pods come from
 	probes    *probe.Manager
 	pleg      *pleg.Generator
 	lifecycle *lifecycle.Lifecycle // the steps that the workers run
@@ -96,12 +99,11 @@ type Kubelet struct {
 	collector *garbagecollector.Collector
 	rotator   *logrotate.Rotator
 	evictor   *evictor.Evictor
-	eviction  *eviction.Manager
 	usages    *nodestats.Usages
+	eviction  *eviction.Manager
 	shutdown  *shutdown.Manager // nil where pods are left to the system's own shutdown
 
 	// What decides when something happens to pods.
-	sources *sources
 	cleaner *synchandler.Cleaner
 	handler *synchandler.Handler
 	loop    *syncloop.Loop
@@ -109,7 +111,7 @@ type Kubelet struct {
 
 // New makes a kubelet. It looks at the machine and reads files. It waits for its
 // certificate, if it has to get one, and for the container runtime to answer. The pods' workers
-// end with ctx.
+// end with ctx, and with Run.
 func New(ctx context.Context, c *config.Config, clock clock.WithTicker, logger *zap.Logger,
 	registry *prometheus.Registry) (*Kubelet, error) {
 	registry.MustRegister(daemon.Features(config.Gates)...)

@@ -59,13 +59,13 @@ type Admission struct{ o AdmissionOptions }
 // NewAdmission returns an Admission.
 func NewAdmission(o AdmissionOptions) *Admission { return &Admission{o} }
 
-// Begin begins a round, in which new pods are admitted one after the other.
-func (a *Admission) Begin() *Round { return &Round{o: &a.o} }
+// begin begins a round, in which new pods are admitted one after the other.
+func (a *Admission) begin() *round { return &round{o: &a.o} }
 
-// Round has the pods that hold resources of the node, with what they were granted, while
+// round has the pods that hold resources of the node, with what they were granted, while
 // new pods are admitted one after the other: to look at all pods of the node for each of
 // thousands takes minutes, in which nothing else is handled.
-type Round struct {
+type round struct {
 	o       *AdmissionOptions
 	granted map[types.UID]*core.Pod
 	at      time.Time // when all were looked at
@@ -76,8 +76,8 @@ type Round struct {
 // activeFor is how long those that end meanwhile may still count.
 const activeFor = time.Second
 
-// Admit decides, given all pods that are on the node and have not ended.
-func (r *Round) Admit(pod *core.Pod) admit.Decision {
+// admit decides, given all pods that are on the node and have not ended.
+func (r *round) admit(pod *core.Pod) admit.Decision {
 	if r.o.Shutdown.ShuttingDown() {
 		return admit.Refuse(shutdown.RejectedReason, "%s", shutdown.RejectedMessage)
 	}
@@ -101,19 +101,19 @@ func (r *Round) Admit(pod *core.Pod) admit.Decision {
 		decision = check()
 	}
 	if decision.InsufficientResource != "" && podmanager.IsCritical(pod) {
-		return r.o.Preemption.PreemptFor(pod, others, decision)
+		return r.o.Preemption.preemptFor(pod, others, decision)
 	}
 	return decision
 }
 
 // beside are all of them but one, which the pod manager has already: what workers grant from
 // now on leaves room for it.
-func (r *Round) beside(pod *core.Pod) []*core.Pod {
+func (r *round) beside(pod *core.Pod) []*core.Pod {
 	changes := r.o.Allocations.Changes()
 	if now := r.o.Clock.Now(); r.granted == nil || changes != r.changes || now.Sub(r.at) >= activeFor {
 		r.granted, r.at, r.changes = map[types.UID]*core.Pod{}, now, changes
 		for _, one := range r.o.Pods.Pods() {
-			r.Update(one)
+			r.update(one)
 		}
 	}
 	others := make([]*core.Pod, 0, len(r.granted))
@@ -125,8 +125,8 @@ func (r *Round) beside(pod *core.Pod) []*core.Pod {
 	return others
 }
 
-// Update takes in what has become of a pod: one that is not active counts no longer.
-func (r *Round) Update(pod *core.Pod) {
+// update takes in what has become of a pod: one that is not active counts no longer.
+func (r *round) update(pod *core.Pod) {
 	switch {
 	case r.granted == nil: // nobody has asked yet
 	case r.o.Active.Active(pod):
@@ -145,7 +145,7 @@ const rereadWithin = 2 * time.Second
 // It does so once for all pods that have come together: the answer is newer than they are. They
 // are judged in one round of the sync loop, which would count as stuck if an API server that does
 // not answer were waited for again for each of very many.
-func (r *Round) rereadNode() bool {
+func (r *round) rereadNode() bool {
 	if r.reread || r.o.Reread == nil {
 		return false
 	}

@@ -52,7 +52,7 @@ func TestActivePodsOfARound(t *testing.T) {
 	b := newBed(t)
 	first, second, third := podNamed("first", ""), podNamed("second", ""), podNamed("third", "")
 	b.pods.Set(podNamed("runs", corev1.PodRunning))
-	round := b.Begin()
+	round := b.begin()
 	expect := func(when string, want ...string) {
 		t.Helper()
 		var names []string
@@ -68,10 +68,10 @@ func TestActivePodsOfARound(t *testing.T) {
 	b.clock.Step(activeFor - 1)
 	b.pods.Set(second)
 	expect("one is not handled yet", "first", "runs")
-	round.Update(second)
-	round.Update(third)
+	round.update(second)
+	round.update(third)
 	expect("two were admitted", "first", "runs", "second")
-	round.Update(podNamed("first", corev1.PodFailed))
+	round.update(podNamed("first", corev1.PodFailed))
 	expect("one was refused", "runs", "second")
 	b.clock.Step(1)
 	expect("all are looked at again", "first", "runs", "second")
@@ -88,7 +88,7 @@ func TestActivePodsAfterAGrant(t *testing.T) {
 	small := sized("1")
 	b.pods.Set(small)
 	b.allocations.Admit(small)
-	round := b.Begin()
+	round := b.begin()
 	expect := func(when, want string) {
 		t.Helper()
 		others := round.beside(podNamed("new", ""))

@@ -58,8 +58,8 @@ func NewCleaner(o CleanerOptions) *Cleaner { return &Cleaner{o: o} }
 // Wait waits for the round that is under way.
 func (c *Cleaner) Wait() { c.rounds.Wait() }
 
-// CollectSoon has removed what a pod left that is gone.
-func (c *Cleaner) CollectSoon() { c.o.Collector.CollectSoon() }
+// collectSoon has removed what a pod left that is gone.
+func (c *Cleaner) collectSoon() { c.o.Collector.CollectSoon() }
 
 // Begin cleans up pods that are gone: those with workers at once, those that only the runtime
 // knows in the background, one round at a time. The collector removes what they leave behind.

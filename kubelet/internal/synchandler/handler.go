@@ -58,7 +58,7 @@ func New(o Options) *Handler { return &Handler{o} }
 // their workers, the others fail.
 func (h *Handler) HandlePodAdditions(pods []*core.Pod) {
 	start := h.o.Clock.Now()
-	round := h.o.Admission.Begin()
+	round := h.o.Admission.begin()
 	for _, pod := range byCreation(pods) {
 		h.o.Pods.Set(pod)
 		if core.IsMirror(pod) {
@@ -66,14 +66,15 @@ func (h *Handler) HandlePodAdditions(pods []*core.Pod) {
 			continue
 		}
 		h.addPod(pod, round, start)
-		round.Update(pod)
+		round.update(pod)
 	}
 }
-func (h *Handler) addPod(pod *core.Pod, round *Round, start time.Time) {
+
+func (h *Handler) addPod(pod *core.Pod, round *round, start time.Time) {
 	recorder := h.o.Statuses.Recorder(pod)
 	recorder.Stamp(relay.KubeletSeen, start)
 	if !status.Ending(pod) && !h.o.Workers.TerminationRequested(pod.UID) {
-		if decision := round.Admit(pod); !decision.Admitted {
+		if decision := round.admit(pod); !decision.Admitted {
 			h.reject(pod, decision)
 			return
 		}
@@ -135,7 +136,7 @@ func (h *Handler) HandlePodUpdates(pods []*core.Pod) {
 
 // HandlePodRemoves handles pods that are gone from their source.
 func (h *Handler) HandlePodRemoves(pods []*core.Pod) {
-	defer h.o.Cleaner.CollectSoon()
+	defer h.o.Cleaner.collectSoon()
 	for _, pod := range pods {
 		h.o.Pods.Remove(pod)
 		if core.IsMirror(pod) {

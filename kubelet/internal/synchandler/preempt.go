@@ -51,12 +51,12 @@ type Preemption struct{ o PreemptionOptions }
 // NewPreemption returns a Preemption.
 func NewPreemption(o PreemptionOptions) *Preemption { return &Preemption{o} }
 
-// PreemptFor ends pods for a critical pod that was rejected for lack of
+// preemptFor ends pods for a critical pod that was rejected for lack of
 // resources, and admits it; if that is not possible, the rejection stays. The
 // others get their grace periods. The critical pod waits for them
 // (lifecycle.WaitForVictims); the sync loop does not, because it has other pods to
 // handle.
-func (p *Preemption) PreemptFor(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
+func (p *Preemption) preemptFor(pod *core.Pod, others []*core.Pod, refused admit.Decision) admit.Decision {
 	leaving := func(other *core.Pod) bool { return p.o.Workers.TerminationRequested(other.UID) }
 	victims := admit.Victims(pod, others, p.o.Allocatable(), leaving)
 	if len(victims) == 0 {
