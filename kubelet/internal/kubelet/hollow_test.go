@@ -206,4 +206,9 @@ func TestADeadlineOfHours(t *testing.T) {
 	if took := passing.Since(begun); took < 3*time.Hour {
 		t.Errorf("it failed after %v", took)
 	}
+	b.deleteWithin("limited", 1)
+	b.eventually("nothing of the pod to be left", func() bool { // what is retried waits for the clock, too
+		passing.Step(time.Second)
+		return b.api.pod("limited") == nil && len(b.left()) == 0
+	})
 }
