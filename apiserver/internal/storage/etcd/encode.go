@@ -9,9 +9,10 @@ import (
 	"kctl/proto/core"
 )
 
-// protobufAbove is the size of values in bytes from which on they are stored in protobuf, if that
-// is shorter. In JSON, an object can take six times as many bytes as in protobuf, in which upstream
-// stores all: one that fits into etcd there (1.5 MiB, unless told otherwise) has to fit here as well.
+// protobufAbove is the size of values in bytes above which they are stored in protobuf, if that is
+// shorter. In JSON, an object can take six times as many bytes as in protobuf, in which upstream stores
+// all: one that fits into etcd there (1.5 MiB, unless told otherwise) has to fit here as well
+// (docs/decisions/0019-large-objects-in-protobuf.md).
 const protobufAbove = 1 << 20
 
 // encode returns value, an object in JSON, as it is stored. Whatever protobuf would lose of it stays
