@@ -17,6 +17,7 @@ import (
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/resources/flowcontrol"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
+	"kctl/proto/eventually"
 )
 
 // options are for a share on an empty etcd.
@@ -45,18 +46,6 @@ func run(t *testing.T, loop func(context.Context) error) {
 			t.Errorf("loop ended with %v", err)
 		}
 	})
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // enough for a busy machine
-	defer cancel()
-	for !holds() {
-		if ctx.Err() != nil {
-			t.Fatalf("waited in vain: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // The stored configuration applies once every cluster's default objects exist;
@@ -105,7 +94,7 @@ func TestRun(t *testing.T) {
 		t.Error("the stored configuration applies before the default objects exist")
 	}
 	close(bootstrapped)
-	until(t, "what is stored is in force", func() bool {
+	eventually.Holds(t, "what is stored is in force", func() bool {
 		clock.Step(time.Second) // a read that has to be repeated waits for the clock
 		return applied()
 	})
@@ -126,7 +115,7 @@ func TestMaintain(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, o.Maintain)
-	until(t, "it is there again", func() bool {
+	eventually.Holds(t, "it is there again", func() bool {
 		clock.Step(maintainEvery)
 		_, err := o.Schemas.GetTyped(t.Context(), "", taken, "")
 		return err == nil
@@ -172,7 +161,7 @@ func TestConditionsAreNotFoughtOver(t *testing.T) {
 		t.Errorf("after a minute: %d writes, remembered are %v", writes, share.noted)
 	}
 	run(t, share.noteLate)
-	until(t, "the controller is told to look again", func() bool {
+	eventually.Holds(t, "the controller is told to look again", func() bool {
 		clock.Step(time.Minute)
 		return !share.late.Load()
 	})
