@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -70,7 +71,7 @@ func decodeRestart(text string, r *Restart) error {
 	what, when, _ := strings.Cut(text, "=")
 	fields := strings.Split(what, "/")
 	if len(fields) != 5 {
-		return fmt.Errorf("is not container/number/cause/exit code/reason")
+		return errors.New("is not container/number/cause/exit code/reason")
 	}
 	number, err := strconv.ParseInt(fields[1], 10, 32)
 	if err != nil || number < 1 {
@@ -82,7 +83,7 @@ func decodeRestart(text string, r *Restart) error {
 	}
 	cause := slices.Index(causes, Cause(fields[2]))
 	if !validContainer(fields[0]) || !validReason(fields[4]) || cause < 0 && fields[2] != "" {
-		return fmt.Errorf("is of no container, or gives no cause or reason that there is")
+		return errors.New("is of no container, or gives no cause or reason that there is")
 	}
 	r.Number, r.ExitCode = int32(number), int32(code)
 	// Cloned, so that what is remembered doesn't keep the whole header.

@@ -67,9 +67,9 @@ func (a *Aggregator) open(ctx context.Context, r *remote, q remoteRequest) (*htt
 			request.Header.Set(name, value)
 		}
 	}
-	client := http.Client{Transport: r.requestTransport, CheckRedirect: func(*http.Request,
-		[]*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
+	client := http.Client{
+		Transport:     r.requestTransport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return client.Do(request)
 }

@@ -29,8 +29,9 @@ type certificateRequests struct {
 	clock    clock.Clock
 }
 
-func newCertificateLoop(d *Dependencies, name string, sync func(c *certificateRequests) func(context.Context,
-	*certificatesv1.CertificateSigningRequest) (time.Duration, error)) (Loop, error) {
+func newCertificateLoop(d *Dependencies, name string,
+	sync func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error),
+) (Loop, error) {
 	c := &certificateRequests{clock: d.Clock}
 	var err error
 	whole := func(obj core.Object) *certificatesv1.CertificateSigningRequest {

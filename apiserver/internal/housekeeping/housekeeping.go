@@ -81,8 +81,8 @@ type AggregatedServers interface {
 	// EmptyNamespace deletes the objects in a namespace, and calls stays for each
 	// that still exists. undiscovered are the servers that can't say now what they
 	// have.
-	EmptyNamespace(ctx context.Context, namespace string, stays func(of schema.GroupResource,
-		finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error)
+	EmptyNamespace(ctx context.Context, namespace string,
+		stays func(of schema.GroupResource, finalizers []string)) (undiscovered map[schema.GroupVersion]error, failures []error)
 	// Collectable are the resources whose objects take part in garbage collection:
 	// those that can be listed, watched and deleted.
 	Collectable() []registry.Objects

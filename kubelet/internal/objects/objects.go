@@ -48,37 +48,40 @@ func New(client *rest.Client, clock clock.Clock) *Objects {
 		certificates: &podCertificates{client: client, clock: clock},
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
-			func(ctx context.Context, name types.NamespacedName, refused bool) (*core.Secret, error) {
-				if client == nil {
-					return nil, errNoServer
-				}
-				secret := &core.Secret{}
-				err := allowed(ctx, clock, refused, func() error { return client.Resource(core.Secrets, name.Namespace).Get(ctx, name.Name, secret) })
-				return secret, named("secret", err, name.Name)
-			}),
+			reader[core.Secret](client, clock, core.Secrets, "secret")),
 		configMaps: newCache(clock, ttl,
 			func(m *core.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
-			func(ctx context.Context, name types.NamespacedName, refused bool) (*core.ConfigMap, error) {
-				if client == nil {
-					return nil, errNoServer
-				}
-				configMap := &core.ConfigMap{}
-				err := allowed(ctx, clock, refused, func() error {
-					return client.Resource(core.ConfigMaps, name.Namespace).Get(ctx, name.Name,
-						configMap)
-				})
-				return configMap, named("configmap", err, name.Name)
-			}),
-		tokens: newTokens(clock, func(ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest,
-			refused bool) (*authenticationv1.TokenRequest, error) {
-			if client == nil {
-				return nil, errNoServer
-			}
-			answer := &authenticationv1.TokenRequest{}
-			path := core.ServiceAccounts.Path(key.namespace, key.serviceAccount) + "/token"
-			return answer, allowed(ctx, clock, refused, func() error { return client.Do(ctx, "POST", path, request, answer) })
-		}),
-		pods: map[types.UID]references{},
+			reader[core.ConfigMap](client, clock, core.ConfigMaps, "configmap")),
+		tokens: newTokens(clock, tokenRequester(client, clock)),
+		pods:   map[types.UID]references{},
+	}
+}
+
+// reader reads objects of a resource for a cache; kind is what errors call them.
+func reader[T any](
+	client *rest.Client, clock clock.Clock, resource core.Resource, kind string,
+) func(ctx context.Context, name types.NamespacedName, refused bool) (*T, error) {
+	return func(ctx context.Context, name types.NamespacedName, refused bool) (*T, error) {
+		if client == nil {
+			return nil, errNoServer
+		}
+		object := new(T)
+		err := allowed(ctx, clock, refused, func() error { return client.Resource(resource, name.Namespace).Get(ctx, name.Name, object) })
+		return object, named(kind, err, name.Name)
+	}
+}
+
+// tokenRequester requests tokens of service accounts for their cache.
+func tokenRequester(client *rest.Client, clock clock.Clock) requestToken {
+	return func(
+		ctx context.Context, key tokenKey, request *authenticationv1.TokenRequest, refused bool,
+	) (*authenticationv1.TokenRequest, error) {
+		if client == nil {
+			return nil, errNoServer
+		}
+		answer := &authenticationv1.TokenRequest{}
+		path := core.ServiceAccounts.Path(key.namespace, key.serviceAccount) + "/token"
+		return answer, allowed(ctx, clock, refused, func() error { return client.Do(ctx, "POST", path, request, answer) })
 	}
 }
 

@@ -30,10 +30,11 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 		Resource: resource("controllerrevisions", "ControllerRevision"), Singular: "controllerrevision",
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList { return validate(r) },
-		Update: registry.UpdateStrategy[*appsv1.ControllerRevision]{Validate: func(_ context.Context,
-			r, old *appsv1.ControllerRevision) field.ErrorList {
-			return append(validate(r), check.Unchanged(objectIn(r.Data), objectIn(old.Data), field.NewPath("data"))...)
-		}},
+		Update: registry.UpdateStrategy[*appsv1.ControllerRevision]{
+			Validate: func(_ context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
+				return append(validate(r), check.Unchanged(objectIn(r.Data), objectIn(old.Data), field.NewPath("data"))...)
+			},
+		},
 		AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"),
 			map[string]string{

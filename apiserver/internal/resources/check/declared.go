@@ -46,8 +46,8 @@ func NamedDriver(name string, at *field.Path) field.ErrorList {
 
 // Declared are the errors that one of upstream's functions for declarative
 // validation finds in a value.
-func Declared[T any](value T, at *field.Path, by func(context.Context, operation.Operation, *utilfield.Path, *T,
-	*T) field.ErrorList) field.ErrorList {
+func Declared[T any](value T, at *field.Path,
+	by func(context.Context, operation.Operation, *utilfield.Path, *T, *T) field.ErrorList) field.ErrorList {
 	return by(context.Background(), operation.Operation{}, at.Upstream(), &value, nil)
 }
 

@@ -135,10 +135,11 @@ func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.In
 		},
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *networkingv1.IngressClass) field.ErrorList { return validateClass(&c.Spec) },
-		Update: registry.UpdateStrategy[*networkingv1.IngressClass]{Validate: func(_ context.Context,
-			c, old *networkingv1.IngressClass) field.ErrorList {
-			return append(check.Unchanged(c.Spec.Controller, old.Spec.Controller, specPath.Child("controller")), validateClass(&c.Spec)...)
-		}},
+		Update: registry.UpdateStrategy[*networkingv1.IngressClass]{
+			Validate: func(_ context.Context, c, old *networkingv1.IngressClass) field.ErrorList {
+				return append(check.Unchanged(c.Spec.Controller, old.Spec.Controller, specPath.Child("controller")), validateClass(&c.Spec)...)
+			},
+		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Columns: cell.Describe(cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(), "Name", "Controller=controller",
 			"Parameters=parameters", "Age"), map[string]string{

@@ -43,10 +43,11 @@ func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.Serv
 		Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
 			return validateRanges(c.Spec.CIDRs)
 		},
-		Update: registry.UpdateStrategy[*networkingv1.ServiceCIDR]{Validate: func(_ context.Context,
-			c, old *networkingv1.ServiceCIDR) field.ErrorList {
-			return sameRanges(c.Spec.CIDRs, old.Spec.CIDRs)
-		}},
+		Update: registry.UpdateStrategy[*networkingv1.ServiceCIDR]{
+			Validate: func(_ context.Context, c, old *networkingv1.ServiceCIDR) field.ErrorList {
+				return sameRanges(c.Spec.CIDRs, old.Spec.CIDRs)
+			},
+		},
 		Columns: cell.Columns(networkingv1.ServiceCIDRSpec{}.SwaggerDoc(), "Name", "CIDRs=cidrs", "Age"),
 		Row: func(c *networkingv1.ServiceCIDR) []any {
 			return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), cell.Age(clock.Now(), c.CreationTimestamp)}

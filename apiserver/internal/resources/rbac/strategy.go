@@ -92,10 +92,11 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 		},
 		ValidateName: check.NameIsSegment,
 		Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
-		Update: registry.UpdateStrategy[*rbacv1.ClusterRoleBinding]{Validate: func(_ context.Context,
-			b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
-		}},
+		Update: registry.UpdateStrategy[*rbacv1.ClusterRoleBinding]{
+			Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+				return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
+			},
+		},
 		AllowCreateOnUpdate:      true,
 		AllowUnconditionalUpdate: true,
 		Columns: bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved,

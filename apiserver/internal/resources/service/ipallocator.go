@@ -61,10 +61,11 @@ func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 		},
 		AllowUnconditionalUpdate: true,
 		Validate:                 func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
-		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{Validate: func(_ context.Context,
-			ip, old *networkingv1.IPAddress) field.ErrorList {
-			return append(check.DeclaredImmutable(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
-		}},
+		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{
+			Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
+				return append(check.DeclaredImmutable(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
+			},
+		},
 		ValidateName: func(name string, _ bool) (problems []string) {
 			for _, problem := range validation.IsValidIP(nil, name) {
 				problems = append(problems, problem.Detail)

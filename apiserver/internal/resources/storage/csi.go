@@ -234,11 +234,12 @@ func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
 			return append(validateAttachment(&a.Spec), check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher"))...)
 		},
-		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{Validate: func(_ context.Context,
-			a, old *storagev1.VolumeAttachment) field.ErrorList {
-			errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
-			return append(errs, check.DeclaredImmutable(a.Spec, old.Spec, specPath)...)
-		}},
+		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{
+			Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
+				errs := append(check.DriverName(a.Spec.Attacher, specPath.Child("attacher")), validateAttachment(&a.Spec)...)
+				return append(errs, check.DeclaredImmutable(a.Spec, old.Spec, specPath)...)
+			},
+		},
 		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{KeepsMetadata: true,
 			Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
 				return validateAttachmentStatus(&a.Status)

@@ -215,17 +215,18 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
 			return validateAttributes(c)
 		},
-		Update: registry.UpdateStrategy[*storagev1.VolumeAttributesClass]{Validate: func(_ context.Context,
-			c, old *storagev1.VolumeAttributesClass) field.ErrorList {
-			var errs field.ErrorList
-			if c.DriverName != old.DriverName {
-				errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
-			}
-			if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
-				errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
-			}
-			return append(errs, validateAttributes(c)...)
-		}},
+		Update: registry.UpdateStrategy[*storagev1.VolumeAttributesClass]{
+			Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
+				var errs field.ErrorList
+				if c.DriverName != old.DriverName {
+					errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
+				}
+				if !equality.Semantic.DeepEqual(c.Parameters, old.Parameters) {
+					errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
+				}
+				return append(errs, validateAttributes(c)...)
+			},
+		},
 		AllowUnconditionalUpdate: true,
 		Columns:                  cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
 		Row: func(c *storagev1.VolumeAttributesClass) []any {
@@ -262,13 +263,15 @@ func csiStorageCapacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 		ValidateName: check.NameIsSubdomain,
 		Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
 		Warnings:     func(_ context.Context, c *storagev1.CSIStorageCapacity) []string { return capacityWarnings(c) },
-		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{Warnings: func(_ context.Context,
-			c, _ *storagev1.CSIStorageCapacity) []string {
-			return capacityWarnings(c)
-		}, Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
-			errs := append(validate(c), check.Unchanged(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
-			return append(errs, check.Unchanged(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
-		}},
+		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{
+			Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
+				return capacityWarnings(c)
+			},
+			Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
+				errs := append(validate(c), check.Unchanged(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
+				return append(errs, check.Unchanged(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+			},
+		},
 		Columns: cell.NameAndTime(),
 		Row:     func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },
 	}

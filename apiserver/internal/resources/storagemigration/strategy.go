@@ -43,10 +43,11 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
 			return validate(m.Spec.Resource, spec.Child("resource"))
 		},
-		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{Validate: func(_ context.Context,
-			m, old *migrationv1.StorageVersionMigration) field.ErrorList {
-			return append(validate(m.Spec.Resource, spec.Child("resource")), check.Unchanged(m.Spec, old.Spec, spec)...)
-		}},
+		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{
+			Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
+				return append(validate(m.Spec.Resource, spec.Child("resource")), check.Unchanged(m.Spec, old.Spec, spec)...)
+			},
+		},
 		Status: &registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{
 			KeepsMetadata: true,
 			Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {

@@ -88,8 +88,8 @@ func frame(kind string, value []byte) (framed, inside []byte) {
 }
 
 // frameAt is frame for a value whose resourceVersion put sets while it copies it.
-func frameAt(kind string, value []byte, revision int64, put func(dst, value []byte,
-	revision int64) ([]byte, error)) (framed, inside []byte, err error) {
+func frameAt(kind string, value []byte, revision int64,
+	put func(dst, value []byte, revision int64) ([]byte, error)) (framed, inside []byte, err error) {
 	start := frameStart[kind]
 	framed = append(make([]byte, 0, len(start)+len(value)+raw.VersionLength+len(frameEnd)), start...)
 	if framed, err = put(framed, value, revision); err != nil {
