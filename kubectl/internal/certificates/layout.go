@@ -129,23 +129,22 @@ func ServiceAddress(ranges string) (netip.Addr, error) {
 // ControlPlane is what a machine of the control plane has, as kubeadm names it.
 func ControlPlane(apiServer, etcd Hosts) []Entry {
 	const etcdCA = "etcd/ca"
-	etcdSubject := func(name string) pki.Subject {
-		return append(local, etcd...).unique().addTo(pki.Subject{CommonName: name, Server: true, Client: true})
+	serving := func(hosts Hosts, s pki.Subject) pki.Subject {
+		s.Server = true
+		return append(local, hosts...).unique().addTo(s)
 	}
 	return []Entry{
 		{Name: Authority, Subject: pki.Subject{CommonName: "kubernetes"}},
 		FrontProxyAuthority(),
 		{Name: etcdCA, Subject: pki.Subject{CommonName: "etcd-ca"}},
-		{Name: "apiserver", Authority: Authority, Chain: true, Subject: append(local,
-			apiServer...).unique().addTo(pki.Subject{CommonName: "kube-apiserver", Server: true})},
+		{Name: "apiserver", Authority: Authority, Chain: true, Subject: serving(apiServer, pki.Subject{CommonName: "kube-apiserver"})},
 		// kubeadm has none: upstream's scheduler signs its own.
-		{Name: "scheduler-server", Authority: Authority, Subject: append(local,
-			apiServer...).unique().addTo(pki.Subject{CommonName: core.UserScheduler, Server: true})},
+		{Name: "scheduler-server", Authority: Authority, Subject: serving(apiServer, pki.Subject{CommonName: core.UserScheduler})},
 		KubeletClient(),
 		FrontProxyClient(),
 		{Name: "apiserver-etcd-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-apiserver-etcd-client", Client: true}},
-		{Name: "etcd/server", Authority: etcdCA, Subject: etcdSubject("kube-etcd")},
-		{Name: "etcd/peer", Authority: etcdCA, Subject: etcdSubject("kube-etcd-peer")},
+		{Name: "etcd/server", Authority: etcdCA, Subject: serving(etcd, pki.Subject{CommonName: "kube-etcd", Client: true})},
+		{Name: "etcd/peer", Authority: etcdCA, Subject: serving(etcd, pki.Subject{CommonName: "kube-etcd-peer", Client: true})},
 		{Name: "etcd/healthcheck-client", Authority: etcdCA, Subject: pki.Subject{CommonName: "kube-etcd-healthcheck-client", Client: true}},
 		Admin(),
 		User("scheduler", core.UserScheduler),

@@ -21,8 +21,10 @@ func newCompletion(*frame.CLI) *cobra.Command {
 		Use: "completion SHELL", Short: "Output shell completion code for the specified shell (bash, zsh, fish, or powershell)",
 		Long: "Output shell completion code for the specified shell (bash, zsh, fish, or powershell).\n\n" +
 			"For bash it needs the package bash-completion (apt install bash-completion, and a new shell); for zsh, compinit.",
-		Example: "  source <(kctl completion bash)\n  alias k=kctl; complete -o default -F __start_kctl k\n  kctl completion zsh > " +
-			"\"${fpath[1]}/_kctl\"\n  kctl completion fish | source",
+		Example: "  source <(kctl completion bash)\n" +
+			"  alias k=kctl; complete -o default -F __start_kctl k\n" +
+			"  kctl completion zsh > \"${fpath[1]}/_kctl\"\n" +
+			"  kctl completion fish | source",
 		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -7,8 +7,9 @@ import (
 // examples are those of simple verbs, a line or two each. The others have
 // theirs beside their code.
 var examples = map[string]string{
-	"kctl api-resources": "  kctl api-resources\n  kctl api-resources --api-group=apps -o wide\n  kctl api-resources " +
-		"--namespaced=false --verbs=list,watch",
+	"kctl api-resources": "  kctl api-resources\n" +
+		"  kctl api-resources --api-group=apps -o wide\n" +
+		"  kctl api-resources --namespaced=false --verbs=list,watch",
 	"kctl api-versions":            "  kctl api-versions",
 	"kctl apply set-last-applied":  "  kctl apply set-last-applied -f pod.yaml --create-annotation",
 	"kctl apply view-last-applied": "  kctl apply view-last-applied pod/web\n  kctl apply view-last-applied -f pod.yaml -o json",
@@ -25,17 +26,17 @@ var examples = map[string]string{
 	"kctl config set":              "  kctl config set clusters.local.server https://127.0.0.1:6443",
 	"kctl config set-cluster": "  kctl config set-cluster local --server=https://127.0.0.1:6443 " +
 		"--certificate-authority=ca.crt --embed-certs",
-	"kctl config set-credentials": "  kctl config set-credentials alice --client-certificate=alice.crt --client-key=alice.key\n  " +
-		"kctl config set-credentials robot --token=TOKEN",
+	"kctl config set-credentials": "  kctl config set-credentials alice --client-certificate=alice.crt --client-key=alice.key\n" +
+		"  kctl config set-credentials robot --token=TOKEN",
 	"kctl config unset":       "  kctl config unset contexts.local.namespace",
 	"kctl config use-context": "  kctl config use-context local",
 	"kctl config view":        "  kctl config view\n  kctl config view --minify --raw -o json",
-	"kctl kuberc set": "  kctl kuberc set --section defaults --command get --option output=wide\n  kctl kuberc set " +
-		"--section aliases --name getn --command get --prependarg nodes\n  kctl kuberc set --section credentialplugin --policy Allowlist " +
-		"--allowlist-entry command=cloud-login",
+	"kctl kuberc set": "  kctl kuberc set --section defaults --command get --option output=wide\n" +
+		"  kctl kuberc set --section aliases --name getn --command get --prependarg nodes\n" +
+		"  kctl kuberc set --section credentialplugin --policy Allowlist --allowlist-entry command=cloud-login",
 	"kctl kuberc view": "  kctl kuberc view\n  kctl kuberc view -o json",
-	"kctl create clusterrole": "  kctl create clusterrole reader --verb=get,list,watch --resource=pods,nodes\n  kctl create " +
-		"clusterrole health --verb=get --non-resource-url=/healthz",
+	"kctl create clusterrole": "  kctl create clusterrole reader --verb=get,list,watch --resource=pods,nodes\n" +
+		"  kctl create clusterrole health --verb=get --non-resource-url=/healthz",
 	"kctl create clusterrolebinding":  "  kctl create clusterrolebinding readers --clusterrole=view --group=developers",
 	"kctl create configmap":           "  kctl create configmap settings --from-literal=color=blue --from-literal=size=3",
 	"kctl create cronjob":             "  kctl create cronjob tick --image=kctl.local/demo --schedule='*/5 * * * *'",

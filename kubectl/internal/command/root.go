@@ -67,8 +67,8 @@ func newRoot(c *frame.CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:   c.Name,
 		Short: "kctl runs pods and shows every step of their way",
-		Long: "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\nOptions of kubectl that kctl does not support " +
-			"are rejected with an error.",
+		Long: "kctl speaks to Kubernetes API servers: its own and upstream's alike.\n\n" +
+			"Options of kubectl that kctl does not support are rejected with an error.",
 		Example: "  kctl up                                # a cluster on this machine, as root\n" +
 			"  kctl run web --image=kctl.local/demo   # a pod in it\n" +
 			"  kctl trace pod/web                     # how it came to run, leg by leg",

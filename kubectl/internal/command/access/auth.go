@@ -55,8 +55,8 @@ func (a *canIOptions) run(cmd *cobra.Command, args []string) error {
 		return a.listRules(cmd.Context(), a.noHeaders)
 	}
 	if len(args) != 2 {
-		return fmt.Errorf("you must specify two arguments: verb resource or verb resource/resourceName.\nSee '%s auth "+
-			"can-i -h' for help and examples.", a.Name)
+		return fmt.Errorf("you must specify two arguments: verb resource or verb resource/resourceName.\n"+
+			"See '%s auth can-i -h' for help and examples.", a.Name)
 	}
 	spec, err := a.reviewSpec(cmd.Context(), args[0], args[1])
 	if err != nil {

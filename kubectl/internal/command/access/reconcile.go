@@ -39,8 +39,8 @@ func newReconcile(c *frame.CLI) *cobra.Command {
 		Long: "Reconcile rules for RBAC role, role binding, cluster role, and cluster role binding objects.\n\nWhat is missing " +
 			"is made, with its namespace; " +
 			"rules and subjects that are missing are added. Objects of\nother kinds are passed over.",
-		Example: "  kctl auth reconcile -f rights.yaml\n  kctl auth reconcile -f rights.yaml --remove-extra-subjects " +
-			"--remove-extra-permissions --dry-run=client",
+		Example: "  kctl auth reconcile -f rights.yaml\n" +
+			"  kctl auth reconcile -f rights.yaml --remove-extra-subjects --remove-extra-permissions --dry-run=client",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !r.FromFiles():

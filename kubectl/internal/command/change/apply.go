@@ -48,8 +48,9 @@ func newApply(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILENAME",
 		Short: "Apply a configuration to a resource by file name or stdin",
-		Long: "Apply a configuration to a resource by file name or stdin.\n\nWhat was applied is remembered in the object, in the " +
-			"annotation that kubectl uses too:\nfields left out of the file the next time are removed, fields that others set stay.",
+		Long: "Apply a configuration to a resource by file name or stdin.\n\n" +
+			"What was applied is remembered in the object, in the annotation that kubectl uses too:\n" +
+			"fields left out of the file the next time are removed, fields that others set stay.",
 		Example: "  kctl apply -f pod.yaml\n  kctl apply -R -f manifests/\n  cat pod.json | kctl apply -f -",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.Start()

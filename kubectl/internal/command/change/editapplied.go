@@ -27,8 +27,8 @@ func newEditLastApplied(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit-last-applied (TYPE NAME | TYPE/NAME | -f FILE)",
 		Short: "Edit latest last-applied-configuration annotations of a resource/object",
-		Long: "Edit latest last-applied-configuration annotations of a resource/object, in the editor that $KUBE_EDITOR or $EDITOR\nnames, " +
-			"or else vi. The object itself stays as it is.",
+		Long: "Edit latest last-applied-configuration annotations of a resource/object, in the editor that $KUBE_EDITOR or $EDITOR\n" +
+			"names, or else vi. The object itself stays as it is.",
 		Example: "  kctl apply edit-last-applied pod/web\n  kctl apply edit-last-applied -f pod.yaml -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := e.objects(cmd.Context(), args)

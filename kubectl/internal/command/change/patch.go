@@ -35,8 +35,8 @@ func newPatch(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "patch (TYPE NAME | TYPE/NAME | -f FILE) [-p PATCH | --patch-file FILE]",
 		Short: "Update fields of a resource",
-		Example: "  kctl patch node n1 -p '{\"spec\":{\"unschedulable\":true}}'\n  kctl patch pod web --type=json -p " +
-			"'[{\"op\":\"remove\",\"path\":\"/metadata/labels/run\"}]'",
+		Example: "  kctl patch node n1 -p '{\"spec\":{\"unschedulable\":true}}'\n" +
+			"  kctl patch pod web --type=json -p '[{\"op\":\"remove\",\"path\":\"/metadata/labels/run\"}]'",
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args) },
 	}
 	fs := cmd.Flags()

@@ -179,8 +179,9 @@ func newReset(c *frame.CLI) *cobra.Command {
 		Long: `Remove this machine from the cluster that it joined: its kubelet is stopped, its
 pods are ended, and the kubelet's directory and configuration are deleted. The Node
 object stays; remove it with "kctl delete node NAME".`,
-		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n  kctl reset --yes                        # on " +
-			"node-3\n  kctl delete node node-3                 # where the cluster can be reached",
+		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n" +
+			"  kctl reset --yes                        # on node-3\n" +
+			"  kctl delete node node-3                 # where the cluster can be reached",
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {

@@ -41,8 +41,8 @@ func newDrain(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Drain node in preparation for maintenance",
-		Long: "Drain node in preparation for maintenance.\n\nThe node is marked unschedulable, and its pods are evicted, which " +
-			"disruption budgets may put off.",
+		Long: "Drain node in preparation for maintenance.\n\n" +
+			"The node is marked unschedulable, and its pods are evicted, which disruption budgets may put off.",
 		Example: "  kctl drain node-1 --ignore-daemonsets\n  kctl drain node-1 --force --grace-period=60",
 		RunE:    func(cmd *cobra.Command, args []string) error { return d.run(cmd, args) },
 	}

@@ -35,8 +35,9 @@ func newTaint(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "taint NODE NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N",
 		Short: "Update the taints on one or more nodes",
-		Example: "  kctl taint node node-1 dedicated=batch:NoSchedule\n  kctl taint node node-1 dedicated:NoSchedule-\n  kctl taint node -l " +
-			"tier=gpu dedicated=gpu:NoExecute",
+		Example: "  kctl taint node node-1 dedicated=batch:NoSchedule\n" +
+			"  kctl taint node node-1 dedicated:NoSchedule-\n" +
+			"  kctl taint node -l tier=gpu dedicated=gpu:NoExecute",
 		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args) },
 	}
 	t.Add(cmd, "kubectl-taint")

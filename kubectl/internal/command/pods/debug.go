@@ -51,8 +51,10 @@ func newDebug(c *frame.CLI) *cobra.Command {
 		Long: "Create debugging sessions for troubleshooting workloads and nodes.\n\nOf a pod: a container is added to it while it runs, or, " +
 			"with --copy-to, to a copy of it.\n" +
 			"Of a node: a pod is made there that sees the node's processes and network, and its files under /host.",
-		Example: "  kctl debug web -it --image=busybox\n  kctl debug web -it --image=busybox --target=app\n  kctl debug web -it " +
-			"--copy-to=web-debug --image=busybox\n  kctl debug node/node-1 -it --image=busybox",
+		Example: "  kctl debug web -it --image=busybox\n" +
+			"  kctl debug web -it --image=busybox --target=app\n" +
+			"  kctl debug web -it --copy-to=web-debug --image=busybox\n" +
+			"  kctl debug node/node-1 -it --image=busybox",
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args, &selected) },
 	}
 	d.add(cmd)

@@ -125,8 +125,8 @@ func (r *logsOptions) run(cmd *cobra.Command, args []string) error {
 	return group.Wait()
 }
 
-const logsUsage = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required " +
-	"argument for the logs command"
+const logsUsage = "expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\n" +
+	"POD or TYPE/NAME is a required argument for the logs command"
 
 func (r *logsOptions) check(cmd *cobra.Command, args []string) error {
 	switch {

@@ -115,8 +115,8 @@ func nothingNamed(c *frame.CLI, cmd *cobra.Command) error {
 	fmt.Fprintf(c.Err, "You must specify the type of resource to %s. Use \"%s api-resources\" for a complete list of supported resources.\n\n",
 		cmd.Name(), c.Name)
 	return frame.UsageError(cmd,
-		"Required resource not specified.\nUse \"%[1]s explain <resource>\" for a detailed description of that "+
-			"resource (e.g. %[1]s explain pods).", c.Name)
+		"Required resource not specified.\n"+
+			"Use \"%[1]s explain <resource>\" for a detailed description of that resource (e.g. %[1]s explain pods).", c.Name)
 }
 
 // objects prints whole objects: a single one as it is, several as a List, which may be empty.

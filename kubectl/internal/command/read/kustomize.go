@@ -24,8 +24,9 @@ func newKustomize(c *frame.CLI) *cobra.Command {
 		Short: "Build a kustomization target from a directory",
 		Long: "Print the objects that the kustomization.yaml of a directory describes: of this one, if none is named.\n\n" +
 			"Repositories (github.com/…, ssh://…) are fetched by git. No other programs are run: no helm, no plugins and no functions.",
-		Example: "  kctl kustomize overlays/production\n  kctl kustomize overlays/production -o production.yaml\n  kctl " +
-			"apply -k overlays/production",
+		Example: "  kctl kustomize overlays/production\n" +
+			"  kctl kustomize overlays/production -o production.yaml\n" +
+			"  kctl apply -k overlays/production",
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
 			switch {

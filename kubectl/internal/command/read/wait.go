@@ -40,8 +40,9 @@ func newWait(c *frame.CLI) *cobra.Command {
 		Use: "wait (TYPE/NAME... | TYPE NAME | TYPE -l SELECTOR | -f FILE) " +
 			"--for=(delete|create|condition=X[=VALUE]|jsonpath=EXPRESSION[=VALUE])",
 		Short: "Wait for a specific condition on one or many resources",
-		Example: "  kctl wait --for=condition=Ready pod/web\n  kctl wait --for=delete pod/web --timeout=60s\n  kctl wait " +
-			"--for=jsonpath='{.status.phase}'=Succeeded pod/job",
+		Example: "  kctl wait --for=condition=Ready pod/web\n" +
+			"  kctl wait --for=delete pod/web --timeout=60s\n" +
+			"  kctl wait --for=jsonpath='{.status.phase}'=Succeeded pod/job",
 		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd, args) },
 	}
 	fs := cmd.Flags()

@@ -52,8 +52,8 @@ func newDump(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dump",
 		Short: "Dump information for debugging a cluster",
-		Long: "Dump the nodes, and the events, workloads, services, pods and logs of namespaces,\nto standard output " +
-			"or to files in a directory.",
+		Long: "Dump the nodes, and the events, workloads, services, pods and logs of namespaces,\n" +
+			"to standard output or to files in a directory.",
 		Example: "  kctl cluster-info dump\n  kctl cluster-info dump --all-namespaces --output-directory=/tmp/state",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}

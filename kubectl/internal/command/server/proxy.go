@@ -46,8 +46,8 @@ func newProxy(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "proxy [--port=PORT] [--www=static-dir] [--www-prefix=prefix] [--api-prefix=prefix]",
 		Short: "Run a proxy to the API server",
-		Long: "Run a proxy to the API server.\n\nWhoever reaches it acts as you: it listens on loopback unless told otherwise, and answers " +
-			"only requests for its own name.",
+		Long: "Run a proxy to the API server.\n\n" +
+			"Whoever reaches it acts as you: it listens on loopback unless told otherwise, and answers only requests for its own name.",
 		Example: "  kctl proxy --port=8080 &\n  curl http://localhost:8080/api/v1/pods",
 		Args:    frame.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },

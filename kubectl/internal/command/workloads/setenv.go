@@ -39,8 +39,10 @@ func newSetEnv(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "env (-f FILE | TYPE NAME | TYPE/NAME) KEY_1=VAL_1 ... KEY_N- ...",
 		Short: "Update environment variables on a pod template",
-		Example: "  kctl set env deployment/web LEVEL=debug\n  kctl set env deployment/web LEVEL-\n  kctl set env deployment/web --list\n  " +
-			"kctl set env deployment/web --from=configmap/settings",
+		Example: "  kctl set env deployment/web LEVEL=debug\n" +
+			"  kctl set env deployment/web LEVEL-\n" +
+			"  kctl set env deployment/web --list\n" +
+			"  kctl set env deployment/web --from=configmap/settings",
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
 	}
 	e.add(cmd)

@@ -132,8 +132,8 @@ func newSetSubject(c *frame.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "subject (-f FILE | TYPE NAME | TYPE/NAME) [--user=NAME] [--group=NAME] [--serviceaccount=NAMESPACE:NAME]",
 		Short: "Update the user, group, or service account in a role binding or cluster role binding",
-		Example: "  kctl set subject rolebinding readers --user=alice --group=developers\n  kctl set subject clusterrolebinding viewers " +
-			"--serviceaccount=default:robot",
+		Example: "  kctl set subject rolebinding readers --user=alice --group=developers\n" +
+			"  kctl set subject clusterrolebinding viewers --serviceaccount=default:robot",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted, err := generate.Subjects(users, groups, accounts)
 			if err != nil {
