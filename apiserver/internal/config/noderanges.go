@@ -53,8 +53,8 @@ func (n *NodeRanges) Ranges() ([]*podcidr.Range, error) {
 		return nil, errors.New("--cluster-cidr: at most two ranges are allowed, one IPv4 and one IPv6")
 	}
 	if n.Size != 0 && (len(n.Clusters) > 1 || n.Size4 != 0 || n.Size6 != 0) {
-		return nil,
-			errors.New("--node-cidr-mask-size requires a single --cluster-cidr; with two, use --node-cidr-mask-size-ipv4 " +
+		return nil, errors.New(
+			"--node-cidr-mask-size requires a single --cluster-cidr; with two, use --node-cidr-mask-size-ipv4 " +
 				"and --node-cidr-mask-size-ipv6")
 	}
 	var out []*podcidr.Range

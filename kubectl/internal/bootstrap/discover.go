@@ -56,8 +56,8 @@ func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
 		return d.fromFile(ctx)
 	}
 	if len(d.Hashes) == 0 && !d.Unsafe {
-		return nil,
-			errors.New("--discovery-token-ca-cert-hash is required, to verify the server (`kctl token create --print-join-command` prints it); " +
+		return nil, errors.New(
+			"--discovery-token-ca-cert-hash is required, to verify the server (`kctl token create --print-join-command` prints it); " +
 				"--discovery-token-unsafe-skip-ca-verification does without, and gives the token to whoever answers")
 	}
 	for _, hash := range d.Hashes {
@@ -151,12 +151,12 @@ func (d Discovery) pinnedAuthority(a *serverInfo) ([]byte, error) {
 		}
 	}
 	if len(seen) == 0 {
-		return nil,
-			errors.New("the server presents no CA (neither in its certificate chain nor in cluster-info): check that it is an API server; if it " +
+		return nil, errors.New(
+			"the server presents no CA (neither in its certificate chain nor in cluster-info): check that it is an API server; if it " +
 				"is, put the cluster's ca.crt into a kubeconfig on this machine and use --discovery-file")
 	}
-	return nil,
-		fmt.Errorf("the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection "+
+	return nil, fmt.Errorf(
+		"the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection "+
 			"is intercepted. The token was not sent", strings.Join(seen, ", "))
 }
 

@@ -112,8 +112,8 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return nil, err
 	}
 	if o.Token == "" {
-		return nil,
-			errors.New("--token is required: `kctl token create --print-join-command`, on the control plane, prints the complete command line")
+		return nil, errors.New(
+			"--token is required: `kctl token create --print-join-command`, on the control plane, prints the complete command line")
 	}
 	token, err := ParseToken(o.Token)
 	if err != nil {

@@ -139,9 +139,9 @@ func (s *signer) issue(d *Directory, e Entry, key []byte) (*pki.Pair, error) {
 		authority = loaded
 	}
 	if len(authority.Key) == 0 {
-		return nil,
-			fmt.Errorf("%s does not exist, so nothing can be signed; run this command on the machine that has it, and copy the results here",
-				d.Path(e.Authority+".key"))
+		return nil, fmt.Errorf(
+			"%s does not exist, so nothing can be signed; run this command on the machine that has it, and copy the results here",
+			d.Path(e.Authority+".key"))
 	}
 	var issued *pki.Pair
 	var err error
@@ -250,9 +250,9 @@ func (d *Directory) makeSigningKey() (Change, error) {
 	case len(private) > 0 && len(public) > 0:
 		return change, nil
 	case len(private) == 0 && len(public) > 0:
-		return change,
-			fmt.Errorf("%s exists without its private key %s; restore the key, or move both away (existing tokens then become invalid)", publicFile,
-				keyFile)
+		return change, fmt.Errorf(
+			"%s exists without its private key %s; restore the key, or move both away (existing tokens then become invalid)", publicFile,
+			keyFile)
 	case len(private) == 0:
 		change.Done = Made
 		if private, _, err = pki.NewSigningKey(); err == nil {

@@ -102,8 +102,8 @@ func Service(name string, o ServiceOptions) (*unstructured.Unstructured, error) 
 // Ingress makes an ingress of rules HOST/PATH=SERVICE:PORT[,tls[=SECRET]].
 func Ingress(name, class, defaultBackend string, rules, annotations []string) (*unstructured.Unstructured, error) {
 	if len(rules) == 0 && defaultBackend == "" {
-		return nil,
-			errors.New("not enough information provided: every ingress has to either specify a default-backend (which catches all traffic) or a " +
+		return nil, errors.New(
+			"not enough information provided: every ingress has to either specify a default-backend (which catches all traffic) or a " +
 				"list of rules (which catch specific paths)")
 	}
 	spec := fields{}

@@ -142,8 +142,8 @@ var relaxed = regexp.MustCompile(`^(?:\{\.?([^{}]+)\}|\.?([^{}]+))$`)
 func RelaxedPath(text string) (*jsonpath.JSONPath, error) {
 	match := relaxed.FindStringSubmatch(text)
 	if match == nil {
-		return nil,
-			fmt.Errorf("unexpected path string, expected a 'name1.name2' or '.name1.name2' or '{name1.name2}' or '{.name1.name2}', got %q", text)
+		return nil, fmt.Errorf(
+			"unexpected path string, expected a 'name1.name2' or '.name1.name2' or '{name1.name2}' or '{.name1.name2}', got %q", text)
 	}
 	path := jsonpath.New(text).AllowMissingKeys(true)
 	if err := path.Parse("{." + match[1] + match[2] + "}"); err != nil {

@@ -34,8 +34,8 @@ func ParseKeys(text string) ([]byte, error) {
 		case held && len(letter) == 1 && code >= 0:
 			codes = append(codes, byte(code))
 		default:
-			return nil,
-				fmt.Errorf("could not bind detach keys: unknown key %q: keys are single characters, ctrl-a to ctrl-z, ctrl-@, ctrl-[, ctrl-\\, "+
+			return nil, fmt.Errorf(
+				"could not bind detach keys: unknown key %q: keys are single characters, ctrl-a to ctrl-z, ctrl-@, ctrl-[, ctrl-\\, "+
 					"ctrl-], ctrl-^, ctrl-_ and DEL", key)
 		}
 	}

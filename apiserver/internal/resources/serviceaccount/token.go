@@ -152,9 +152,9 @@ func (from TokenSources) bind(ctx context.Context, account *core.ServiceAccount,
 			return bound, err
 		}
 		if bound.Pod.Spec.ServiceAccountName != account.Name {
-			return bound,
-				apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.",
-					account.Name))
+			return bound, apierrors.NewBadRequest(fmt.Sprintf(
+				"cannot bind token for serviceaccount %q to pod running with different serviceaccount name.",
+				account.Name))
 		}
 		uid = bound.Pod.UID
 		if node := bound.Pod.Spec.NodeName; node != "" {

@@ -88,8 +88,8 @@ func StartEmbedded(ctx context.Context, dir string, logger *zap.Logger) (*Embedd
 		return nil, fmt.Errorf("embedded etcd on %s ended while it started", dir)
 	case <-ctx.Done():
 		e.close()
-		return nil,
-			fmt.Errorf("embedded etcd on %s is not ready: %w (if its log is shorter than its database, it waits forever: restore the last "+
+		return nil, fmt.Errorf(
+			"embedded etcd on %s is not ready: %w (if its log is shorter than its database, it waits forever: restore the last "+
 				"backup, see docs/operations.md)", dir, ctx.Err())
 	}
 	e.client = v3client.New(e.server)

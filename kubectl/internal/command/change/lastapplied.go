@@ -133,8 +133,8 @@ func lastAppliedOf(ctx context.Context, c *frame.CLI, t lookup.Target, create bo
 	}
 	have, ok := found[0].GetAnnotations()[threeway.LastApplied]
 	if !ok && !create {
-		return change,
-			fmt.Errorf("no last-applied-configuration annotation found on resource: %s, to create the annotation, run the "+
+		return change, fmt.Errorf(
+			"no last-applied-configuration annotation found on resource: %s, to create the annotation, run the "+
 				"command with --create-annotation", t.ObjectName)
 	}
 	// The file as it is: unlike apply, without the annotations it does not have.

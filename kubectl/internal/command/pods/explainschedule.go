@@ -111,8 +111,8 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 	var answer json.RawMessage
 	err = client.Do(ctx, http.MethodGet, "/debug/explain", nil, &answer, rest.Query("pod", target.Namespace+"/"+pod))
 	if errors.Is(err, syscall.ECONNREFUSED) { // with an error of its own: it is not the API server that is unreachable
-		return nil,
-			fmt.Errorf("no scheduler listens at %s: use --scheduler if it listens elsewhere (\"kctl status\" shows the address, "+
+		return nil, fmt.Errorf(
+			"no scheduler listens at %s: use --scheduler if it listens elsewhere (\"kctl status\" shows the address, "+
 				"for a cluster on this machine)", scheduler)
 	}
 	var status *apierrors.StatusError
@@ -125,12 +125,12 @@ func askScheduler(ctx context.Context, c *frame.CLI, scheduler, pod string) (jso
 		case c.Clock.Now().Before(untimely.Cert.NotBefore):
 			return nil, fmt.Errorf("check this machine's clock: the certificate of the scheduler at %s is not valid yet: %w", scheduler, untimely)
 		case untimely.Cert.IsCA:
-			return nil,
-				fmt.Errorf("the CA that signed the certificate of the scheduler at %s has expired and must be replaced: see \"Replacing an "+
+			return nil, fmt.Errorf(
+				"the CA that signed the certificate of the scheduler at %s has expired and must be replaced: see \"Replacing an "+
 					"authority\" in docs/operations.md: %w", scheduler, untimely)
 		}
-		return nil,
-			fmt.Errorf("the certificate of the scheduler at %s is not valid now: \"kctl pki renew scheduler-server\" on its machine, and "+
+		return nil, fmt.Errorf(
+			"the certificate of the scheduler at %s is not valid now: \"kctl pki renew scheduler-server\" on its machine, and "+
 				"\"systemctl restart kctl-scheduler\" where that unit has a copy, or \"kctl up\" for a cluster of it: %w", scheduler, untimely)
 	}
 	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {

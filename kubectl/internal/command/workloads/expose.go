@@ -132,13 +132,13 @@ func (e *exposeOptions) selected(object *unstructured.Unstructured) (map[string]
 	}
 	selector, found, err := unstructured.NestedStringMap(object.Object, path...)
 	if err != nil || !found || len(selector) == 0 {
-		return nil,
-			fmt.Errorf("couldn't retrieve selectors via --selector flag or introspection: invalid %s: no selectors, therefore cannot be exposed",
-				strings.ToLower(object.GetKind()))
+		return nil, fmt.Errorf(
+			"couldn't retrieve selectors via --selector flag or introspection: invalid %s: no selectors, therefore cannot be exposed",
+			strings.ToLower(object.GetKind()))
 	}
 	if expressions, _, _ := unstructured.NestedSlice(object.Object, "spec", "selector", "matchExpressions"); len(expressions) > 0 {
-		return nil,
-			errors.New("couldn't retrieve selectors via --selector flag or introspection: a service can't select by the object's matchExpressions")
+		return nil, errors.New(
+			"couldn't retrieve selectors via --selector flag or introspection: a service can't select by the object's matchExpressions")
 	}
 	return selector, nil
 }
