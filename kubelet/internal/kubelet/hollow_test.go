@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,9 +185,23 @@ func TestAStatusThatIsOverwritten(t *testing.T) {
 	}
 }
 
+// steppedClock stands still until it is stepped, and yet no two readings of it are equal, as
+// with a monotonic clock: what was read before something happened is older than that.
+type steppedClock struct {
+	*clocktesting.FakeClock
+	reading sync.Mutex
+}
+
+func (c *steppedClock) Now() time.Time {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.Step(time.Nanosecond)
+	return c.FakeClock.Now()
+}
+
 // Hours of a pod's life pass in a test by the clock that a kubelet is given.
 func TestADeadlineOfHours(t *testing.T) {
-	passing := clocktesting.NewFakeClock(time.Now())
+	passing := &steppedClock{FakeClock: clocktesting.NewFakeClock(time.Now())}
 	b, _ := newHollowBed(t, nil, func(o *simulated.Options) { o.Clock = passing })
 	pod := hollowPod("limited", nil)
 	pod.Spec.ActiveDeadlineSeconds = new(int64(3 * 60 * 60))
