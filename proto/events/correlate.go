@@ -6,12 +6,14 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"kctl/proto/core"
 )
 
 const (
-	// maxRemembered bounds how many kinds of event are remembered at a time.
+	// maxRemembered bounds how many events are remembered at a time, how many groups of
+	// them, and how many rate limits: those that were needed last.
 	maxRemembered = 4096
 	// Events of one reason about one object that differ only in their message
 	// become one "(combined from similar events)" after this many in window.
@@ -40,7 +42,6 @@ type occurrence struct {
 	name  string // of the Event in the API
 	count int32
 	first time.Time
-	last  time.Time
 }
 
 type similarGroup struct {
@@ -52,9 +53,9 @@ type similarGroup struct {
 // used by one goroutine.
 type correlator struct {
 	clock  clock.PassiveClock
-	events map[equalKey]*occurrence
-	groups map[similarKey]*similarGroup
-	limits map[limiterKey]*rate.Limiter
+	events *lru.Cache // an *occurrence for an equalKey
+	groups *lru.Cache // a *similarGroup for a similarKey
+	limits *lru.Cache // a *rate.Limiter for a limiterKey
 }
 
 // limiterKey identifies what a rate limit applies to.
@@ -64,24 +65,32 @@ type limiterKey struct {
 }
 
 func newCorrelator(clock clock.PassiveClock) *correlator {
-	return &correlator{clock: clock, events: map[equalKey]*occurrence{}, groups: map[similarKey]*similarGroup{},
-		limits: map[limiterKey]*rate.Limiter{}}
+	return &correlator{clock: clock, events: lru.New(maxRemembered), groups: lru.New(maxRemembered), limits: lru.New(maxRemembered)}
+}
+
+// remembered is what cache has for key; what was not there yet is made.
+func remembered[V any](cache *lru.Cache, key lru.Key, create func() V) V {
+	if known, ok := cache.Get(key); ok {
+		return known.(V)
+	}
+	created := create()
+	cache.Add(key, created)
+	return created
 }
 
 // correlate completes event. known says that an event of its name is already in
 // the API; ok is false if it should not be sent.
 func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 	now := c.clock.Now()
-	c.evict(now)
-	if !c.limiter(limiterKey{event.InvolvedObject.UID, event.Type}).AllowN(now, 1) {
+	newLimit := func() *rate.Limiter { return rate.NewLimiter(refill, burst) }
+	if !remembered(c.limits, limiterKey{event.InvolvedObject.UID, event.Type}, newLimit).AllowN(now, 1) {
 		return false, false
 	}
 	like := similarKey{object: event.InvolvedObject, kind: event.Type, reason: event.Reason}
 	like.object.ResourceVersion = ""
-	g := c.groups[like]
-	if g == nil || now.Sub(g.last) > window {
-		g = &similarGroup{messages: map[string]struct{}{}}
-		c.groups[like] = g
+	g := remembered(c.groups, like, func() *similarGroup { return &similarGroup{} })
+	if g.messages == nil || now.Sub(g.last) > window {
+		g.messages = map[string]struct{}{}
 	}
 	g.last = now
 	g.messages[event.Message] = struct{}{}
@@ -91,51 +100,12 @@ func (c *correlator) correlate(event *core.Event) (known, ok bool) {
 		event.Message = "(combined from similar events): " + event.Message
 		key.message = "" // one event for all that come now
 	}
-	s := c.events[key]
-	if s == nil {
-		c.events[key] = &occurrence{name: event.Name, count: 1, first: now, last: now}
+	s := remembered(c.events, key, func() *occurrence { return &occurrence{name: event.Name, first: now} })
+	s.count++
+	if s.count == 1 {
 		return false, true
 	}
-	s.count++
-	s.last = now
 	event.Name, event.Count = s.name, s.count
 	event.FirstTimestamp.Time = s.first
 	return true, true
-}
-
-func (c *correlator) limiter(who limiterKey) *rate.Limiter {
-	l := c.limits[who]
-	if l == nil {
-		l = rate.NewLimiter(refill, burst)
-		c.limits[who] = l
-	}
-	return l
-}
-
-// evict drops what is older than the window, and everything if that is not
-// enough: sending an event twice is better than growing for ever.
-func (c *correlator) evict(now time.Time) {
-	if len(c.events)+len(c.groups)+len(c.limits) < maxRemembered {
-		return
-	}
-	for key, s := range c.events {
-		if now.Sub(s.last) > window {
-			delete(c.events, key)
-		}
-	}
-	for key, g := range c.groups {
-		if now.Sub(g.last) > window {
-			delete(c.groups, key)
-		}
-	}
-	for who, l := range c.limits {
-		if l.TokensAt(now) >= burst {
-			delete(c.limits, who)
-		}
-	}
-	if len(c.events)+len(c.groups)+len(c.limits) >= maxRemembered {
-		clear(c.events)
-		clear(c.groups)
-		clear(c.limits)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -180,16 +181,33 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
-func TestCorrelatorIsBounded(t *testing.T) {
+// In a storm that concerns more objects than are remembered, those that were told of last are
+// still limited, and their events counted.
+func TestAStormIsBounded(t *testing.T) {
 	c := newCorrelator(testclock.NewFakeClock(time.Unix(1000, 0)))
-	for i := range 3 * maxRemembered {
-		e := &core.Event{Message: "m", InvolvedObject: core.ObjectReference{Name: fmt.Sprint(i)}}
-		e.InvolvedObject.UID = "same" // limited together, to keep the maps small
-		c.correlate(e)
-		clear(c.limits)
+	tell := func(object int) (known, ok bool) {
+		name := fmt.Sprint(object)
+		return c.correlate(&core.Event{Message: "m", InvolvedObject: core.ObjectReference{Name: name, UID: types.UID(name)}})
 	}
-	if n := len(c.events) + len(c.groups) + len(c.limits); n > maxRemembered+3 {
-		t.Errorf("%d entries are kept", n)
+	const objects = 3 * maxRemembered
+	for object := range objects {
+		tell(object)
+		if object < objects-maxRemembered {
+			continue
+		}
+		for told := range burst - 1 {
+			if known, ok := tell(object); !known || !ok {
+				t.Fatalf("event %d of object %d: known %v, sent %v", told+2, object, known, ok)
+			}
+		}
+	}
+	for object := objects - maxRemembered; object < objects; object++ {
+		if _, ok := tell(object); ok {
+			t.Fatalf("object %d may tell more than %d events", object, burst)
+		}
+	}
+	if c.events.Len() > maxRemembered || c.groups.Len() > maxRemembered || c.limits.Len() > maxRemembered {
+		t.Errorf("%d events, %d groups and %d limits are kept", c.events.Len(), c.groups.Len(), c.limits.Len())
 	}
 }
 
