@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +103,7 @@ func newBench(b *testing.B, nodes int, load workload) *bench {
 	s.profile = defaultProfile(b, profile.Services{Preemption: defaultpreemption.Services{
 		Nominator: nominated, Executor: s, Budgets: func(string) []*policyv1.PodDisruptionBudget { return nil },
 	}})
-	s.placer = newPlacer(nominated, nil, newPoints(metrics.New(), clock.RealClock{}))
+	s.placer = newPlacer(nominated, nil, newPoints(metrics.New(), clock.RealClock{}), zap.NewNop())
 	size := fixture.Allocatable("cpu", "32", "memory", "256Gi")
 	if load.residents > 0 {
 		size = fixture.Allocatable("cpu", fmt.Sprint(load.residents), "memory", "256Gi")

@@ -112,16 +112,21 @@ func (a *attempt) preBind(ctx context.Context) bool {
 	return false
 }
 
-// bindInSlot binds the pod in the background, once there is a slot.
+// bindInSlot binds the pod in the background, once there is a slot: if the server does not
+// keep up, the scheduling cycle waits, so that what comes then is placed by its priority. It
+// waits for no extender, which may handle only some pods: what one binds needs no slot.
 func (a *attempt) bindInSlot(ctx context.Context) {
-	if !a.takeSlot(ctx) {
+	inSlot := !a.Extenders.Binds(a.queued.Pod)
+	if inSlot && !a.takeSlot(ctx) {
 		return
 	}
 	a.bindings.Go(func() {
 		a.Metrics.Binding.Inc()
 		defer func() {
 			a.Metrics.Binding.Dec()
-			<-a.slots
+			if inSlot {
+				<-a.slots
+			}
 		}()
 		a.bind(ctx)
 	})
@@ -253,8 +258,7 @@ func (a *attempt) waitToLead(ctx context.Context) bool {
 }
 
 // bindOnce lets the extender that binds the pod do so, or else the plugins. Plugins
-// may be asked again; an extender is not, because it may handle only some pods,
-// and if it is away for long, these would occupy the slots of all others.
+// may be asked again; an extender is not: the pod's next attempt asks it anew.
 func (a *attempt) bindOnce() (again bool, err error) {
 	ctx, cancel := a.inTime()
 	defer cancel()

@@ -95,8 +95,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	bindCtx, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	measured := newPoints(s.Metrics, s.Clock)
-	r := &run{Scheduler: s, points: measured, placer: newPlacer(s.Nominator, s.Extenders, measured), bindCtx: bindCtx,
-		slots: make(chan struct{}, maxBindings)}
+	r := &run{
+		Scheduler: s, points: measured, placer: newPlacer(s.Nominator, s.Extenders, measured, s.Logger),
+		bindCtx: bindCtx, slots: make(chan struct{}, maxBindings),
+	}
 	for {
 		pod, err := s.Queue.Pop(ctx)
 		if err != nil {
@@ -114,9 +116,9 @@ type run struct {
 	points   *points
 	measured time.Time // when an attempt last had each plugin measured
 	bindCtx  context.Context
-	slots    chan struct{} // one for each binding under way
-	// bindings also include the pods that wait for Permit or for a slow PreBind, with a
-	// goroutine each. They need no limit of their own: each such pod occupies a place on
+	slots    chan struct{} // one for each Binding that the server is asked for
+	// bindings also include the pods that wait for Permit, for a slow PreBind or for an
+	// extender to bind them, with a goroutine each. They need no limit of their own: each such pod occupies a place on
 	// a node, and there are only so many places.
 	bindings sync.WaitGroup
 }

@@ -2,12 +2,18 @@ package cycle
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
@@ -116,4 +122,68 @@ func TestExtendersThatLeaveNoCandidate(t *testing.T) {
 			return false
 		})
 	}
+}
+
+// An extender that does not answer keeps those of its own pods waiting, and no others.
+func TestAnExtenderThatHangs(t *testing.T) {
+	const theirs = corev1.ResourceName("example.com/device")
+	c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+	var asked, givenUp atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the request is not seen
+		asked.Add(1)
+		<-r.Context().Done()
+		givenUp.Add(1)
+	}))
+	defer server.Close()
+	var err error
+	c.extenders, err = extender.NewChain([]configv1.Extender{{
+		URLPrefix: server.URL, BindVerb: "bind", NodeCacheCapable: true, HTTPTimeout: metav1.Duration{Duration: time.Hour},
+		ManagedResources: []configv1.ExtenderManagedResource{{Name: string(theirs)}},
+	}}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startScheduler(t, c)
+	defer s.stop()
+	const held = maxBindings + 1
+	c.nodes.Apply(watch.Added, fixture.Node("n1", fixture.Allocatable(string(theirs), fmt.Sprint(held), "pods", "200", "cpu", "1")))
+	for i := range held {
+		c.create(fixture.Pod(fmt.Sprint("theirs-", i), fixture.Requests(string(theirs), "1")))
+	}
+	eventually.Holds(t, "the extender is asked for all of its pods", func() bool { return asked.Load() == held })
+	c.create(fixture.Pod("ours", fixture.Requests("cpu", "1")))
+	eventually.Holds(t, "another pod is bound", func() bool { return c.nodeOf("ours") == "n1" })
+	if n := givenUp.Load(); n > 0 {
+		t.Errorf("%d of the extender's pods had to be given up before", n)
+	}
+}
+
+// If an extender fails when it is asked about the nominated node alone, the pod gets another.
+func TestAnExtenderFailsForTheNominatedNode(t *testing.T) {
+	c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var args extenderv1.ExtenderArgs
+		_ = json.NewDecoder(r.Body).Decode(&args)
+		if len(*args.NodeNames) == 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(extenderv1.ExtenderFilterResult{NodeNames: &[]string{"n2"}})
+	}))
+	defer server.Close()
+	var err error
+	c.extenders, err = extender.NewChain([]configv1.Extender{{URLPrefix: server.URL, FilterVerb: "filter", NodeCacheCapable: true}}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startScheduler(t, c)
+	defer s.stop()
+	for _, name := range []string{"n1", "n2"} {
+		c.nodes.Apply(watch.Added, fixture.Node(name))
+	}
+	pod := fixture.Pod("a")
+	pod.Status.NominatedNodeName = "n1"
+	c.create(pod)
+	eventually.Holds(t, "a has the other node", func() bool { return c.nodeOf("a") == "n2" })
 }

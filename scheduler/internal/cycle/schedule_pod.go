@@ -4,6 +4,9 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"go.uber.org/zap"
+
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/cache"
@@ -43,13 +46,16 @@ type placer struct {
 	extenders *extender.Chain
 	// points measures extension points.
 	points *points
+	logger *zap.Logger
 }
 
 // stampFunc notes a moment of the pod's way.
 type stampFunc func(hop relay.Hop)
 
-func newPlacer(nominated *nominator.Nominator, extenders *extender.Chain, points *points) *placer {
-	return &placer{snapshot: cache.NewSnapshot(), random: rand.IntN, nominator: nominated, extenders: extenders, points: points}
+func newPlacer(nominated *nominator.Nominator, extenders *extender.Chain, points *points, logger *zap.Logger) *placer {
+	return &placer{
+		snapshot: cache.NewSnapshot(), random: rand.IntN, nominator: nominated, extenders: extenders, points: points, logger: logger,
+	}
 }
 
 // ScheduleResult is where a pod goes, and how many nodes were looked at for it.
@@ -82,9 +88,7 @@ func (p *placer) schedulePod(ctx context.Context, profile *framework.Profile, st
 		return ScheduleResult{}, err
 	}
 	candidates := p.nodesAfterPreFilter(outcome, nodes, s.fit)
-	if fits, err := p.evaluateNominatedNode(ctx, s, outcome); err != nil {
-		return ScheduleResult{}, err
-	} else if fits {
+	if p.evaluateNominatedNode(ctx, s, outcome) {
 		stamp(relay.SchedulerFiltered)
 		stamp(relay.SchedulerScored)
 		return ScheduleResult{Node: p.nominator.Of(pod.Pod.UID), EvaluatedNodes: 1, FeasibleNodes: 1}, nil
@@ -145,18 +149,22 @@ func (p *placer) nodesAfterPreFilter(outcome framework.PreFilterOutcome, nodes [
 }
 
 // evaluateNominatedNode reports whether the pod fits on its nominated node: other pods
-// left that node for it, so no other is looked at.
-func (p *placer) evaluateNominatedNode(ctx context.Context, s *search, outcome framework.PreFilterOutcome) (bool, error) {
+// left that node for it, so no other is looked at. If an extender fails to say, all are.
+func (p *placer) evaluateNominatedNode(ctx context.Context, s *search, outcome framework.PreFilterOutcome) bool {
 	name := p.nominator.Of(s.pod.Pod.UID)
 	if name == "" {
-		return false, nil
+		return false
 	}
 	node, known := p.snapshot.Node(name)
 	if !known || outcome.LeavesOut(name) || !p.newNodeFilter(s, s.profile.ActiveFilters(s.state)).run(ctx, node, 0).IsSuccess() {
-		return false, nil
+		return false
 	}
 	left, err := p.extenders.Filter(ctx, s.pod.Pod, []*framework.NodeInfo{node}, func(*framework.NodeInfo, *framework.Status) {})
-	return len(left) > 0, err
+	if err != nil {
+		p.logger.Warn("an extender does not say whether the nominated node fits; looking at all nodes",
+			daemon.PodFields(s.pod.Pod), zap.String("node", name), zap.Error(err))
+	}
+	return len(left) > 0
 }
 
 // nodeFilter runs Filter plugins for one pod.

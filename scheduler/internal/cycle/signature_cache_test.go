@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
@@ -73,7 +74,7 @@ func TestWhatIsRememberedHolds(t *testing.T) {
 }
 
 func testPlacer() *placer {
-	p := newPlacer(nominator.New(), nil, newPoints(metrics.New(), clock.RealClock{}))
+	p := newPlacer(nominator.New(), nil, newPoints(metrics.New(), clock.RealClock{}), zap.NewNop())
 	p.random = func(int) int { return 0 }
 	return p
 }

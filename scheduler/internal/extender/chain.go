@@ -93,10 +93,17 @@ func (c *Chain) Prioritize(ctx context.Context, pod *core.Pod, nodes []*framewor
 	}
 }
 
+// Binds reports whether there is an extender that binds the pod.
+func (c *Chain) Binds(pod *core.Pod) bool { return len(c.binders(pod)) > 0 }
+
+func (c *Chain) binders(pod *core.Pod) []*Extender {
+	return c.asked(pod, func(e *Extender) string { return e.BindVerb })
+}
+
 // Bind lets the binding extender bind the pod; bound is false if there is none,
 // or if an ignorable one failed.
 func (c *Chain) Bind(ctx context.Context, pod *core.Pod, node string) (bound bool, err error) {
-	binders := c.asked(pod, func(e *Extender) string { return e.BindVerb })
+	binders := c.binders(pod)
 	if len(binders) == 0 {
 		return false, nil
 	}
