@@ -39,6 +39,8 @@ const (
 	execWithin  = time.Second
 	// logTail is how much of a program's log is shown when it ends too early.
 	logTail = 1500
+	// fullLog is how long a log is that a start of its program does not go on with.
+	fullLog = 16 << 20
 )
 
 // pid returns the process id of a running program of this cluster, or 0. A
@@ -176,7 +178,7 @@ func (l Layout) replaced(p program) string {
 // The process writes its PID file itself, before it becomes p: if this command were killed
 // between the two, p would run, and neither up nor down would know.
 func (l Layout) spawn(p program) (ended func() bool, err error) {
-	log, err := os.OpenFile(l.Log(p.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := l.openLog(p.name)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
@@ -204,6 +206,18 @@ func (l Layout) spawn(p program) (ended func() bool, err error) {
 			return false
 		}
 	}, nil
+}
+
+// openLog opens a program's log, to append to it. A long one becomes the former log, in place of
+// that of an earlier time.
+func (l Layout) openLog(name string) (*os.File, error) {
+	path := l.Log(name)
+	if info, err := os.Stat(path); err == nil && info.Size() > fullLog {
+		if err := os.Rename(path, path+".1"); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 func (l Layout) waitReady(ctx context.Context, p program, ended func() bool) error {

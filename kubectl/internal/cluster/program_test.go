@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"kctl/proto/eventually"
 )
 
 func TestPIDOfAnotherProcessIsNotOurs(t *testing.T) {
@@ -313,5 +315,40 @@ func TestMissingTools(t *testing.T) {
 	const want = "missing on this machine: containerd, containerd-shim-runc-v2, ip, iptables, runc"
 	if _, err := checkTools(); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s…", err, want)
+	}
+}
+
+// A log that is long enough is kept beside a new one when its program starts; one that is not
+// goes on.
+func TestLogsDoNotGrowForEver(t *testing.T) {
+	l := layout(t)
+	if _, err := l.prepare(); err != nil {
+		t.Fatal(err)
+	}
+	say := func(words string) {
+		t.Helper()
+		p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "echo " + words}}
+		ended, err := l.spawn(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually.Holds(t, "it ends", ended)
+	}
+	holds := func(path, want string) {
+		t.Helper()
+		if said, err := os.ReadFile(path); err != nil || string(said) != want {
+			t.Errorf("%s holds %q (%v), want %q", path, said, err, want)
+		}
+	}
+	say("first")
+	say("second")
+	holds(l.Log("kubelet"), "first\nsecond\n")
+	if err := os.Truncate(l.Log("kubelet"), fullLog+1); err != nil {
+		t.Fatal(err)
+	}
+	say("third")
+	holds(l.Log("kubelet"), "third\n")
+	if info, err := os.Stat(l.Log("kubelet") + ".1"); err != nil || info.Size() != fullLog+1 {
+		t.Errorf("the former log: %v", err)
 	}
 }
