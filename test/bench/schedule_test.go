@@ -264,8 +264,8 @@ func startScheduler(b *testing.B, server *server) *scheduler {
 	b.Helper()
 	kubeconfig := filepath.Join(server.dir, "scheduler.kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],`+
-		`"clusters":[{"name":"c","cluster":{"server":"https://%s","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":%q}}]}`, server.address,
-		masterToken)
+		`"clusters":[{"name":"c","cluster":{"server":"https://%s","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":{"token":%q}}]}`,
+		server.address, masterToken)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}

@@ -213,8 +213,8 @@ func (n *node) works(name string) {
 func (n *node) manifest(name string) string {
 	n.t.Helper()
 	file := filepath.Join(n.t.TempDir(), "pod.yaml")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: demo, image: %s}]}\n", name,
-		harness.Demo)
+	text := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {terminationGracePeriodSeconds: 0, containers: [{name: demo, image: %s}]}\n",
+		name, harness.Demo)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}

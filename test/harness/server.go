@@ -105,8 +105,8 @@ func (s *Server) Shell(line string, env ...string) (string, error) {
 	kubeconfig := filepath.Join(s.Dir, "admin.kubeconfig")
 	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a",`+
 		`"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],`+
-		`"clusters":[{"name":"a","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"a","user":{"token":%q}}]}`, s.url(),
-		serverToken)
+		`"clusters":[{"name":"a","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"a","user":{"token":%q}}]}`,
+		s.url(), serverToken)
 	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

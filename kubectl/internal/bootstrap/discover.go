@@ -108,8 +108,8 @@ func fetchInfo(ctx context.Context, server string, config *tls.Config) (*serverI
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("API server %s: no answer within %s: check the address, and that no firewall blocks the connection", server,
-				requestTimeout)
+			return nil, fmt.Errorf("API server %s: no answer within %s: check the address, and that no firewall blocks the connection",
+				server, requestTimeout)
 		}
 		return nil, fmt.Errorf("API server %s: %w", server, err)
 	}

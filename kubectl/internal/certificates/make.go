@@ -245,14 +245,14 @@ func (d *Directory) makeSigningKey() (Change, error) {
 	}
 	switch {
 	case len(private) > 0 && len(public) > 0 && !sameKey(public, private):
-		return change, fmt.Errorf("%s does not match the private key %s; restore the right file, or move it away and run this again", publicFile,
-			keyFile)
+		return change, fmt.Errorf("%s does not match the private key %s; restore the right file, or move it away and run this again",
+			publicFile, keyFile)
 	case len(private) > 0 && len(public) > 0:
 		return change, nil
 	case len(private) == 0 && len(public) > 0:
 		return change, fmt.Errorf(
-			"%s exists without its private key %s; restore the key, or move both away (existing tokens then become invalid)", publicFile,
-			keyFile)
+			"%s exists without its private key %s; restore the key, or move both away (existing tokens then become invalid)",
+			publicFile, keyFile)
 	case len(private) == 0:
 		change.Done = Made
 		if private, _, err = pki.NewSigningKey(); err == nil {

@@ -171,8 +171,8 @@ func (f certificateFiles) checkKey(s *state) {
 }
 
 func exposedKey(file string, mode fs.FileMode) string {
-	return fmt.Sprintf("%s can be read or written by others (mode %04o); `chmod 600` it, and think of who may have copied it", file,
-		mode.Perm())
+	return fmt.Sprintf("%s can be read or written by others (mode %04o); `chmod 600` it, and think of who may have copied it",
+		file, mode.Perm())
 }
 
 func (f certificateFiles) checkAuthority(s, authority *state, authorityFile string) {

@@ -31,8 +31,8 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		return "", fmt.Errorf("%w; if the runtime can't start any more, remove %s, and \"kctl down\" will not need it", err,
-			l.path("containerd.toml"))
+		return "", fmt.Errorf("%w; if the runtime can't start any more, remove %s, and \"kctl down\" will not need it",
+			err, l.path("containerd.toml"))
 	}
 	// In between come processes that the runtime forgot: containerd 1.6 believes
 	// that a container has ended if the kubelet goes away while it starts.

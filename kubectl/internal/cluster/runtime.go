@@ -82,8 +82,8 @@ func writeRuntimeConfig(l Layout, s *settings, cniBin string) error {
 	if err != nil {
 		return err
 	}
-	hosts := fmt.Sprintf("server = \"http://%s\"\n\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\", \"push\"]\n", s.registry(),
-		s.registry())
+	hosts := fmt.Sprintf("server = \"http://%s\"\n\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\", \"push\"]\n",
+		s.registry(), s.registry())
 	return errors.Join(
 		writeFile(l.path("containerd.toml"), config.Bytes()),
 		writeFile(l.path("certs.d", images.Host, "hosts.toml"), []byte(hosts)),

@@ -80,8 +80,8 @@ func (l Layout) whyNotReady(pid int, err error) string {
 	case err == nil:
 		return ""
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("no answer within %s; if it hangs, end it with `kill -9 %d`, and \"kctl up --dir %s\" starts it anew", statusWithin,
-			pid, shell.Word(l.Dir))
+		return fmt.Sprintf("no answer within %s; if it hangs, end it with `kill -9 %d`, and \"kctl up --dir %s\" starts it anew",
+			statusWithin, pid, shell.Word(l.Dir))
 	}
 	return err.Error()
 }

@@ -211,12 +211,12 @@ func TestEventsAsObjects(t *testing.T) {
 	}
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
-			fmt.Fprintf(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s,%s,%s]}`, event("c", "Warning", "03"),
-				event("b", "Normal", "02"), event("a", "Warning", "01"))
+			fmt.Fprintf(w, `{"kind":"EventList","apiVersion":"v1","metadata":{"resourceVersion":"5"},"items":[%s,%s,%s]}`,
+				event("c", "Warning", "03"), event("b", "Normal", "02"), event("a", "Warning", "01"))
 			return
 		}
-		fmt.Fprintf(w, `{"type":"ADDED","object":%s}{"type":"MODIFIED","object":%s}{"type":"DELETED","object":%s}`, event("d", "Normal", "04"),
-			event("e", "Warning", "05"), event("f", "Warning", "06"))
+		fmt.Fprintf(w, `{"type":"ADDED","object":%s}{"type":"MODIFIED","object":%s}{"type":"DELETED","object":%s}`,
+			event("d", "Normal", "04"), event("e", "Warning", "05"), event("f", "Warning", "06"))
 		fmt.Fprint(w, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"enough"}}`)
 	})
 	for line, want := range map[string]string{

@@ -65,14 +65,14 @@ func (p *page) envValue(c *core.Container, e corev1.EnvVar) string {
 		}
 		return fmt.Sprintf("%s (%s)", amount, resource)
 	case from.SecretKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t", from.SecretKeyRef.Key, from.SecretKeyRef.Name,
-			ptr.Deref(from.SecretKeyRef.Optional, false))
+		return fmt.Sprintf("<set to the key '%s' in secret '%s'>\tOptional: %t",
+			from.SecretKeyRef.Key, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
 	case from.ConfigMapKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' of config map '%s'>\tOptional: %t", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name,
-			ptr.Deref(from.ConfigMapKeyRef.Optional, false))
+		return fmt.Sprintf("<set to the key '%s' of config map '%s'>\tOptional: %t",
+			from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
 	case from.FileKeyRef != nil:
-		return fmt.Sprintf("<set to the key '%s' in file '%s' of volume '%s'>\tOptional: %t", from.FileKeyRef.Key, from.FileKeyRef.Path,
-			from.FileKeyRef.VolumeName, ptr.Deref(from.FileKeyRef.Optional, false))
+		return fmt.Sprintf("<set to the key '%s' in file '%s' of volume '%s'>\tOptional: %t",
+			from.FileKeyRef.Key, from.FileKeyRef.Path, from.FileKeyRef.VolumeName, ptr.Deref(from.FileKeyRef.Optional, false))
 	}
 	return "<unknown source>"
 }

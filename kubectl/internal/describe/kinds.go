@@ -291,8 +291,8 @@ func (r *ruleRow) text() string {
 	if r.address != "" {
 		return fmt.Sprintf("\t[%s]\t[]\t%s", r.address, inBrackets(r.verbs))
 	}
-	return fmt.Sprintf("%s\t[]\t%s\t%s", printer.ResourceName(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")),
-		inBrackets(r.verbs))
+	return fmt.Sprintf("%s\t[]\t%s\t%s",
+		printer.ResourceName(r.resource, r.group), inBrackets(singleOrNone(r.name, r.name != "")), inBrackets(r.verbs))
 }
 
 // ruleRows splits rules, and merges what they say about the same resource.

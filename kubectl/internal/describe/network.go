@@ -242,8 +242,8 @@ func (p *page) endpointSlice(s *discoveryv1.EndpointSlice, events []core.Event) 
 			p.text("Name\tPort\tProtocol")
 			p.text("----\t----\t--------")
 			for _, port := range s.Ports {
-				p.text("%s\t%s\t%s", cmp.Or(ptr.Deref(port.Name, ""), "<unset>"), formatNumber(port.Port, ""),
-					ptr.Deref(port.Protocol, corev1.ProtocolTCP))
+				p.text("%s\t%s\t%s",
+					cmp.Or(ptr.Deref(port.Name, ""), "<unset>"), formatNumber(port.Port, ""), ptr.Deref(port.Protocol, corev1.ProtocolTCP))
 			}
 		})
 	}

@@ -102,8 +102,8 @@ func (p *page) lease(lease *core.Lease) {
 func (p *page) nodeConditions(node *core.Node) {
 	conditions(p, node.Status.Conditions, []string{"Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage",
 		"----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.NodeCondition) string {
-		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat),
-			c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
+		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s",
+			c.Type, c.Status, c.LastHeartbeatTime.Format(timeFormat), c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
 	})
 }
 

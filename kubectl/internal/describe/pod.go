@@ -252,8 +252,8 @@ func (p *page) probe(label string, probe *corev1.Probe) {
 	case probe.GRPC != nil:
 		how = fmt.Sprintf("grpc <pod>:%d %s", probe.GRPC.Port, ptr.Deref(probe.GRPC.Service, ""))
 	}
-	p.line(label, "%s delay=%ds timeout=%ds period=%ds successThreshold=%d failureThreshold=%d", how,
-		probe.InitialDelaySeconds, probe.TimeoutSeconds, probe.PeriodSeconds, probe.SuccessThreshold, probe.FailureThreshold)
+	p.line(label, "%s delay=%ds timeout=%ds period=%ds successThreshold=%d failureThreshold=%d",
+		how, probe.InitialDelaySeconds, probe.TimeoutSeconds, probe.PeriodSeconds, probe.SuccessThreshold, probe.FailureThreshold)
 }
 
 func (p *page) mounts(mounts []corev1.VolumeMount) {

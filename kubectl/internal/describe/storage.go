@@ -68,8 +68,8 @@ func (p *page) claim(c *corev1.PersistentVolumeClaim, events []core.Event) {
 	// The line under LastProbeTime is too long in kubectl, too.
 	conditions(p, c.Status.Conditions, []string{"Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage",
 		"----\t------\t-----------------\t------------------\t------\t-------"}, func(c corev1.PersistentVolumeClaimCondition) string {
-		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s", c.Type, c.Status, c.LastProbeTime.Format(timeFormat),
-			c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
+		return fmt.Sprintf("%s \t%s \t%s \t%s \t%s \t%s",
+			c.Type, c.Status, c.LastProbeTime.Format(timeFormat), c.LastTransitionTime.Format(timeFormat), c.Reason, c.Message)
 	})
 	p.events(events)
 }

@@ -227,8 +227,8 @@ func (m *Machine) checkDisk() Check {
 		return warn("disk", advice+": kubelets evict pods when less than 10% is free, unless their --eviction-hard says otherwise",
 			"%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
 	case fs.Files > 0 && float64(fs.Ffree)/float64(fs.Files) < 0.05:
-		return warn("disk", "remove files: kubelets evict pods when less than 5% of the inodes are free", "%d inodes are free for %s", fs.Ffree,
-			m.RootDir)
+		return warn("disk", "remove files: kubelets evict pods when less than 5% of the inodes are free",
+			"%d inodes are free for %s", fs.Ffree, m.RootDir)
 	}
 	return ok("disk", "%d GiB, %.0f%%, are free for %s", free>>30, part*100, m.RootDir)
 }

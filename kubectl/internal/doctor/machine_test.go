@@ -91,8 +91,8 @@ func TestNetworksOfRuntimes(t *testing.T) {
 	for told, want := range map[string]Check{
 		"":    ok("cni-plugins", "in %s", there),
 		there: ok("cni-plugins", "in %s", there),
-		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s", there,
-			elsewhere),
+		elsewhere: fail("cni-plugins", "set `bin_dir` (containerd 2: `bin_dirs`) to "+there+cniSection, "they are in %s, but the runtime looks for them in %s",
+			there, elsewhere),
 	} {
 		if got := m.checkPlugins(strings.Fields(told)); got != want {
 			t.Errorf("%+v, want %+v", got, want)

@@ -73,8 +73,8 @@ func (s *Server) judgeUnscheduled(pods []core.Pod, latest func() map[string]time
 		if ago := s.serverNow().Sub(active[scheduler]); ago <= Patience {
 			checks = append(checks, warn("scheduler",
 				"wait; if the backlog does not shrink, check its metrics and log for what takes so long (mainly extenders and webhooks)",
-				"%s has a backlog of %d pods that have waited longer than %s, and placed another one %s ago", scheduler, len(names), Patience,
-				max(ago, 0).Round(time.Second)))
+				"%s has a backlog of %d pods that have waited longer than %s, and placed another one %s ago",
+				scheduler, len(names), Patience, max(ago, 0).Round(time.Second)))
 			continue
 		}
 		judge, advice := warn, "run a scheduler of that name (some keep pods in queues and say nothing), or make the pods without schedulerName"

@@ -123,8 +123,8 @@ func (s *Server) checkExpiry(name string, cert *x509.Certificate, advice string)
 	now, until := s.Now(), cert.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case now.Before(cert.NotBefore):
-		return fail(name, "set this machine's clock", "%q is not valid before %s", cert.Subject.CommonName,
-			cert.NotBefore.UTC().Format(time.RFC3339))
+		return fail(name, "set this machine's clock", "%q is not valid before %s",
+			cert.Subject.CommonName, cert.NotBefore.UTC().Format(time.RFC3339))
 	case !now.Before(cert.NotAfter):
 		return fail(name, advice, "%q expired at %s", cert.Subject.CommonName, until)
 	case now.Add(s.Warn).After(cert.NotAfter):
@@ -174,8 +174,8 @@ func (s *Server) connectFailed(name, address string, err error) Check {
 		return fail(name, "start the API server ("+s.serviceHint("apiserver")+"), or correct the address in the kubeconfig",
 			"%s: nothing listens there", address)
 	case errors.Is(err, context.DeadlineExceeded) || os.IsTimeout(err):
-		return fail(name, "check that the machine is up, and that no firewall blocks the connection", "%s: no connection within %s", address,
-			answerWithin)
+		return fail(name, "check that the machine is up, and that no firewall blocks the connection", "%s: no connection within %s",
+			address, answerWithin)
 	}
 	return fail(name, "check the address in the kubeconfig", "%s: %v", address, err)
 }

@@ -29,8 +29,8 @@ func (t *Target) Untimely(now time.Time) string {
 	name := certificate.Subject.CommonName
 	switch {
 	case now.Before(certificate.NotBefore):
-		return fmt.Sprintf("the client certificate of %q is not valid before %s: is this machine's clock right?", name,
-			certificate.NotBefore.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("the client certificate of %q is not valid before %s: is this machine's clock right?",
+			name, certificate.NotBefore.UTC().Format(time.RFC3339))
 	case now.After(certificate.NotAfter):
 		return fmt.Sprintf("the client certificate of %q expired at %s: on the control plane, `kctl pki renew` or `kctl pki "+
 			"kubeconfig` makes a new one", name, certificate.NotAfter.UTC().Format(time.RFC3339))

@@ -145,6 +145,6 @@ func statefulSetStatus(object *unstructured.Unstructured, n integerReader, obser
 		return fmt.Sprintf("waiting for statefulset rolling update to complete %d pods at revision %v...\n", updated, status["updateRevision"]),
 			false, nil
 	}
-	return fmt.Sprintf("statefulset rolling update complete %d pods at revision %v...\n", n.at("status", "currentReplicas"),
-		status["currentRevision"]), true, nil
+	return fmt.Sprintf("statefulset rolling update complete %d pods at revision %v...\n",
+		n.at("status", "currentReplicas"), status["currentRevision"]), true, nil
 }

@@ -99,8 +99,8 @@ func untolerated(pod *core.Pod, taints []corev1.Taint) (corev1.Taint, bool) {
 // fits compares what all pods request with what the node has for them.
 func fits(pod *core.Pod, others []*core.Pod, allocatable corev1.ResourceList) Decision {
 	if pods := allocatable.Pods().Value(); int64(len(others))+1 > pods {
-		return insufficient(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", len(others),
-			pods)
+		return insufficient(corev1.ResourcePods, "Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d",
+			len(others), pods)
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	used := corev1.ResourceList{}

@@ -245,8 +245,8 @@ func (c *Config) Validate() error {
 	c.validateEnds(add)
 	c.validateIdentity(add)
 	if c.ImageServiceEndpoint != "" && c.ImageServiceEndpoint != c.ContainerRuntimeEndpoint {
-		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s", c.ImageServiceEndpoint,
-			c.ContainerRuntimeEndpoint)
+		add("--image-service-endpoint=%s: not supported, images are the runtime's at --container-runtime-endpoint=%s",
+			c.ImageServiceEndpoint, c.ContainerRuntimeEndpoint)
 	}
 	if (c.ImageCredentialProviderConfig == "") != (c.ImageCredentialProviderBinDir == "") {
 		add("--image-credential-provider-config and --image-credential-provider-bin-dir go together")
@@ -313,8 +313,8 @@ func (c *Config) validateNode(add func(format string, args ...any)) {
 			add("--register-with-taints: %w", err)
 		}
 		if hasTaint(c.RegisterWithTaints[:i], &c.RegisterWithTaints[i]) {
-			add("--register-with-taints: there are two with the key %s and the effect %s", c.RegisterWithTaints[i].Key,
-				c.RegisterWithTaints[i].Effect)
+			add("--register-with-taints: there are two with the key %s and the effect %s",
+				c.RegisterWithTaints[i].Key, c.RegisterWithTaints[i].Effect)
 		}
 	}
 	if !slices.Contains(nodenetwork.Modes, c.NodeNetwork) {

@@ -139,8 +139,8 @@ func (c *Config) validateDisk(add func(format string, args ...any)) {
 	}
 	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 ||
 		c.Images.LowThresholdPercent > 100 {
-		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed", c.Images.HighThresholdPercent,
-			c.Images.LowThresholdPercent)
+		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed",
+			c.Images.HighThresholdPercent, c.Images.LowThresholdPercent)
 	} else if c.Images.LowThresholdPercent >= c.Images.HighThresholdPercent {
 		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.LowThresholdPercent, c.Images.HighThresholdPercent)
 	}

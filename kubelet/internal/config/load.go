@@ -112,8 +112,8 @@ func decode(data []byte) (*kubeletv1beta1.KubeletConfiguration, error) {
 		return nil, err
 	}
 	if file.APIVersion != kubeletv1beta1.SchemeGroupVersion.String() || file.Kind != "KubeletConfiguration" {
-		return nil, fmt.Errorf("it is a %s %s; %s KubeletConfiguration is expected", file.APIVersion, file.Kind,
-			kubeletv1beta1.SchemeGroupVersion)
+		return nil, fmt.Errorf("it is a %s %s; %s KubeletConfiguration is expected",
+			file.APIVersion, file.Kind, kubeletv1beta1.SchemeGroupVersion)
 	}
 	return file, nil
 }

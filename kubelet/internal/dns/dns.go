@@ -132,11 +132,11 @@ func (c *Configurer) CheckNode() {
 	case len(host.Searches) > most:
 		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line consisting of more than %d domains!", c.ResolvConf, most))
 	case slices.ContainsFunc(host.Searches, func(path string) bool { return len(path) > maxSearchPath }):
-		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file %q contains a search path which length is more than allowed %d chars!", c.ResolvConf,
-			maxSearchPath))
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file %q contains a search path which length is more than allowed %d chars!",
+			c.ResolvConf, maxSearchPath))
 	case len(strings.Join(host.Searches, " ")) > maxSearchChars:
-		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line which length is more than allowed %d chars!", c.ResolvConf,
-			maxSearchChars))
+		c.WarnNode(reason, fmt.Sprintf("Resolv.conf file '%s' contains search line which length is more than allowed %d chars!",
+			c.ResolvConf, maxSearchChars))
 	}
 }
 

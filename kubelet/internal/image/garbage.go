@@ -150,8 +150,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 		return nil
 	}
 	wanted := int64(size)*int64(100-c.Thresholds.Low)/100 - int64(free)
-	c.Logger.Info("images are removed: their disk is getting full", zap.String("path", path), zap.Int("percentInUse", inUse),
-		zap.Int64("bytesToFree", wanted))
+	c.Logger.Info("images are removed: their disk is getting full",
+		zap.String("path", path), zap.Int("percentInUse", inUse), zap.Int64("bytesToFree", wanted))
 	freed, err := c.free(ctx, unused, wanted)
 	if err == nil && freed < wanted {
 		err = fmt.Errorf("Insufficient free disk space on the node's image filesystem (%d%% of %s used). "+
@@ -378,7 +378,7 @@ func (c *Collector) remove(ctx context.Context, image *runtimeapi.Image, reason 
 	if c.Removed != nil {
 		c.Removed(reason)
 	}
-	c.Logger.Info("image removed", zap.String("image", image.GetId()), zap.Strings("tags", image.GetRepoTags()),
-		zap.Uint64("bytes", image.GetSize()))
+	c.Logger.Info("image removed",
+		zap.String("image", image.GetId()), zap.Strings("tags", image.GetRepoTags()), zap.Uint64("bytes", image.GetSize()))
 	return nil
 }

@@ -54,8 +54,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		return group.Wait()
 	}
 	k.runLoops(ctx, run)
-	k.logger.Info("kubelet started", zap.Strings("sources", k.sources.names()), zap.String("runtime", k.health.RuntimeVersion()),
-		zap.Int32("port", k.servers.Port()))
+	k.logger.Info("kubelet started",
+		zap.Strings("sources", k.sources.names()), zap.String("runtime", k.health.RuntimeVersion()), zap.Int32("port", k.servers.Port()))
 	daemon.Ready(k.logger)
 	<-ctx.Done()
 	k.workers.Stop()
@@ -121,8 +121,8 @@ func (k *Kubelet) recordStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	for _, daemons := range k.config.BoundDaemons() {
-		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s", daemons.Whose,
-			daemons.Group)
+		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s",
+			daemons.Whose, daemons.Group)
 	}
 	k.machinery.resolver.CheckNode()
 }

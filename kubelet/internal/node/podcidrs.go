@@ -20,8 +20,8 @@ func (m *Manager) updateRuntimePodCIDRs(ctx context.Context, node *core.Node) {
 	ctx, cancel := context.WithTimeout(ctx, runtimeWithin)
 	defer cancel()
 	if err := m.config.Runtime.UpdatePodCIDRs(ctx, cidrs); err != nil {
-		m.config.Logger.Warn("could not pass the pod ranges to the runtime, will retry", zap.String("node", m.config.Name),
-			zap.String("podCIDRs", cidrs), zap.Error(err))
+		m.config.Logger.Warn("could not pass the pod ranges to the runtime, will retry",
+			zap.String("node", m.config.Name), zap.String("podCIDRs", cidrs), zap.Error(err))
 		return
 	}
 	m.podCIDRs = cidrs

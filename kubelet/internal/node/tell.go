@@ -14,8 +14,8 @@ import (
 // rebooted.
 func (m *Manager) recordChanges(node *core.Node, before, now *corev1.NodeStatus) {
 	if boot := before.NodeInfo.BootID; boot != "" && boot != now.NodeInfo.BootID {
-		m.config.Events.Eventf(node, corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s", node.Name,
-			now.NodeInfo.BootID)
+		m.config.Events.Eventf(node, corev1.EventTypeWarning, "Rebooted", "Node %s has been rebooted, boot id: %s",
+			node.Name, now.NodeInfo.BootID)
 	}
 	for _, c := range now.Conditions {
 		reason, ours := strings.CutPrefix(c.Reason, "Kubelet")

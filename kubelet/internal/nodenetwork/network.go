@@ -174,8 +174,8 @@ func (n *Network) ensure(ctx context.Context) error {
 	if err == nil {
 		var written bool
 		if written, err = writeConfig(n.options.ConfigDir, text); written {
-			n.options.Logger.Info("the network of the node's pods is set", zap.Stringers("ranges", p.own.ranges),
-				zap.String("config", n.options.ConfigDir))
+			n.options.Logger.Info("the network of the node's pods is set",
+				zap.Stringers("ranges", p.own.ranges), zap.String("config", n.options.ConfigDir))
 		}
 	}
 	return errors.Join(append(errs, err)...)

@@ -22,8 +22,8 @@ const (
 // loopbackRules keep pods from what listens on the node's loopback. The portmap plugin lets
 // the bridge take packets to there once a pod has a host port (route_localnet, which IPv6 has
 // not), and any pod with raw sockets can send such packets (CVE-2020-8558).
-var loopbackRules = fmt.Sprintf("*mangle\n:%s - [0:0]\n-A %s -i %s -d 127.0.0.0/8 -j DROP\nCOMMIT\n", loopback, loopback,
-	core.NodeNetworkBridge)
+var loopbackRules = fmt.Sprintf("*mangle\n:%s - [0:0]\n-A %s -i %s -d 127.0.0.0/8 -j DROP\nCOMMIT\n",
+	loopback, loopback, core.NodeNetworkBridge)
 
 // rules are our chains' contents for one address family, as iptables-restore
 // takes them: it replaces them in one step.

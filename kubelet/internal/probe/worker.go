@@ -276,8 +276,8 @@ func (w *worker) ask(ctx context.Context, id runtimestate.ContainerID) {
 	if err != nil {
 		// Nothing was learned about the container; the old result stays valid.
 		w.event(target.Pod, "Unhealthy", "%s probe errored and resulted in unknown state: %v", w.kind, err)
-		w.manager.config.Logger.Warn("probe could not be executed", zap.Stringer("kind", w.kind),
-			daemon.PodFields(target.Pod), zap.String("container", w.container.Name), zap.Error(err))
+		w.manager.config.Logger.Warn("probe could not be executed",
+			zap.Stringer("kind", w.kind), daemon.PodFields(target.Pod), zap.String("container", w.container.Name), zap.Error(err))
 		return
 	}
 	w.take(target.Pod, answer)

@@ -118,8 +118,8 @@ func verifyNonRoot(pod *core.Pod, c *core.Container, e *corev1.SecurityContext, 
 	case e.RunAsUser != nil:
 		return nil
 	case present.UID == nil && present.Username != "":
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", present.Username,
-			where)
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s",
+			present.Username, where)
 	case present.UID == nil, *present.UID == 0:
 		return fmt.Errorf("container has runAsNonRoot and image will run as root %s", where)
 	}

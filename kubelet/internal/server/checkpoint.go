@@ -35,8 +35,8 @@ func (s *Server) checkpoint(c *gin.Context) {
 		s.refuse(c, http.StatusInternalServerError, err)
 		return
 	}
-	archive := filepath.Join(s.Checkpoints, fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", pod.Name, pod.Namespace, container,
-		s.Clock.Now().Format(time.RFC3339)))
+	archive := filepath.Join(s.Checkpoints, fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar",
+		pod.Name, pod.Namespace, container, s.Clock.Now().Format(time.RFC3339)))
 	if err = os.MkdirAll(s.Checkpoints, 0o700); err == nil { // secrets are in memory, too
 		err = s.Runtime.CheckpointContainer(ctx, id, archive, time.Duration(timeout)*time.Second)
 	}

@@ -171,8 +171,8 @@ func (m *Manager) endAll(ctx context.Context) {
 		if len(pods) == 0 {
 			continue
 		}
-		m.Logger.Info("ending pods for the machine's shutdown", zap.Int32("priority", p.Priority), zap.Int("pods", len(pods)),
-			zap.Duration("within", p.Grace))
+		m.Logger.Info("ending pods for the machine's shutdown",
+			zap.Int32("priority", p.Priority), zap.Int("pods", len(pods)), zap.Duration("within", p.Grace))
 		m.endGroup(ctx, pods, p.Grace)
 	}
 }

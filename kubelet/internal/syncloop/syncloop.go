@@ -162,8 +162,8 @@ func (l *Loop) step(ctx context.Context, syncTick, housekeepingTick <-chan time.
 }
 
 func (l *Loop) handle(update core.PodUpdate) {
-	l.Logger.Debug("pods of a source changed", zap.Stringer("op", update.Op), zap.String("source", update.Source),
-		zap.Int("pods", len(update.Pods)))
+	l.Logger.Debug("pods of a source changed",
+		zap.Stringer("op", update.Op), zap.String("source", update.Source), zap.Int("pods", len(update.Pods)))
 	switch update.Op {
 	case core.ADD:
 		l.Handler.HandlePodAdditions(update.Pods)

@@ -93,8 +93,8 @@ func (m *Manager) free() (Range, error) {
 			return candidate, nil
 		}
 	}
-	return Range{}, fmt.Errorf("no ids are left for a user namespace: %d pods use all of %d ids from %d", len(m.taken), m.IDs.Count,
-		m.IDs.First)
+	return Range{}, fmt.Errorf("no ids are left for a user namespace: %d pods use all of %d ids from %d",
+		len(m.taken), m.IDs.Count, m.IDs.First)
 }
 
 func (m *Manager) isFree(candidate Range) bool {

@@ -258,8 +258,8 @@ func taking[P framework.Plugin](b *builder, point string, multi []configv1.Plugi
 		if _, ok := plugin.(P); ok {
 			takes = append(takes, m)
 		} else if slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return e.Name == m.Name }) {
-			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not implement this extension point", point,
-				m.Name))
+			return nil, at(listed(point, "enabled", m.Name), fmt.Errorf("plugins.%s.enabled: %s does not implement this extension point",
+				point, m.Name))
 		}
 	}
 	return takes, nil

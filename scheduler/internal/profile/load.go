@@ -71,8 +71,8 @@ func parse(data []byte) (*Configuration, error) {
 		return nil, from.locate("", err)
 	}
 	if file.APIVersion != apiVersion || file.Kind != kind {
-		return nil, from.locate("apiVersion", fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported", file.APIVersion, file.Kind,
-			apiVersion, kind))
+		return nil, from.locate("apiVersion", fmt.Errorf("apiVersion %q, kind %q: only %s, %s is supported",
+			file.APIVersion, file.Kind, apiVersion, kind))
 	}
 	c, err := complete(file)
 	if err != nil {

@@ -226,8 +226,8 @@ func (s *applySet) readParent(ctx context.Context, c *frame.CLI, parent *unstruc
 		return fmt.Errorf("ApplySet parent object %q exists and does not have required label %s", s.name(), setID)
 	}
 	if id != s.id() {
-		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)", s.name(), setID, id,
-			s.id())
+		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)",
+			s.name(), setID, id, s.id())
 	}
 	if err := s.readKinds(ctx, c, annotations); err != nil {
 		return fmt.Errorf("parsing ApplySet annotation on %q: %w", s.name(), err)
@@ -307,8 +307,8 @@ func (a *applyOptions) writeSet(ctx context.Context, where applySetMembers) erro
 	a.Manager = setToolName + "-applyset"
 	_, err = a.send(ctx, s.parent, types.ApplyPatchType, body)
 	if apierrors.IsConflict(err) {
-		a.Warn("failed to update ApplySet: %v\nApplySet field manager %s should own these fields. Retrying with conflicts forced.", err,
-			a.Manager)
+		a.Warn("failed to update ApplySet: %v\nApplySet field manager %s should own these fields. Retrying with conflicts forced.",
+			err, a.Manager)
 		_, err = a.send(ctx, s.parent, types.ApplyPatchType, body, rest.Query("force", "true"))
 	}
 	if err != nil {

@@ -91,8 +91,8 @@ func (v *loggingTransport) warnWhenSlow(request *http.Request) func() {
 			v.Warn("%s has answered %q, and is asked again: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, refusal)
 			return
 		}
-		v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to", request.URL.Host, request.Method,
-			request.URL.Path)
+		v.Warn("no answer yet from %s to %s %s: Ctrl-C gives up, --request-timeout says when to",
+			request.URL.Host, request.Method, request.URL.Path)
 	})
 }
 

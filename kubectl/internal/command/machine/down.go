@@ -26,8 +26,8 @@ namespace, link, rule and cgroup that they created, and then its directory.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Both are meant by somebody, and this can't be undone.
 			if used := clusterDir(c, cmd, o.Dir); used != o.Dir {
-				return fmt.Errorf("the kubeconfig belongs to the cluster in %s: use --dir to choose which cluster to remove, that one or %s", used,
-					o.Dir)
+				return fmt.Errorf("the kubeconfig belongs to the cluster in %s: use --dir to choose which cluster to remove, that one or %s",
+					used, o.Dir)
 			}
 			err := cluster.Down(cmd.Context(), o, progressTo(cmd))
 			if partial, ok := errors.AsType[*cluster.PartialError](err); ok {

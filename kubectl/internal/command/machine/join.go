@@ -158,8 +158,8 @@ func until(ctx context.Context, c *frame.CLI, done, seeAlso string, look func(co
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("the kubelet has not %s within %s: %w; see `journalctl -u %s`, and %s", done, stepWithin, last, bootstrap.Unit,
-				seeAlso)
+			return fmt.Errorf("the kubelet has not %s within %s: %w; see `journalctl -u %s`, and %s",
+				done, stepWithin, last, bootstrap.Unit, seeAlso)
 		}
 	}
 }

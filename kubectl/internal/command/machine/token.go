@@ -218,8 +218,8 @@ func printTokens(c *frame.CLI, tokens []*bootstrap.Token) error {
 				ttl = duration.ShortHumanDuration(left)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t, ttl, expires, orNone(strings.Join(t.Usages, ",")), orNone(t.Description),
-			orNone(strings.Join(t.Groups, ",")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			t, ttl, expires, orNone(strings.Join(t.Usages, ",")), orNone(t.Description), orNone(strings.Join(t.Groups, ",")))
 	}
 	return w.Flush()
 }

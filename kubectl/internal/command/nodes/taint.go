@@ -238,8 +238,8 @@ func (t *taintOptions) computeTaints(node string, have []corev1.Taint) ([]corev1
 	}
 	if len(taken) > 0 {
 		slices.Sort(taken)
-		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", node,
-			strings.Join(taken, ", "))
+		return nil, "", fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false",
+			node, strings.Join(taken, ", "))
 	}
 	after, err := t.without(append(added, after...))
 	switch {

@@ -42,8 +42,8 @@ type Text struct {
 // Editable is the printer of what is to be edited.
 func (s *Sender) Editable(format string) (printer.Printer, error) {
 	if !slices.Contains(editor.Formats, format) {
-		return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s", format,
-			strings.Join(editor.Formats, ","))
+		return nil, fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
+			format, strings.Join(editor.Formats, ","))
 	}
 	return printer.New(printer.Options{Output: format})
 }

@@ -24,8 +24,8 @@ func newAPIResources(c *frame.CLI) *cobra.Command {
 		Use: "api-resources", Short: "Print the supported API resources on the server", Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "" && !slices.Contains(resourceFormats, output) {
-				return fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s", output,
-					strings.Join(resourceFormats, ","))
+				return fmt.Errorf("unable to match a printer suitable for the output format %q, allowed formats are: %s",
+					output, strings.Join(resourceFormats, ","))
 			}
 			if _, err := strconv.ParseBool(namespaced); namespaced != "" && err != nil {
 				return frame.FlagError(cmd, fmt.Errorf("invalid argument %q for \"--namespaced\" flag: %w", namespaced, err))

@@ -209,8 +209,8 @@ func newRenameContext(c *frame.CLI) *cobra.Command {
 					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.Flags.Files().GetDefaultFilename())
 				}
 				if _, taken := config.Contexts[args[1]]; taken {
-					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1],
-						c.Flags.Files().GetDefaultFilename())
+					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s",
+						args[0], args[1], c.Flags.Files().GetDefaultFilename())
 				}
 				delete(config.Contexts, args[0])
 				config.Contexts[args[1]] = context

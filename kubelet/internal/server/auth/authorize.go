@@ -65,8 +65,8 @@ func (a *Authorizer) Authorize(ctx context.Context, user authenticationv1.UserIn
 	for _, subresource := range denied.Subresources {
 		allowed, err := a.reviewed(ctx, user, denied.Verb, subresource)
 		if err != nil {
-			return fmt.Errorf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s): %w", user.Username, denied.Verb, subresource,
-				err)
+			return fmt.Errorf("Authorization error (user=%s, verb=%s, resource=nodes, subresource=%s): %w",
+				user.Username, denied.Verb, subresource, err)
 		}
 		if allowed {
 			return nil

@@ -36,8 +36,8 @@ func trustBundle(ctx context.Context, get TrustBundles, source *corev1.ClusterTr
 		if source.Name != nil {
 			return nil, fmt.Errorf("clustertrustbundle %q not found", *source.Name)
 		}
-		return nil, fmt.Errorf("no clustertrustbundle of signer %q matches %q", *source.SignerName,
-			metav1.FormatLabelSelector(source.LabelSelector))
+		return nil, fmt.Errorf("no clustertrustbundle of signer %q matches %q",
+			*source.SignerName, metav1.FormatLabelSelector(source.LabelSelector))
 	}
 	return atomic.Payload{source.Path: d.File(certificates(bundles), nil, nil)}, nil
 }
