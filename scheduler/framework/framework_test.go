@@ -87,8 +87,13 @@ func TestPreFiltersThatLeaveNoNode(t *testing.T) {
 }
 
 func TestSkippedPluginsAreNotCalledLater(t *testing.T) {
-	skips := &plugin{name: "a", preFilter: func() (*PreFilterResult, *Status) { return nil, NewStatus(Skip) },
-		filter: NewStatus(Unschedulable, "called"), preScore: NewStatus(Skip), score: 50}
+	skips := &plugin{
+		name:      "a",
+		preFilter: func() (*PreFilterResult, *Status) { return nil, NewStatus(Skip) },
+		filter:    NewStatus(Unschedulable, "called"),
+		preScore:  NewStatus(Skip),
+		score:     50,
+	}
 	p := &Profile{PreFilter: []PreFilter{skips}, Filter: []Filter{skips}, PreScore: []PreScore{skips}, Score: []WeightedScore{{skips, 1}}}
 	state := NewCycleState(nil)
 	if _, status := p.RunPreFilter(t.Context(), state, pod()); !status.IsSuccess() {

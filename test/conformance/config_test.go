@@ -97,8 +97,10 @@ func configMapLifecycle(w *world) {
 	changes, err := api.Watch(w.ctx, metav1.ListOptions{LabelSelector: "test=lifecycle"})
 	w.must(err)
 	defer changes.Stop()
-	_, err = api.Create(w.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings", Labels: map[string]string{"test": "lifecycle"}},
-		Data: map[string]string{"key": "one"}}, metav1.CreateOptions{})
+	_, err = api.Create(w.ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "settings", Labels: map[string]string{"test": "lifecycle"}},
+		Data:       map[string]string{"key": "one"},
+	}, metav1.CreateOptions{})
 	w.must(err)
 	w.sees(changes, watch.Added)
 	_, err = api.Patch(w.ctx, "settings", types.StrategicMergePatchType, []byte(`{"metadata":{"labels":{"patched":"yes"}},"data":{"key":"two"}}`),

@@ -35,8 +35,11 @@ func TestNode(t *testing.T) {
 	c := harness.Start(t, harness.Options{})
 	images := images{
 		shell: c.Shell(),
-		entrypoint: c.ShellAs("entrypoint", v1.Config{Entrypoint: []string{"/bin/echo", "image's entrypoint"}, Cmd: []string{"image's arguments"},
-			Env: []string{"PATH=/bin"}}),
+		entrypoint: c.ShellAs("entrypoint", v1.Config{
+			Entrypoint: []string{"/bin/echo", "image's entrypoint"},
+			Cmd:        []string{"image's arguments"},
+			Env:        []string{"PATH=/bin"},
+		}),
 		grpc: c.Program("grpcserver", buildGRPCServer(t)),
 	}
 	t.Run("node", func(t *testing.T) {

@@ -28,8 +28,11 @@ func nodeLifecycle(w *world) {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "fake", Labels: map[string]string{"test": "lifecycle"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true},
-		Status: corev1.NodeStatus{Phase: corev1.NodeRunning, Capacity: list("1", "1Gi"),
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "set by a test"}}},
+		Status: corev1.NodeStatus{
+			Phase:      corev1.NodeRunning,
+			Capacity:   list("1", "1Gi"),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: "set by a test"}},
+		},
 	}
 	_, err = api.Create(w.ctx, node, metav1.CreateOptions{})
 	w.must(err)

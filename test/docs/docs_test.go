@@ -217,8 +217,10 @@ func configured(t *testing.T) string {
 // The examples in the help of what creates objects make objects, on an API server
 // that is configured as docs/security.md says.
 func TestExamples(t *testing.T) {
-	c := harness.Start(t, harness.Options{Without: []string{"containerd", "scheduler", "kubelet", "registry"},
-		Flags: []string{"--apiserver-flags=" + configured(t)}})
+	c := harness.Start(t, harness.Options{
+		Without: []string{"containerd", "scheduler", "kubelet", "registry"},
+		Flags:   []string{"--apiserver-flags=" + configured(t)},
+	})
 	if health := c.Run("", "curl", "--silent", "--insecure", "https://127.0.0.1:"+strconv.Itoa(c.Port)+"/livez"); health.Stdout != "ok" {
 		t.Errorf("a probe without credentials got %q", health.Stdout)
 	}

@@ -31,16 +31,19 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("unmount: %v", err)
 		}
 	})
-	c := harness.Start(t, harness.Options{Without: []string{"registry", "containerd", "kubelet", "scheduler"},
-		Flags: []string{"--apiserver-flags=--data-dir=" + disk}})
+	c := harness.Start(t, harness.Options{
+		Without: []string{"registry", "containerd", "kubelet", "scheduler"},
+		Flags:   []string{"--apiserver-flags=--data-dir=" + disk},
+	})
 	var stored []string
 	text := strings.Repeat("y", 500_000)
 	write := func() error {
 		name := fmt.Sprintf("kept-%d", len(stored))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := c.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Data: map[string]string{"text": text}}, metav1.CreateOptions{})
+		_, err := c.Client().CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string]string{"text": text},
+		}, metav1.CreateOptions{})
 		if err == nil {
 			stored = append(stored, name)
 		}

@@ -104,12 +104,14 @@ func paperNodes(t *testing.T, c *harness.Cluster, prefix string, count int) {
 	t.Helper()
 	for i := range count {
 		name := fmt.Sprintf("%s-%d", prefix, i)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "set": prefix}},
+		node := &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "set": prefix}},
 			Status: corev1.NodeStatus{
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}},
 				Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"),
 					corev1.ResourcePods: resource.MustParse("110")},
-			}}
+			},
+		}
 		node.Status.Capacity = node.Status.Allocatable
 		if _, err := c.Client().CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

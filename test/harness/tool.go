@@ -18,12 +18,20 @@ type Tool struct {
 }
 
 // Compose is Docker's Compose v2, a plugin of the docker command.
-var Compose = Tool{Module: "github.com/docker/compose/v2", Version: "v2.40.3", Sum: "h1:XeYkQu1svDtyfZPv5nTwFryQ25ZJMkIlc4pz9HalMPI=",
-	Package: "./cmd"}
+var Compose = Tool{
+	Module:  "github.com/docker/compose/v2",
+	Version: "v2.40.3",
+	Sum:     "h1:XeYkQu1svDtyfZPv5nTwFryQ25ZJMkIlc4pz9HalMPI=",
+	Package: "./cmd",
+}
 
 // Helm installs charts.
-var Helm = Tool{Module: "helm.sh/helm/v3", Version: "v3.22.0", Sum: "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=",
-	Package: "./cmd/helm"}
+var Helm = Tool{
+	Module:  "helm.sh/helm/v3",
+	Version: "v3.22.0",
+	Sum:     "h1:n1if5iQgHYsujPAcO5oonH/KiSNUmqmUF0iGVjSF3AU=",
+	Package: "./cmd/helm",
+}
 
 // Build builds the program unless it is built already, and returns its path.
 func (p Tool) Build(t testing.TB) string {

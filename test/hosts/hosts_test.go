@@ -156,8 +156,9 @@ func (b *bed) cutOff(t *testing.T) {
 	away, short := b.hosts[1], int64(1)
 	bears := func(p *corev1.Pod) {
 		for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
-			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
-				TolerationSeconds: &short})
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &short,
+			})
 		}
 	}
 	b.place(t, "evicted", away, bears)

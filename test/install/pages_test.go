@@ -19,8 +19,12 @@ func TestPages(t *testing.T) {
 	harness.NeedLong(t, "it makes and boots a whole Debian")
 	harness.NeedRoot(t)
 	need(t, "debootstrap", "unshare", "nsenter", "make")
-	p := &pages{install: harness.OpenPage(t, "docs/install.md"), joining: harness.OpenPage(t, "docs/joining.md"),
-		operations: harness.OpenPage(t, "docs/operations.md"), troubleshooting: harness.OpenPage(t, "docs/troubleshooting.md")}
+	p := &pages{
+		install:         harness.OpenPage(t, "docs/install.md"),
+		joining:         harness.OpenPage(t, "docs/joining.md"),
+		operations:      harness.OpenPage(t, "docs/operations.md"),
+		troubleshooting: harness.OpenPage(t, "docs/troubleshooting.md"),
+	}
 	built := builds(t, p.install.Take(t, "Packages"))
 	newer, images := packages(t, "99.0.0", "99.0.0"), archives(t)
 	m := boot(t, debian(t))

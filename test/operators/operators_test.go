@@ -67,11 +67,17 @@ func hook(path string) (admissionregistrationv1.WebhookClientConfig, []admission
 }
 
 func webhooks() envtest.WebhookInstallOptions {
-	mutating := admissionregistrationv1.MutatingWebhook{Name: "default.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-		AdmissionReviewVersions: []string{"v1"}}
+	mutating := admissionregistrationv1.MutatingWebhook{
+		Name:                    "default.harbour.test",
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"},
+	}
 	mutating.ClientConfig, mutating.Rules = hook("/mutate-harbour-test-v1-boat")
-	validating := admissionregistrationv1.ValidatingWebhook{Name: "even.harbour.test", SideEffects: new(admissionregistrationv1.SideEffectClassNone),
-		AdmissionReviewVersions: []string{"v1"}}
+	validating := admissionregistrationv1.ValidatingWebhook{
+		Name:                    "even.harbour.test",
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"},
+	}
 	validating.ClientConfig, validating.Rules = hook("/validate-harbour-test-v1-boat")
 	meta := metav1.ObjectMeta{Name: "boats"}
 	return envtest.WebhookInstallOptions{

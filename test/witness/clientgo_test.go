@@ -174,8 +174,9 @@ func paging(t *testing.T, c *harness.Cluster) {
 	maps := c.Client().CoreV1().ConfigMaps("default")
 	const total = 25
 	for i := range total {
-		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("page-%02d", i),
-			Labels: map[string]string{"paged": ""}}}, metav1.CreateOptions{}); err != nil {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("page-%02d", i), Labels: map[string]string{"paged": ""},
+		}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

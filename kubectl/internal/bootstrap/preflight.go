@@ -83,8 +83,12 @@ func nameOf(node *core.Node) doctor.Check {
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return doctor.Check{Name: name, Result: doctor.Fail, Detail: "another machine is the node " + node.Name + " and alive",
-				Advice: "give this one another name by --node-name"}
+			return doctor.Check{
+				Name:   name,
+				Result: doctor.Fail,
+				Detail: "another machine is the node " + node.Name + " and alive",
+				Advice: "give this one another name by --node-name",
+			}
 		}
 	}
 	return doctor.Check{Name: name, Result: doctor.Warn, Detail: "a node " + node.Name +

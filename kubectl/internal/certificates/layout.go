@@ -166,8 +166,11 @@ func FrontProxyClient() Entry {
 
 // KubeletClient is the certificate that the API server presents to kubelets.
 func KubeletClient() Entry {
-	return Entry{Name: "apiserver-kubelet-client", Authority: Authority,
-		Subject: pki.Subject{CommonName: "kube-apiserver-kubelet-client", Organization: []string{core.GroupMasters}, Client: true}}
+	return Entry{
+		Name:      "apiserver-kubelet-client",
+		Authority: Authority,
+		Subject:   pki.Subject{CommonName: "kube-apiserver-kubelet-client", Organization: []string{core.GroupMasters}, Client: true},
+	}
 }
 
 // Admin is the kubeconfig of a user who may do everything.
@@ -175,6 +178,10 @@ func Admin() Entry { return User("admin", "kubernetes-admin", core.GroupMasters)
 
 // User is the kubeconfig of a user.
 func User(file, name string, groups ...string) Entry {
-	return Entry{Name: file, Authority: Authority, Kubeconfig: true,
-		Subject: pki.Subject{CommonName: name, Organization: groups, Client: true}}
+	return Entry{
+		Name:       file,
+		Authority:  Authority,
+		Kubeconfig: true,
+		Subject:    pki.Subject{CommonName: name, Organization: groups, Client: true},
+	}
 }

@@ -25,8 +25,9 @@ func (l Layout) removePods(ctx context.Context) (string, error) {
 	if _, err := os.Stat(l.path("containerd.toml")); errors.Is(err, fs.ErrNotExist) {
 		return "none", nil // never had a runtime
 	}
-	_, err := l.start(ctx, program{name: Containerd, path: "containerd",
-		args: []string{"--config", l.path("containerd.toml")}, ready: l.runtimeAnswers})
+	_, err := l.start(ctx, program{
+		name: Containerd, path: "containerd", args: []string{"--config", l.path("containerd.toml")}, ready: l.runtimeAnswers,
+	})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()

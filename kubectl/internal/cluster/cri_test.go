@@ -37,8 +37,10 @@ func (s *runtimeServer) Version(context.Context, *runtimeapi.VersionRequest) (*r
 func (s *runtimeServer) Status(_ context.Context, r *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions},
-		Info: map[string]string{"verbose": fmt.Sprint(r.Verbose), "config": s.config}}, nil
+	return &runtimeapi.StatusResponse{
+		Status: &runtimeapi.RuntimeStatus{Conditions: s.conditions},
+		Info:   map[string]string{"verbose": fmt.Sprint(r.Verbose), "config": s.config},
+	}, nil
 }
 
 func (s *runtimeServer) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {

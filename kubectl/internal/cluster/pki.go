@@ -28,8 +28,11 @@ func certificatesOf(l Layout, s *settings, service netip.Addr) *certificates.Dir
 	}
 	node := core.UserNodePrefix + s.NodeName
 	serving := func(file, name string, groups []string, dnsNames ...string) certificates.Entry {
-		return certificates.Entry{Name: file, Authority: certificates.Authority,
-			Subject: pki.Subject{CommonName: name, Organization: groups, IPs: addresses, DNSNames: append(dnsNames, "localhost"), Server: true}}
+		return certificates.Entry{
+			Name:      file,
+			Authority: certificates.Authority,
+			Subject:   pki.Subject{CommonName: name, Organization: groups, IPs: addresses, DNSNames: append(dnsNames, "localhost"), Server: true},
+		}
 	}
 	apiserver := serving("apiserver", "kube-apiserver", nil, append(certificates.ServiceNames("cluster.local"), s.NodeName)...)
 	apiserver.Chain = true // for `kctl join`

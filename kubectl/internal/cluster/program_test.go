@@ -64,8 +64,12 @@ func TestAwaitSaysWhyAProgramEnded(t *testing.T) {
 	if _, err := l.prepare(); err != nil {
 		t.Fatal(err)
 	}
-	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", "echo no such device; exit 3", l.path("x") + "/"},
-		ready: func(context.Context) error { return errors.New("not yet") }}
+	p := program{
+		name:  "kubelet",
+		path:  "/bin/sh",
+		args:  []string{"-c", "echo no such device; exit 3", l.path("x") + "/"},
+		ready: func(context.Context) error { return errors.New("not yet") },
+	}
 	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "no such device") || strings.Contains(err.Error(), "kept") {
 		t.Errorf("got %v", err)
 	}
@@ -174,8 +178,12 @@ func TestNoProgramRunsUnknown(t *testing.T) {
 	if err := os.Mkdir(l.PIDFile("kubelet"), 0o700); err != nil { // where a file should be
 		t.Fatal(err)
 	}
-	p := program{name: "kubelet", path: "/bin/sh", args: []string{"-c", `echo "it is $$ and known as $(cat "$0")"`, l.PIDFile("kubelet")},
-		ready: func(context.Context) error { return errors.New("not yet") }}
+	p := program{
+		name:  "kubelet",
+		path:  "/bin/sh",
+		args:  []string{"-c", `echo "it is $$ and known as $(cat "$0")"`, l.PIDFile("kubelet")},
+		ready: func(context.Context) error { return errors.New("not yet") },
+	}
 	if _, err := l.start(t.Context(), p); err == nil || !strings.Contains(err.Error(), "kubelet ended:") || strings.Contains(err.Error(), "it is") {
 		t.Errorf("where its process can't be written down: %v", err)
 	}

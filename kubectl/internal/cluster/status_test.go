@@ -13,8 +13,9 @@ func TestWhyAProgramIsNotReady(t *testing.T) {
 	for want, err := range map[string]error{
 		"":                  nil,
 		"[-]etcd not ready": errors.New("[-]etcd not ready"),
-		"no answer within 3s; if it hangs, end it with `kill -9 7`, and \"kctl up --dir '/srv/two one'\" starts it anew": &url.Error{Op: "Get",
-			URL: "https://127.0.0.1:1", Err: context.DeadlineExceeded},
+		"no answer within 3s; if it hangs, end it with `kill -9 7`, and \"kctl up --dir '/srv/two one'\" starts it anew": &url.Error{
+			Op: "Get", URL: "https://127.0.0.1:1", Err: context.DeadlineExceeded,
+		},
 	} {
 		if got := l.whyNotReady(7, err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)

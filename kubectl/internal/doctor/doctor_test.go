@@ -39,8 +39,12 @@ func newPatient(t *testing.T) *patient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &patient{ca: ca, lasts: 90 * 24 * time.Hour, handler: healthy,
-		serving: pki.Subject{CommonName: "kube-apiserver", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}}
+	return &patient{
+		ca:      ca,
+		lasts:   90 * 24 * time.Hour,
+		handler: healthy,
+		serving: pki.Subject{CommonName: "kube-apiserver", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true},
+	}
 }
 
 func healthy(w http.ResponseWriter, r *http.Request) {
@@ -79,8 +83,12 @@ func at(t *testing.T, url string, ca []byte) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.HTTP().CloseIdleConnections)
-	return &Server{Config: &clientrest.Config{Host: url, TLSClientConfig: clientrest.TLSClientConfig{CAData: ca}},
-		Client: client, Now: time.Now, Warn: 30 * 24 * time.Hour}
+	return &Server{
+		Config: &clientrest.Config{Host: url, TLSClientConfig: clientrest.TLSClientConfig{CAData: ca}},
+		Client: client,
+		Now:    time.Now,
+		Warn:   30 * 24 * time.Hour,
+	}
 }
 
 func find(t *testing.T, checks []Check, name string) Check {
@@ -241,8 +249,9 @@ func TestClientCertificates(t *testing.T) {
 func TestNodes(t *testing.T) {
 	now := time.Now()
 	node := func(name, version string, conditions ...corev1.NodeCondition) core.Node {
-		return core.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions,
-			NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version}}}
+		return core.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Conditions: conditions, NodeInfo: corev1.NodeSystemInfo{KubeletVersion: version},
+		}}
 	}
 	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Message: "because"}
@@ -342,8 +351,9 @@ func TestRequestsAndTokens(t *testing.T) {
 	now := time.Now()
 	var requests []certificatesv1.CertificateSigningRequest
 	for i := range 7 {
-		requests = append(requests, certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("csr-", i),
-			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))}})
+		requests = append(requests, certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprint("csr-", i), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+		}})
 	}
 	if got := judgeRequests(requests, now); got.Result != Warn || !strings.Contains(got.Detail, "csr-0") || !strings.Contains(got.Detail, "and 2 more") {
 		t.Errorf("got %+v", got)
@@ -352,8 +362,10 @@ func TestRequestsAndTokens(t *testing.T) {
 		t.Errorf("new ones: %+v", got)
 	}
 	token := func(expires string) core.Secret {
-		return core.Secret{ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"},
-			Data: map[string][]byte{"token-secret": []byte("the-secret"), "expiration": []byte(expires)}}
+		return core.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"},
+			Data:       map[string][]byte{"token-secret": []byte("the-secret"), "expiration": []byte(expires)},
+		}
 	}
 	for expires, want := range map[string]Result{"": Warn, "rubbish": Warn, now.Add(-time.Hour).Format(time.RFC3339): Warn,
 		now.Add(time.Hour).Format(time.RFC3339): OK} {

@@ -40,9 +40,15 @@ type Machine struct {
 
 // NewMachine is this machine.
 func NewMachine(runtime, rootDir string, port int) *Machine {
-	return &Machine{Runtime: runtime, Start: "`systemctl start containerd`",
+	return &Machine{
+		Runtime: runtime,
+		Start:   "`systemctl start containerd`",
 		Restart: "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`",
-		RootDir: rootDir, Port: port, Proc: "/proc", CNI: []string{"/usr/lib/cni", "/opt/cni/bin"}}
+		RootDir: rootDir,
+		Port:    port,
+		Proc:    "/proc",
+		CNI:     []string{"/usr/lib/cni", "/opt/cni/bin"},
+	}
 }
 
 // answerWithin bounds what is asked of programs.

@@ -31,8 +31,13 @@ func TestMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	m := &Machine{Runtime: "unix://" + filepath.Join(dir, "containerd.sock"), RootDir: filepath.Join(dir, "a", "b"), Port: taken.Addr().(*net.TCPAddr).Port,
-		Proc: dir, CNI: []string{filepath.Join(dir, "cni")}}
+	m := &Machine{
+		Runtime: "unix://" + filepath.Join(dir, "containerd.sock"),
+		RootDir: filepath.Join(dir, "a", "b"),
+		Port:    taken.Addr().(*net.TCPAddr).Port,
+		Proc:    dir,
+		CNI:     []string{filepath.Join(dir, "cni")},
+	}
 	write("swaps", "Filename Type\n/dev/sda partition\n")
 	write("sys/net/ipv4/ip_forward", "0\n")
 	write("filesystems", "nodev\tproc\n")

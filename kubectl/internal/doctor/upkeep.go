@@ -30,8 +30,13 @@ type Upkeep struct {
 
 // NewUpkeep is that of this machine, with our units.
 func NewUpkeep(now func() time.Time) *Upkeep {
-	return &Upkeep{Systemctl: "systemctl", EtcdData: "/var/lib/kctl-etcd", Backups: "/var/backups/kctl",
-		BackupSettings: "/etc/default/kctl-backup", Now: now}
+	return &Upkeep{
+		Systemctl:      "systemctl",
+		EtcdData:       "/var/lib/kctl-etcd",
+		Backups:        "/var/backups/kctl",
+		BackupSettings: "/etc/default/kctl-backup",
+		Now:            now,
+	}
 }
 
 // oldBackup is how old the newest backup of a daily timer never is: two of them failed, or

@@ -38,8 +38,9 @@ func TCPPorts(settings []string) ([]ServicePort, error) {
 		if err != nil || port < 1 || port > 65535 {
 			return nil, fmt.Errorf("invalid port %q: must be a number from 1 to 65535", text)
 		}
-		all = append(all, ServicePort{Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port),
-			Target: cmp.Or(target, text)})
+		all = append(all, ServicePort{
+			Name: strings.ReplaceAll(setting, ":", "-"), Protocol: "TCP", Port: int32(port), Target: cmp.Or(target, text),
+		})
 	}
 	return all, nil
 }

@@ -22,10 +22,12 @@ contexts: [{name: x, context: {cluster: x, user: x}}], users: [{name: x, user: {
 		want  clientrest.ImpersonationConfig
 	}{
 		{nil, clientrest.ImpersonationConfig{UserName: "jane", UID: "7", Groups: []string{"g"}, Extra: map[string][]string{"k": {"v"}, "l": {"w"}}}},
-		{[]string{"--as=bob", "--as-user-extra=k=x"}, clientrest.ImpersonationConfig{UserName: "bob", UID: "7", Groups: []string{"g"},
-			Extra: map[string][]string{"k": {"x"}, "l": {"w"}}}},
-		{[]string{"--as-uid=8", "--as-group=h"}, clientrest.ImpersonationConfig{UserName: "jane", UID: "8", Groups: []string{"h"},
-			Extra: map[string][]string{"k": {"v"}, "l": {"w"}}}},
+		{[]string{"--as=bob", "--as-user-extra=k=x"}, clientrest.ImpersonationConfig{
+			UserName: "bob", UID: "7", Groups: []string{"g"}, Extra: map[string][]string{"k": {"x"}, "l": {"w"}},
+		}},
+		{[]string{"--as-uid=8", "--as-group=h"}, clientrest.ImpersonationConfig{
+			UserName: "jane", UID: "8", Groups: []string{"h"}, Extra: map[string][]string{"k": {"v"}, "l": {"w"}},
+		}},
 	} {
 		flags, set := &Flags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 		flags.Add(set)

@@ -99,8 +99,15 @@ func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
 		return Revision{}, fmt.Errorf("encoding the template: %w", err)
 	}
 	cause, _, _ := unstructured.NestedString(template, "metadata", "annotations", causeAnnotation) // what counts if the set says none
-	return Revision{Number: number, Cause: cause, Patch: patch, Replace: true, Object: set, Current: reflect.DeepEqual(back, now),
-		template: template}, nil
+	return Revision{
+		Number:   number,
+		Cause:    cause,
+		Patch:    patch,
+		Replace:  true,
+		Object:   set,
+		Current:  reflect.DeepEqual(back, now),
+		template: template,
+	}, nil
 }
 
 // ofNow are the annotations that a deployment has whichever its template is: the others it

@@ -78,8 +78,9 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
-		list := certificatesv1.CertificateSigningRequestList{TypeMeta: metav1.TypeMeta{Kind: "CertificateSigningRequestList"},
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+		list := certificatesv1.CertificateSigningRequestList{
+			TypeMeta: metav1.TypeMeta{Kind: "CertificateSigningRequestList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+		}
 		for _, one := range s.requests {
 			if one.Name == name {
 				list.Items = append(list.Items, *one)
@@ -152,8 +153,13 @@ func (s *signer) kubeconfig(path string) {
 }
 
 func options(t *testing.T) Options {
-	return Options{Purpose: Client, Subject: pki.Subject{CommonName: "system:node:n1", Organization: []string{"system:nodes"}},
-		Dir: filepath.Join(t.TempDir(), "pki"), Clock: clocktesting.NewFakeClock(time.Now()), Logger: zap.NewNop()}
+	return Options{
+		Purpose: Client,
+		Subject: pki.Subject{CommonName: "system:node:n1", Organization: []string{"system:nodes"}},
+		Dir:     filepath.Join(t.TempDir(), "pki"),
+		Clock:   clocktesting.NewFakeClock(time.Now()),
+		Logger:  zap.NewNop(),
+	}
 }
 
 func TestBootstrap(t *testing.T) {

@@ -34,8 +34,9 @@ func (r *Rotator) Register(registry *prometheus.Registry) {
 		})
 		registry.MustRegister(r.measures.lived)
 	}
-	r.measures.failures = prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "kubelet", Name: failures,
-		Help: "Counter of certificate renewal errors."})
+	r.measures.failures = prometheus.NewCounter(prometheus.CounterOpts{
+		Subsystem: "kubelet", Name: failures, Help: "Counter of certificate renewal errors.",
+	})
 	registry.MustRegister(r.measures.failures, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Subsystem: "kubelet", Name: ttl,
 		Help: "Gauge of the TTL (time-to-live) of the Kubelet's " + whose +

@@ -26,8 +26,10 @@ func TestDetailsOfBothVersions(t *testing.T) {
 			"memory.events": "low 0\nhigh 22\nmax 23\noom 1\noom_kill 24\n", "memory.swap.current": "25\n", "memory.peak": "26\n", "memory.min": "27\n",
 			"memory.swap.max": "max\n",
 		}, Details{
-			CPU: CPUDetails{User: 5000, System: 4000, Periods: 3, Throttled: 2, ThrottledTime: 7000, Bursts: 6, BurstTime: 8000, Shares: 998, Quota: 25000,
-				Period: 100000},
+			CPU: CPUDetails{
+				User: 5000, System: 4000, Periods: 3, Throttled: 2, ThrottledTime: 7000, Bursts: 6, BurstTime: 8000, Shares: 998, Quota: 25000,
+				Period: 100000,
+			},
 			Memory: MemoryDetails{
 				Cache: 11, Mapped: 12, ActiveFile: 13, InactiveFile: 14, Dirty: 15, Writeback: 16, Kernel: 17, Peak: 26, Reservation: 27,
 				AtLimit: 23, AtHigh: 22, Killed: 24, PagesScanned: 18, PagesFreed: 19, RefaultsFile: 21, RefaultsAnonymous: 20,

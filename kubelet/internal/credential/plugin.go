@@ -218,8 +218,9 @@ func (p *plugin) askOnce(ctx context.Context, who identity, repository string) (
 	}
 	var known []registryCredential
 	for place, auth := range response.Auth {
-		known = append(known, registryCredential{registry: place, Credential: Credential{Auth: &runtimeapi.AuthConfig{Username: auth.Username,
-			Password: auth.Password}}})
+		known = append(known, registryCredential{registry: place, Credential: Credential{Auth: &runtimeapi.AuthConfig{
+			Username: auth.Username, Password: auth.Password,
+		}}})
 	}
 	p.addToCache(who.key, repository, response, known)
 	return known, nil

@@ -19,8 +19,11 @@ func TestOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster := &Configurer{ResolvConf: path, Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}
-	own := &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.10", "10.0.0.11"}, Searches: []string{"a.b"},
-		Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}, {Name: "edns0"}}}
+	own := &corev1.PodDNSConfig{
+		Nameservers: []string{"10.0.0.10", "10.0.0.11"},
+		Searches:    []string{"a.b"},
+		Options:     []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}, {Name: "edns0"}},
+	}
 	var long []string // nine of 253 characters
 	for i := range 9 {
 		long = append(long, strings.Repeat(string(rune('a'+i)), 253))
@@ -53,11 +56,14 @@ func TestOf(t *testing.T) {
 		{"too many servers", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1", "10.0.0.2",
 			"10.0.0.2", "10.0.0.3", "10.0.0.4"}}}, "10.0.0.1 10.0.0.2 10.0.0.3||",
 			"DNSConfigForming Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 10.0.0.1 10.0.0.2 10.0.0.3"},
-		{"a search path too long", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone,
-			DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 254), "d"}}}, "10.0.0.1|a.b d|",
+		{"a search path too long", cluster, core.PodSpec{
+			DNSPolicy: corev1.DNSNone,
+			DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"a.b", strings.Repeat("c", 254), "d"}},
+		}, "10.0.0.1|a.b d|",
 			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: a.b d"},
-		{"search paths too long together", cluster, core.PodSpec{DNSPolicy: corev1.DNSNone,
-			DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: long}}, "10.0.0.1|" + strings.Join(long[:8], " ") + "|",
+		{"search paths too long together", cluster, core.PodSpec{
+			DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: long},
+		}, "10.0.0.1|" + strings.Join(long[:8], " ") + "|",
 			"DNSConfigForming Search Line limits were exceeded, some search paths have been omitted, the applied search line is: " + strings.Join(long[:8], " ")},
 	} {
 		warned := ""

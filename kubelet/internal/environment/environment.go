@@ -87,8 +87,9 @@ func (s *Sources) Build(ctx context.Context, c Container) (*Environment, error) 
 			return nil, err
 		}
 	}
-	m := &builder{Sources: s, Container: c, ctx: ctx, Environment: &Environment{values: map[string]string{},
-		services: s.serviceVariables(c.Pod)}}
+	m := &builder{Sources: s, Container: c, ctx: ctx, Environment: &Environment{
+		values: map[string]string{}, services: s.serviceVariables(c.Pod),
+	}}
 	for _, from := range c.Spec.EnvFrom {
 		if err := m.addFrom(from); err != nil {
 			return nil, err

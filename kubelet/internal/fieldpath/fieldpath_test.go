@@ -47,8 +47,9 @@ func TestResource(t *testing.T) {
 		return l
 	}
 	pod := &core.Pod{Spec: core.PodSpec{
-		Containers: []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: list("cpu", "1500m"),
-			Requests: list("cpu", "250m", "memory", "100Mi")}}},
+		Containers: []core.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+			Limits: list("cpu", "1500m"), Requests: list("cpu", "250m", "memory", "100Mi"),
+		}}},
 		InitContainers: []core.Container{{Name: "i", Resources: corev1.ResourceRequirements{Limits: list("hugepages-2Mi", "4Mi")}}},
 	}}
 	allocatable := list("cpu", "8", "memory", "2Gi", "ephemeral-storage", "10Gi")

@@ -50,8 +50,10 @@ func TestHeaders(t *testing.T) {
 			"mine", "text/plain"},
 		{[]corev1.HTTPHeader{{Name: "Accept", Value: ""}, {Name: "User-Agent", Value: ""}}, host + ":" + port, "", ""},
 	} {
-		request, err := NewRequest(t.Context(), &corev1.HTTPGetAction{Port: intstr.Parse(port),
-			HTTPHeaders: append(c.headers, corev1.HTTPHeader{Name: "x-y", Value: "1"}, corev1.HTTPHeader{Name: "X-Y", Value: "2"})}, container, host, "lifecycle")
+		request, err := NewRequest(t.Context(), &corev1.HTTPGetAction{
+			Port:        intstr.Parse(port),
+			HTTPHeaders: append(c.headers, corev1.HTTPHeader{Name: "x-y", Value: "1"}, corev1.HTTPHeader{Name: "X-Y", Value: "2"}),
+		}, container, host, "lifecycle")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,8 +109,9 @@ func TestHollowPods(t *testing.T) {
 	})
 	b.eventually("somebody to listen to the runtime", func() bool { return runtime.Listeners() == 1 })
 	web := hollowPod("web", nil)
-	web.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WRITTEN", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "memory",
-		Path: "file", Key: "KEY"}}}}
+	web.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "WRITTEN", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
+		VolumeName: "memory", Path: "file", Key: "KEY",
+	}}}}
 	b.create(web)
 	b.api.wait("web to be ready", func() bool {
 		pod := b.api.pod("web")

@@ -235,8 +235,9 @@ func (g *given) newReports(client *rest.Client, pods *podmanager.Manager, node f
 		Ended:   g.metrics.ObserveEnd,
 	})
 	if client != nil {
-		about.recorder = events.NewRecorder(client, events.Options{Component: "kubelet", Host: g.identity.NodeName, Busy: about.starting,
-			LongestWait: longestWait}, g.clock, g.logger)
+		about.recorder = events.NewRecorder(client, events.Options{
+			Component: "kubelet", Host: g.identity.NodeName, Busy: about.starting, LongestWait: longestWait,
+		}, g.clock, g.logger)
 	}
 	return about.statuses, about
 }

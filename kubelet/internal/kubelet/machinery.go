@@ -132,8 +132,12 @@ func (g *given) newImages(runtime *cri.Client, events *podEvents, volumes func()
 
 // newResolver creates what gives pods their resolv.conf.
 func (g *given) newResolver(events *podEvents) *dns.Configurer {
-	resolver := &dns.Configurer{ResolvConf: g.config.ResolvConf, Servers: g.config.ClusterDNS, Domain: g.config.ClusterDomain,
-		NodeIPs: g.identity.HostIPs}
+	resolver := &dns.Configurer{
+		ResolvConf: g.config.ResolvConf,
+		Servers:    g.config.ClusterDNS,
+		Domain:     g.config.ClusterDomain,
+		NodeIPs:    g.identity.HostIPs,
+	}
 	if g.hollow == nil { // simulated containers ask nobody for names
 		resolver.Warn = func(pod *core.Pod, reason, text string) {
 			events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", text)
@@ -146,8 +150,13 @@ func (g *given) newResolver(events *podEvents) *dns.Configurer {
 // newConfigs creates the Maker of CRI configurations.
 func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *podEvents,
 	node *node.Manager) (*runtimeconfig.Maker, error) {
-	env := &environment.Sources{Events: events, Objects: m.objects, NodeName: g.identity.NodeName, HostIPs: g.hostIPs,
-		Allocatable: allocatable(node)}
+	env := &environment.Sources{
+		Events:      events,
+		Objects:     m.objects,
+		NodeName:    g.identity.NodeName,
+		HostIPs:     g.hostIPs,
+		Allocatable: allocatable(node),
+	}
 	if m.services != nil {
 		env.Services, env.WaitForServices = m.services.List, m.services.WaitForSync
 	}

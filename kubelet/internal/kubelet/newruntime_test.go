@@ -53,8 +53,9 @@ func TestUserNamespaces(t *testing.T) {
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &group}
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "config",
-			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
-				DefaultMode: &private}}},
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, DefaultMode: &private,
+			}}},
 		{Name: "info", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
 			DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "name",
 				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}},
@@ -107,8 +108,9 @@ func TestImageVolumes(t *testing.T) {
 	registry := critest.NewRegistry(t)
 	reference := registry.Push(t, "data:1", critest.Image{Files: map[string]string{"model/weights": "heavy\n"}})
 	pod := shellPod("models", "cat /data/weights; "+forever)
-	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference,
-		PullPolicy: corev1.PullAlways}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+		Reference: reference, PullPolicy: corev1.PullAlways,
+	}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "model"}}
 	b.create(pod)
 	if old := b.kubelet.health.CheckImageVolumes(pod); old != nil {

@@ -94,8 +94,13 @@ func (s *sources) start(ctx context.Context, run func(func() error)) {
 		})
 	}
 	if s.config.StaticPodPath != "" {
-		file := &source.File{Path: s.config.StaticPodPath, NodeName: s.identity.NodeName, Period: s.config.FileCheckFrequency, Clock: s.clock,
-			Logger: s.logger}
+		file := &source.File{
+			Path:     s.config.StaticPodPath,
+			NodeName: s.identity.NodeName,
+			Period:   s.config.FileCheckFrequency,
+			Clock:    s.clock,
+			Logger:   s.logger,
+		}
 		manifests(file.Run)
 	}
 	if s.config.StaticPodURL != "" {

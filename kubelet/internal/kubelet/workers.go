@@ -37,8 +37,13 @@ func (k *Kubelet) makeWorkers(ctx context.Context) {
 		o.Volumes, o.ReadFile = noVolumes{m.volumes, m.objects}, nil
 	}
 	k.lifecycle = lifecycle.New(o)
-	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{Clock: k.clock, Logger: k.logger, Resync: k.config.SyncFrequency,
-		Observe: k.metrics.ObserveWork, Restarted: k.metrics.PodRestarted})
+	k.workers = podworker.New(ctx, k.lifecycle, podworker.Options{
+		Clock:     k.clock,
+		Logger:    k.logger,
+		Resync:    k.config.SyncFrequency,
+		Observe:   k.metrics.ObserveWork,
+		Restarted: k.metrics.PodRestarted,
+	})
 	k.active = activepods.New(k.pods, k.workers, k.statuses, k.cache)
 }
 

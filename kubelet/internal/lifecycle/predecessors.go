@@ -33,8 +33,9 @@ func (l *Lifecycle) endPredecessors(ctx context.Context, pod *core.Pod, runtime 
 			other.Source != pod.Annotations[core.ConfigSourceAnnotation] || other.Name != pod.Name || other.Namespace != pod.Namespace {
 			continue
 		}
-		if err := l.SyncTerminatingRuntimePod(ctx, podworker.RunningPod{UID: other.UID, Namespace: other.Namespace,
-			Name: other.Name}); err != nil {
+		if err := l.SyncTerminatingRuntimePod(ctx, podworker.RunningPod{
+			UID: other.UID, Namespace: other.Namespace, Name: other.Name,
+		}); err != nil {
 			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing the pod's predecessor: %v", err)
 			return fmt.Errorf("the static pod's predecessor %s: %w", other.UID, err)
 		}

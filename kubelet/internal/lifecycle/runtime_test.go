@@ -66,8 +66,9 @@ func newLifecycle(t *testing.T, fault func(ctx context.Context, method string, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := podruntime.New(client, state, podruntime.Config{Events: events, Configs: configs, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-		PodLogsDir: dir})
+	pods, err := podruntime.New(client, state, podruntime.Config{
+		Events: events, Configs: configs, Clock: clock.RealClock{}, Logger: zap.NewNop(), PodLogsDir: dir,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

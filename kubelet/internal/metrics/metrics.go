@@ -71,18 +71,29 @@ func New(registry *prometheus.Registry) *Metrics {
 			[]string{"operation_type"}),
 		relist:         daemon.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
 		relistInterval: daemon.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
-		operations: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_total",
-			Help: "Cumulative number of runtime operations by operation type."}, []string{"operation_type"}),
+		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Subsystem: "kubelet",
+			Name:      "runtime_operations_total",
+			Help:      "Cumulative number of runtime operations by operation type.",
+		}, []string{"operation_type"}),
 		operationTime: daemon.NewHistogramVec(operationTime, []string{"operation_type"}),
-		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "runtime_operations_errors_total",
-			Help: "Cumulative number of runtime operation errors by operation type."}, []string{"operation_type"}),
+		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Subsystem: "kubelet",
+			Name:      "runtime_operations_errors_total",
+			Help:      "Cumulative number of runtime operation errors by operation type.",
+		}, []string{"operation_type"}),
 	}
-	m.losingSupport = prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "cri_losing_support",
-		Help: "the Kubernetes version that the currently running CRI implementation will lose support on if not upgraded."}, []string{"version"})
-	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "evictions",
-		Help: "Cumulative number of pod evictions by eviction signal"}, []string{"eviction_signal"})
-	m.Preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: "preemptions",
-		Help: "Cumulative number of pod preemptions by preemption resource"}, []string{"preemption_signal"})
+	m.losingSupport = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Subsystem: "kubelet",
+		Name:      "cri_losing_support",
+		Help:      "the Kubernetes version that the currently running CRI implementation will lose support on if not upgraded.",
+	}, []string{"version"})
+	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal",
+	}, []string{"eviction_signal"})
+	m.Preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Subsystem: "kubelet", Name: "preemptions", Help: "Cumulative number of pod preemptions by preemption resource",
+	}, []string{"preemption_signal"})
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help})
 	}
@@ -91,10 +102,16 @@ func New(registry *prometheus.Registry) *Metrics {
 		"The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
 	m.StreamLatency = daemon.NewHistogram(histogram("evented_pleg_connection_latency_seconds",
 		"The latency of streaming connection with the CRI runtime, measured in seconds."))
-	m.ShutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_start_time_seconds",
-		Help: "Last graceful shutdown start time since unix epoch in seconds"})
-	m.ShutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: "graceful_shutdown_end_time_seconds",
-		Help: "Last graceful shutdown end time since unix epoch in seconds"})
+	m.ShutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{
+		Subsystem: "kubelet",
+		Name:      "graceful_shutdown_start_time_seconds",
+		Help:      "Last graceful shutdown start time since unix epoch in seconds",
+	})
+	m.ShutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{
+		Subsystem: "kubelet",
+		Name:      "graceful_shutdown_end_time_seconds",
+		Help:      "Last graceful shutdown end time since unix epoch in seconds",
+	})
 	m.Orphans = counter("orphaned_runtime_pods_total",
 		"Number of pods that have been detected in the container runtime without being already known to the pod worker. This typically "+
 			"indicates the kubelet was restarted while a pod was force deleted in the API or in the local configuration, which is unusual.")

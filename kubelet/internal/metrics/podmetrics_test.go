@@ -23,10 +23,18 @@ func TestMirrorsAreCounted(t *testing.T) {
 		})
 		return mirrors
 	}
-	static := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "s",
-		Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource, core.ConfigHashAnnotation: "h"}}}
-	mirror := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "m",
-		Annotations: map[string]string{core.ConfigSourceAnnotation: core.ApiserverSource, core.ConfigMirrorAnnotation: "h"}}}
+	static := &core.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   "ns",
+		Name:        "web",
+		UID:         "s",
+		Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource, core.ConfigHashAnnotation: "h"},
+	}}
+	mirror := &core.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace:   "ns",
+		Name:        "web",
+		UID:         "m",
+		Annotations: map[string]string{core.ConfigSourceAnnotation: core.ApiserverSource, core.ConfigMirrorAnnotation: "h"},
+	}}
 	for _, step := range []struct {
 		what string
 		do   func()

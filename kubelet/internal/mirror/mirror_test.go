@@ -44,8 +44,12 @@ func TestMirrorsOfAnAPIServerThatIsAway(t *testing.T) {
 		node := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n"}}
 		m := New(t.Context(), client, podmanager.New(), func() *core.Node { return node }, clock.RealClock{}, zap.NewNop())
 		defer m.Wait()
-		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s",
-			Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}}
+		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace:   "default",
+			Name:        "static-node-1",
+			UID:         "s",
+			Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource},
+		}}
 		for range 10 {
 			m.EnsureMirror(pod)
 		}
@@ -74,8 +78,12 @@ func TestCallsEndWithTheKubelet(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		m := New(ctx, client, podmanager.New(), func() *core.Node { return node }, clock.RealClock{}, zap.NewNop())
-		m.EnsureMirror(&core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "static-node-1", UID: "s",
-			Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource}}})
+		m.EnsureMirror(&core.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace:   "default",
+			Name:        "static-node-1",
+			UID:         "s",
+			Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource},
+		}})
 		synctest.Wait()
 		start := time.Now()
 		end()

@@ -34,10 +34,17 @@ func (m *Manager) newNode() *core.Node {
 	maps.Copy(labels, m.ownLabels())
 	node := &core.Node{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: m.config.Name, Labels: labels,
-			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
-		Spec: corev1.NodeSpec{Taints: slices.Clone(m.config.Taints), PodCIDR: m.config.PodCIDR, PodCIDRs: cidrs(m.config.PodCIDR),
-			ProviderID: m.config.ProviderID},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        m.config.Name,
+			Labels:      labels,
+			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+		},
+		Spec: corev1.NodeSpec{
+			Taints:     slices.Clone(m.config.Taints),
+			PodCIDR:    m.config.PodCIDR,
+			PodCIDRs:   cidrs(m.config.PodCIDR),
+			ProviderID: m.config.ProviderID,
+		},
 	}
 	if m.config.CloudProviderExternal {
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: taintUninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule})
@@ -183,8 +190,12 @@ func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 // conditions are upstream's, with its reasons and messages, each with its
 // current state and since when.
 func (m *Manager) conditions(before []corev1.NodeCondition, s state) []corev1.NodeCondition {
-	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
-		Message: "kubelet is posting ready status"}
+	ready := corev1.NodeCondition{
+		Type:    corev1.NodeReady,
+		Status:  corev1.ConditionTrue,
+		Reason:  "KubeletReady",
+		Message: "kubelet is posting ready status",
+	}
 	if len(s.notReady) > 0 {
 		ready.Status, ready.Reason, ready.Message = corev1.ConditionFalse, "KubeletNotReady", "["+strings.Join(s.notReady, ", ")+"]"
 		if len(s.notReady) == 1 {

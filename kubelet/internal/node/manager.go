@@ -278,8 +278,13 @@ func (m *Manager) observe(ctx context.Context) state {
 	if err != nil {
 		images = m.Node().Status.Images // the runtime is away; it will have them again
 	}
-	return state{images: images, runtime: m.config.Runtime.RuntimeVersion(), features: m.config.Runtime.Features(),
-		notReady: m.config.Runtime.NotReady(), now: m.config.Clock.Now()}
+	return state{
+		images:   images,
+		runtime:  m.config.Runtime.RuntimeVersion(),
+		features: m.config.Runtime.Features(),
+		notReady: m.config.Runtime.NotReady(),
+		now:      m.config.Clock.Now(),
+	}
 }
 
 // register makes the Node, or takes over the one that is there.

@@ -177,8 +177,10 @@ func TestUsageIsRead(t *testing.T) {
 	if got := interfaces(table, ""); len(got) != 2 || got[0].Name != "ifb0" {
 		t.Errorf("interfaces %+v", got)
 	}
-	if got := interfaces(table, routes); len(got) != 2 || got[0] != (Interface{Name: "eth0", RxBytes: 10, RxPackets: 1, RxErrors: 2, RxDropped: 7, TxBytes: 30,
-		TxPackets: 3, TxErrors: 4, TxDropped: 8}) {
+	if got := interfaces(table, routes); len(got) != 2 || got[0] != (Interface{
+		Name: "eth0", RxBytes: 10, RxPackets: 1, RxErrors: 2, RxDropped: 7, TxBytes: 30,
+		TxPackets: 3, TxErrors: 4, TxDropped: 8,
+	}) {
 		t.Errorf("interfaces %+v", got)
 	}
 	if got, all := InterfacesOf(os.Getpid()), interfaces("/proc/net/dev", "/proc/net/route"); len(got) != len(all) {

@@ -82,8 +82,12 @@ func (a *nodeAPI) serveNode(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost && a.node != nil:
 		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-			Code: http.StatusConflict, Reason: metav1.StatusReasonAlreadyExists})
+		_ = json.NewEncoder(w).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusFailure,
+			Code:     http.StatusConflict,
+			Reason:   metav1.StatusReasonAlreadyExists,
+		})
 		return
 	case r.Method == http.MethodPost:
 		a.creates++

@@ -97,8 +97,9 @@ func (r Runtime) Images(ctx context.Context) ([]corev1.ContainerImage, error) {
 	for _, image := range images {
 		names := slices.DeleteFunc(slices.Concat(image.GetRepoDigests(), image.GetRepoTags()),
 			func(name string) bool { return len(name) > maxImageName })
-		listed = append(listed, corev1.ContainerImage{Names: names[:min(len(names), maxImageNames)],
-			SizeBytes: int64(min(image.GetSize(), math.MaxInt64))})
+		listed = append(listed, corev1.ContainerImage{
+			Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(min(image.GetSize(), math.MaxInt64)),
+		})
 	}
 	slices.SortFunc(listed, func(a, b corev1.ContainerImage) int {
 		return cmp.Or(cmp.Compare(b.SizeBytes, a.SizeBytes), slices.Compare(a.Names, b.Names))

@@ -68,16 +68,19 @@ func (r *talking) open(ctx context.Context) (Receiver, error) {
 }
 
 func (r *talking) say(uid string) {
-	r.events <- &runtimeapi.ContainerEventResponse{CreatedAt: time.Now().UnixNano(),
-		PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid, Name: uid}}}
+	r.events <- &runtimeapi.ContainerEventResponse{
+		CreatedAt:        time.Now().UnixNano(),
+		PodSandboxStatus: &runtimeapi.PodSandboxStatus{Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid, Name: uid}},
+	}
 	synctest.Wait()
 }
 
 // have sets the state of a pod's container in the runtime.
 func (r *talking) have(uid types.UID, state runtimestate.ContainerState) {
 	r.set(func() {
-		r.statuses[uid] = &runtimestate.PodStatus{UID: uid, Containers: []*runtimestate.ContainerStatus{{ID: runtimestate.ContainerID{Type: "t",
-			ID: "c-" + string(uid)}, State: state}}}
+		r.statuses[uid] = &runtimestate.PodStatus{UID: uid, Containers: []*runtimestate.ContainerStatus{{ID: runtimestate.ContainerID{
+			Type: "t", ID: "c-" + string(uid),
+		}, State: state}}}
 		r.pods = nil
 		for uid, s := range r.statuses {
 			r.pods = append(r.pods, running(string(uid), s.Containers[0].State))

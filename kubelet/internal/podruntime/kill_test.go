@@ -194,8 +194,9 @@ func TestFailedPostStartEndsTheContainer(t *testing.T) {
 	c.Lifecycle = &corev1.Lifecycle{PostStart: exec("echo no good; exit 7")}
 	good := shell("good", "mkdir -p /tmp/www; echo hi > /tmp/www/ok; cd /tmp/www; httpd -p 8080; "+ready+forever)
 	good.Ports = []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}
-	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ok", Port: intstr.FromString("http"),
-		Scheme: corev1.URISchemeHTTPS}}}
+	good.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
+		Path: "/ok", Port: intstr.FromString("http"), Scheme: corev1.URISchemeHTTPS,
+	}}}
 	pod := newPod("poststart", c, good)
 	r := b.sync(t, pod, SyncOptions{})
 	if w := r.Waiting["main"]; w.Reason != runtimestate.ReasonPostStartHook || !strings.Contains(w.Message, "exited with 7: no good") {

@@ -34,17 +34,20 @@ func TestImagesAreVolumes(t *testing.T) {
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"username":"me","password":"secret"}}}`, host)},
 	}
 	mounted := func(subPath string) SyncOptions {
-		return SyncOptions{PullSecrets: func() []*core.Secret { return []*core.Secret{secret} },
+		return SyncOptions{
+			PullSecrets: func() []*core.Secret { return []*core.Secret{secret} },
 			Mounts: func(context.Context, *core.Container, map[string]string) ([]runtimeconfig.Mount, error) {
 				return []runtimeconfig.Mount{{ContainerPath: "/data", ImageVolume: "data", ImageSubPath: subPath, ReadOnly: true}}, nil
-			}}
+			},
+		}
 	}
 	podWithImage := func(name, reference, script string) *core.Pod {
 		c := shell("main", script)
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 		pod := newPod(name, c)
-		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference,
-			PullPolicy: corev1.PullIfNotPresent}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+			Reference: reference, PullPolicy: corev1.PullIfNotPresent,
+		}}}}
 		return pod
 	}
 

@@ -109,8 +109,10 @@ func TestCrashBackOff(t *testing.T) {
 	if r.Err != nil || r.RetryAfter <= 0 || r.RetryAfter > initialCrashBackOff {
 		t.Fatalf("second restart: %+v", r)
 	}
-	want := runtimestate.Waiting{Reason: runtimestate.ReasonCrashLoopBackOff,
-		Message: "back-off 10s restarting failed container=main pod=crash_default(uid-crash)"}
+	want := runtimestate.Waiting{
+		Reason:  runtimestate.ReasonCrashLoopBackOff,
+		Message: "back-off 10s restarting failed container=main pod=crash_default(uid-crash)",
+	}
 	if r.Waiting["main"] != want {
 		t.Errorf("waiting %+v, want %+v", r.Waiting["main"], want)
 	}
@@ -269,8 +271,9 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: "Dance"}}
 		}},
 		{"image volume", "ErrImageNeverPull", "is not present", func(p *core.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "critest.local/none:1",
-				PullPolicy: corev1.PullNever}}}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+				Reference: "critest.local/none:1", PullPolicy: corev1.PullNever,
+			}}}}
 			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 		}},
 		{"userns", "", "spec.hostUsers: false", func(p *core.Pod) { p.Spec.HostUsers = &no }},
@@ -292,8 +295,14 @@ func TestBadConfigurationsSaySo(t *testing.T) {
 			}
 		})
 	}
-	want := map[Counted]int{StartedPods: len(cases), StartedPodsFailed: 2, UserNamespacedPods: 1, UserNamespacedPodsFailed: 1, ImageVolumesRequested: 1,
-		ImageVolumesFailed: 1}
+	want := map[Counted]int{
+		StartedPods:              len(cases),
+		StartedPodsFailed:        2,
+		UserNamespacedPods:       1,
+		UserNamespacedPodsFailed: 1,
+		ImageVolumesRequested:    1,
+		ImageVolumesFailed:       1,
+	}
 	if mu.Lock(); !maps.Equal(counts, want) {
 		t.Errorf("counted %v, want %v", counts, want)
 	}

@@ -195,8 +195,9 @@ func (r *Records) Count() (intents, records int, err error) {
 // even if its content was renewed, or another one with the same content.
 func isGood(noted kubeletv1beta1.ImagePullCredentials, pass credential.Credential) bool {
 	if a := pass.Account; a != nil {
-		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{UID: a.UID, Namespace: a.Namespace,
-			Name: a.Name})
+		return slices.Contains(noted.KubernetesServiceAccounts, kubeletv1beta1.ImagePullServiceAccount{
+			UID: a.UID, Namespace: a.Namespace, Name: a.Name,
+		})
 	}
 	if pass.Secret == nil {
 		return false

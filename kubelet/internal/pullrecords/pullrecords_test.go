@@ -32,8 +32,10 @@ func recordsIn(t *testing.T, dir string, policy Policy, there ...*runtimeapi.Ima
 
 // bySecret is a pass from a secret in that namespace.
 func bySecret(namespace, password string) credential.Credential {
-	return credential.Credential{Auth: &runtimeapi.AuthConfig{Username: "u", Password: password},
-		Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"}}
+	return credential.Credential{
+		Auth:   &runtimeapi.AuthConfig{Username: "u", Password: password},
+		Secret: &credential.Owner{UID: "uid-" + namespace, Namespace: namespace, Name: "pull"},
+	}
 }
 
 func byAccount(namespace string) credential.Credential {

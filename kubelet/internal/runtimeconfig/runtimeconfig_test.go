@@ -119,8 +119,9 @@ func TestSecurity(t *testing.T) {
 				o := s.SelinuxOptions
 				return o.User == "u" && o.Role == "r" && o.Type == "t" && o.Level == "l"
 			}},
-		{"filter from elsewhere", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost,
-			LocalhostProfile: &outside}}, root, "below /profiles", nil},
+		{"filter from elsewhere", corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{
+			Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &outside,
+		}}, root, "below /profiles", nil},
 	} {
 		got, err := m.linuxSecurity(&core.Pod{}, &core.Container{Name: "c", SecurityContext: &c.sc}, c.present)
 		switch {

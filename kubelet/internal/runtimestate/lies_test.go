@@ -52,8 +52,12 @@ func TestNamesThatLeadElsewhereAreNotAKubelets(t *testing.T) {
 // A pod of a manifest may have any labels, and its sandboxes have them too. One that is not
 // found again would be made again, without end.
 func TestLabelsOfThePodAreNotTheSandboxs(t *testing.T) {
-	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "uid",
-		Labels: map[string]string{kubelettypes.KubernetesContainerNameLabel: "team/web"}}}
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns",
+		Name:      "p",
+		UID:       "uid",
+		Labels:    map[string]string{kubelettypes.KubernetesContainerNameLabel: "team/web"},
+	}}
 	runtime := simulated.New(simulated.Options{Clock: clock.RealClock{}, Lie: func(_ string, answer proto.Message) {
 		if a, ok := answer.(*runtimeapi.ListPodSandboxResponse); ok {
 			a.Items = append(a.Items, &runtimeapi.PodSandbox{Id: "s", Labels: SandboxLabels(pod)})

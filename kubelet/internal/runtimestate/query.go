@@ -113,8 +113,12 @@ func (r *Reader) runningSandbox(s *runtimeapi.PodSandbox) *RunningContainer {
 	if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 		state = StateRunning
 	}
-	return &RunningContainer{ID: r.ContainerID(s.GetId()), State: state, CreatedAt: unixNano(s.GetCreatedAt()),
-		Attempt: int32(s.GetMetadata().GetAttempt())}
+	return &RunningContainer{
+		ID:        r.ContainerID(s.GetId()),
+		State:     state,
+		CreatedAt: unixNano(s.GetCreatedAt()),
+		Attempt:   int32(s.GetMetadata().GetAttempt()),
+	}
 }
 
 func (r *Reader) runningContainer(c *runtimeapi.Container) *RunningContainer {

@@ -137,6 +137,9 @@ func (s *Server) statsOfGroup(pod *core.Pod, c *core.ContainerStatus) *runtimeap
 
 // swapOf is what runtimes need not report: containers may not use more swap than they do.
 func swapOf(usage cgroup.Usage, at time.Time) *runtimeapi.SwapUsage {
-	return &runtimeapi.SwapUsage{Timestamp: at.UnixNano(), SwapUsageBytes: &runtimeapi.UInt64Value{Value: usage.Swap},
-		SwapAvailableBytes: &runtimeapi.UInt64Value{}}
+	return &runtimeapi.SwapUsage{
+		Timestamp:          at.UnixNano(),
+		SwapUsageBytes:     &runtimeapi.UInt64Value{Value: usage.Swap},
+		SwapAvailableBytes: &runtimeapi.UInt64Value{},
+	}
 }

@@ -104,8 +104,9 @@ func (n network) stats() *stats.NetworkStats {
 	}
 	result := &stats.NetworkStats{Time: metav1.NewTime(n.at)}
 	for _, i := range n.interfaces {
-		result.Interfaces = append(result.Interfaces, stats.InterfaceStats{Name: i.name, RxBytes: i.rx.bytes, RxErrors: i.rx.errors,
-			TxBytes: i.tx.bytes, TxErrors: i.tx.errors})
+		result.Interfaces = append(result.Interfaces, stats.InterfaceStats{
+			Name: i.name, RxBytes: i.rx.bytes, RxErrors: i.rx.errors, TxBytes: i.tx.bytes, TxErrors: i.tx.errors,
+		})
 	}
 	result.InterfaceStats = result.Interfaces[0]
 	return result

@@ -131,8 +131,11 @@ func (n *oneNode) ListContainerStats(context.Context, *runtimeapi.ContainerStats
 		Attributes: &runtimeapi.ContainerAttributes{Id: "id-1", Labels: n.labels()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: 1e9, UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: 25e8}},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: 1e9, WorkingSetBytes: &runtimeapi.UInt64Value{Value: 4096}},
-		Swap: &runtimeapi.SwapUsage{Timestamp: 1e9, SwapUsageBytes: &runtimeapi.UInt64Value{Value: 512},
-			SwapAvailableBytes: &runtimeapi.UInt64Value{Value: 88}},
+		Swap: &runtimeapi.SwapUsage{
+			Timestamp:          1e9,
+			SwapUsageBytes:     &runtimeapi.UInt64Value{Value: 512},
+			SwapAvailableBytes: &runtimeapi.UInt64Value{Value: 88},
+		},
 	}, {Attributes: &runtimeapi.ContainerAttributes{Id: "stranger"}}}, nil
 }
 
@@ -147,8 +150,9 @@ func (n *oneNode) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxSta
 	eth0 := &runtimeapi.NetworkInterfaceUsage{Name: "eth0", RxBytes: &runtimeapi.UInt64Value{Value: 77}}
 	return []*runtimeapi.PodSandboxStats{{
 		Attributes: &runtimeapi.PodSandboxAttributes{Id: "box-1", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1", Namespace: "ns", Name: "p"}},
-		Linux: &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{Timestamp: 1e9, DefaultInterface: eth0,
-			Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0}}},
+		Linux: &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{
+			Timestamp: 1e9, DefaultInterface: eth0, Interfaces: []*runtimeapi.NetworkInterfaceUsage{eth0},
+		}},
 	}}, nil
 }
 
@@ -274,8 +278,10 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 		GroupDetails: func(_ types.UID, id string) (cgroup.Details, bool) {
 			of := map[string]string{"id-1": "/kubepods/poduid-1/id-1", "box-1": "/kubepods/poduid-1/box-1", "": "/kubepods/poduid-1"}
 			return cgroup.Details{
-				Usage: cgroup.Usage{Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Swap: 16, Limit: 8192, PageFaults: 23, MajorPageFaults: 24,
-					Pressure: waited, Started: time.Unix(2, 0)},
+				Usage: cgroup.Usage{
+					Path: of[id], CPU: 35e8, Memory: 71, WorkingSet: 61, RSS: 51, Swap: 16, Limit: 8192, PageFaults: 23, MajorPageFaults: 24,
+					Pressure: waited, Started: time.Unix(2, 0),
+				},
 				CPU: cgroup.CPUDetails{
 					User: 4e9, System: 5e8, Periods: 6, Throttled: 2, ThrottledTime: 15e8, Bursts: 3, BurstTime: 25e8, Shares: 102, Quota: 25000, Period: 100000,
 				},

@@ -51,8 +51,14 @@ func (s *Server) summary(c *gin.Context) {
 // cpuAndMemory leaves out everything else, for clients that ask often and need
 // only these.
 func cpuAndMemory(all *stats.Summary) *stats.Summary {
-	little := &stats.Summary{Node: stats.NodeStats{NodeName: all.Node.NodeName, StartTime: all.Node.StartTime, CPU: all.Node.CPU,
-		Memory: all.Node.Memory, IO: all.Node.IO, SystemContainers: all.Node.SystemContainers}}
+	little := &stats.Summary{Node: stats.NodeStats{
+		NodeName:         all.Node.NodeName,
+		StartTime:        all.Node.StartTime,
+		CPU:              all.Node.CPU,
+		Memory:           all.Node.Memory,
+		IO:               all.Node.IO,
+		SystemContainers: all.Node.SystemContainers,
+	}}
 	little.Pods = make([]stats.PodStats, len(all.Pods))
 	for i, pod := range all.Pods {
 		little.Pods[i] = stats.PodStats{PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory, IO: pod.IO}
@@ -239,8 +245,11 @@ func addContainerGroup(c *stats.ContainerStats, u cgroup.Usage) {
 }
 
 func swapStats(u *runtimeapi.SwapUsage) *stats.SwapStats {
-	return &stats.SwapStats{Time: at(u.GetTimestamp()), SwapAvailableBytes: value(u.GetSwapAvailableBytes()),
-		SwapUsageBytes: value(u.GetSwapUsageBytes())}
+	return &stats.SwapStats{
+		Time:               at(u.GetTimestamp()),
+		SwapAvailableBytes: value(u.GetSwapAvailableBytes()),
+		SwapUsageBytes:     value(u.GetSwapUsageBytes()),
+	}
 }
 
 func at(nanoseconds int64) metav1.Time { return metav1.NewTime(time.Unix(0, nanoseconds)) }

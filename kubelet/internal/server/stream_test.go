@@ -46,8 +46,12 @@ func TestStreamsPassThrough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := &websocket.Config{Location: address, Origin: &url.URL{Scheme: "http", Host: "localhost"}, Version: websocket.ProtocolVersionHybi13,
-			Header: http.Header{"Authorization": {"Bearer good"}}}
+		config := &websocket.Config{
+			Location: address,
+			Origin:   &url.URL{Scheme: "http", Host: "localhost"},
+			Version:  websocket.ProtocolVersionHybi13,
+			Header:   http.Header{"Authorization": {"Bearer good"}},
+		}
 		conn, err := config.DialContext(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)

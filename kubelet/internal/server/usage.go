@@ -159,8 +159,11 @@ func addSwap(a, b *stats.SwapStats) *stats.SwapStats {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
-	return &stats.SwapStats{Time: b.Time, SwapAvailableBytes: sum(a.SwapAvailableBytes, b.SwapAvailableBytes),
-		SwapUsageBytes: sum(a.SwapUsageBytes, b.SwapUsageBytes)}
+	return &stats.SwapStats{
+		Time:               b.Time,
+		SwapAvailableBytes: sum(a.SwapAvailableBytes, b.SwapAvailableBytes),
+		SwapUsageBytes:     sum(a.SwapUsageBytes, b.SwapUsageBytes),
+	}
 }
 
 // runtimeStats are about the file systems of images and containers; nil if the

@@ -174,8 +174,13 @@ func TestLogindIsMadeToWaitLongEnough(t *testing.T) {
 		t.Errorf("it waits %v, %v", delay, err)
 	}
 	l.Deaf = true
-	m := New(Options{Periods: []Period{{0, time.Minute}}, ConfigDir: l.Dir, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t),
-		Connect: func() (*dbus.Conn, error) { return dbus.Connect(address) }})
+	m := New(Options{
+		Periods:   []Period{{0, time.Minute}},
+		ConfigDir: l.Dir,
+		Clock:     clock.RealClock{},
+		Logger:    zaptest.NewLogger(t),
+		Connect:   func() (*dbus.Conn, error) { return dbus.Connect(address) },
+	})
 	if _, err := m.session(t.Context()); err == nil || !strings.Contains(err.Error(), "InhibitDelayMaxSec=35s, less than the 1m5s") {
 		t.Errorf("error %v", err)
 	}

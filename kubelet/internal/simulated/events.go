@@ -61,8 +61,9 @@ func (r *Runtime) tell(kind runtimeapi.ContainerEventType, id string, s *sandbox
 	if len(r.subscribers) == 0 {
 		return
 	}
-	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: r.Clock.Now().UnixNano(),
-		PodSandboxStatus: s.status()}
+	event := &runtimeapi.ContainerEventResponse{
+		ContainerId: id, ContainerEventType: kind, CreatedAt: r.Clock.Now().UnixNano(), PodSandboxStatus: s.status(),
+	}
 	for _, c := range r.containersOf(s.id) {
 		event.ContainersStatuses = append(event.ContainersStatuses, c.status())
 	}

@@ -122,8 +122,9 @@ func (r *Runtime) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeap
 		{Type: runtimeapi.RuntimeReady, Status: true}, {Type: runtimeapi.NetworkReady, Status: true},
 	}}, Features: &runtimeapi.RuntimeFeatures{}}
 	for _, name := range append([]string{""}, r.Handlers...) {
-		answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: name,
-			Features: &runtimeapi.RuntimeHandlerFeatures{}})
+		answer.RuntimeHandlers = append(answer.RuntimeHandlers, &runtimeapi.RuntimeHandler{
+			Name: name, Features: &runtimeapi.RuntimeHandlerFeatures{},
+		})
 	}
 	return answer, nil
 }

@@ -93,8 +93,9 @@ func TestAPodsLife(t *testing.T) {
 		if result, err := c.ExecSync(ctx, id, []string{"true"}, time.Second); err != nil || result.ExitCode != 0 {
 			t.Errorf("exec: %v, %v", result, err)
 		}
-		if list, err := c.ListContainers(ctx, &runtimeapi.ContainerFilter{PodSandboxId: sandboxID,
-			LabelSelector: map[string]string{"container": "main"}}); err != nil || len(list) != 1 {
+		if list, err := c.ListContainers(ctx, &runtimeapi.ContainerFilter{
+			PodSandboxId: sandboxID, LabelSelector: map[string]string{"container": "main"},
+		}); err != nil || len(list) != 1 {
 			t.Errorf("list: %v, %v", list, err)
 		}
 		if list, err := c.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"container": "other"}}); err != nil || len(list) != 0 {

@@ -27,8 +27,15 @@ func TestManifestURL(t *testing.T) {
 		fmt.Fprint(w, manifest)
 	}))
 	defer server.Close()
-	h := &HTTP{URL: server.URL, Header: http.Header{"X-Cluster": {"blue"}}, NodeName: "n", Period: time.Hour,
-		Clock: clock.RealClock{}, Logger: zap.NewNop(), Client: NewClient(time.Minute)}
+	h := &HTTP{
+		URL:      server.URL,
+		Header:   http.Header{"X-Cluster": {"blue"}},
+		NodeName: "n",
+		Period:   time.Hour,
+		Clock:    clock.RealClock{},
+		Logger:   zap.NewNop(),
+		Client:   NewClient(time.Minute),
+	}
 	m := NewMux(clock.RealClock{}, zap.NewNop())
 	run(t, func(ctx context.Context) error { return h.Run(ctx, m) })
 	if u := <-m.Updates(); u.Op != core.ADD || u.Source != core.HTTPSource || u.Pods[0].Name != "web-n" {

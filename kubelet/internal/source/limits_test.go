@@ -185,8 +185,14 @@ func TestManifestServersThatRedirect(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	h := &HTTP{URL: server.URL, Header: http.Header{"X-Token": {"secret"}}, NodeName: "n", Clock: clock.RealClock{}, Logger: zap.NewNop(),
-		Client: NewClient(time.Minute)}
+	h := &HTTP{
+		URL:      server.URL,
+		Header:   http.Header{"X-Token": {"secret"}},
+		NodeName: "n",
+		Clock:    clock.RealClock{},
+		Logger:   zap.NewNop(),
+		Client:   NewClient(time.Minute),
+	}
 	if _, pods, err := h.read(t.Context(), nil); err != nil || len(pods) != 1 {
 		t.Fatalf("%v, %v", pods, err)
 	}

@@ -173,8 +173,10 @@ func TestGenerate(t *testing.T) {
 		{"killed", testPod(always, "", "a"), "a=exit137", nil, true, corev1.PodFailed, "T137:Error", base + "Initialized PodScheduled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in := Input{Pod: c.pod, Previous: &core.PodStatus{}, Runtime: runtimeOf(c.runtime), Waiting: c.waiting,
-				Ready: yes, Started: yes, Terminal: c.terminal, HostIPs: []string{"192.0.2.1"}, Now: now}
+			in := Input{
+				Pod: c.pod, Previous: &core.PodStatus{}, Runtime: runtimeOf(c.runtime), Waiting: c.waiting,
+				Ready: yes, Started: yes, Terminal: c.terminal, HostIPs: []string{"192.0.2.1"}, Now: now,
+			}
 			got := Generate(in)
 			states := short(got.ContainerStatuses)
 			if len(got.InitContainerStatuses) > 0 {
@@ -199,8 +201,14 @@ func TestGenerate(t *testing.T) {
 // next runs.
 func TestWhatWasInitializedStaysSo(t *testing.T) {
 	held := map[string]runtimestate.Waiting{"i": {Reason: "CrashLoopBackOff"}, "a": {Reason: "CrashLoopBackOff"}}
-	in := Input{Pod: testPod(corev1.RestartPolicyAlways, "i+", "a"), Previous: &core.PodStatus{}, Runtime: runtimeOf("i=exit5 a=running"), Ready: yes,
-		Started: yes, Now: now}
+	in := Input{
+		Pod:      testPod(corev1.RestartPolicyAlways, "i+", "a"),
+		Previous: &core.PodStatus{},
+		Runtime:  runtimeOf("i=exit5 a=running"),
+		Ready:    yes,
+		Started:  yes,
+		Now:      now,
+	}
 	first := Generate(in)
 	in.Previous, in.Runtime, in.Waiting = &first, runtimeOf("i=exit5 a=exit0"), held
 	second := Generate(in)
@@ -231,8 +239,14 @@ func TestWhatOthersWroteStays(t *testing.T) {
 	gate := core.PodCondition{Type: "example.com/gate", Status: corev1.ConditionFalse}
 	pod := testPod(corev1.RestartPolicyAlways, "", "a")
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate.Type}}
-	in := Input{Pod: pod, Previous: &core.PodStatus{Conditions: []core.PodCondition{gate}, NominatedNodeName: "n"},
-		Runtime: runtimeOf("a=running"), Ready: yes, Started: yes, Now: now}
+	in := Input{
+		Pod:      pod,
+		Previous: &core.PodStatus{Conditions: []core.PodCondition{gate}, NominatedNodeName: "n"},
+		Runtime:  runtimeOf("a=running"),
+		Ready:    yes,
+		Started:  yes,
+		Now:      now,
+	}
 	got := Generate(in)
 	if c := findCondition(got.Conditions, gate.Type); c == nil || c.Status != corev1.ConditionFalse || got.NominatedNodeName != "n" {
 		t.Errorf("lost what others wrote: %+v", got)

@@ -29,8 +29,15 @@ func TestRestartsComeWithStatuses(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		m.Set(pods.pod, restarted(0, true))
 		time.Sleep(time.Minute)
-		ended := relay.Restart{Container: "web", Number: 1, Cause: relay.CauseExit, ExitCode: 1, Ended: time.Now(), BackOffFrom: time.Now(),
-			BackOffUntil: time.Now().Add(time.Minute)}
+		ended := relay.Restart{
+			Container:    "web",
+			Number:       1,
+			Cause:        relay.CauseExit,
+			ExitCode:     1,
+			Ended:        time.Now(),
+			BackOffFrom:  time.Now(),
+			BackOffUntil: time.Now().Add(time.Minute),
+		}
 		m.Restarting(pods.pod, ended)
 		synctest.Wait()
 		if len(api.patches) != 1 {

@@ -44,8 +44,11 @@ func (m *Manager) observeSent(e *entry, w work) {
 	}
 	e.starting = false
 	if m.options.Started != nil {
-		m.options.Started(Start{Pod: w.object, Took: now.Sub(w.object.CreationTimestamp.Time),
-			Excused: union(e.pulls) + inInitContainers(&w.status)})
+		m.options.Started(Start{
+			Pod:     w.object,
+			Took:    now.Sub(w.object.CreationTimestamp.Time),
+			Excused: union(e.pulls) + inInitContainers(&w.status),
+		})
 	}
 	e.pulls = nil
 }

@@ -87,8 +87,9 @@ func (p *Preemption) preempt(pod, critical *core.Pod, resource corev1.ResourceNa
 		zap.String("for", critical.Namespace+"/"+critical.Name), zap.String("resource", string(resource)))
 	p.o.Events.Eventf(pod, corev1.EventTypeWarning, podkiller.Preempting, "%s", preempted)
 	p.o.Metrics.Preemptions.WithLabelValues(string(resource)).Inc()
-	p.o.Killer.Terminate(pod, podkiller.Termination{Reason: podkiller.Preempting, Message: preempted, Disrupted: preemptedBecause,
-		AsItEnds: true, Done: done})
+	p.o.Killer.Terminate(pod, podkiller.Termination{
+		Reason: podkiller.Preempting, Message: preempted, Disrupted: preemptedBecause, AsItEnds: true, Done: done,
+	})
 }
 
 // preemptionTimeout is how long a critical pod waits for another's end: one and a half

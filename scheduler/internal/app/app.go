@@ -214,8 +214,10 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
 	s.reporter = report.New(s.recorders, api, clock, logger)
-	s.preemption = preemption.New(preemption.Options{API: api, Nominator: s.nominator, WaitingPods: s.waitingPods,
-		Events: s.recorders.tellingFor, Clock: clock, Logger: logger})
+	s.preemption = preemption.New(preemption.Options{
+		API: api, Nominator: s.nominator, WaitingPods: s.waitingPods, Events: s.recorders.tellingFor,
+		Clock: clock, Logger: logger,
+	})
 	if s.extenders, err = extender.NewChain(configuration.Extenders, logger); err != nil {
 		return nil, &daemon.UsageError{Err: configuration.Locate(err)}
 	}
@@ -241,16 +243,17 @@ func (s *parts) assembleCycle(options *config.Options, configuration *profile.Co
 		Gated:   s.reporter.Gated, Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	s.nominator.OnRelease(func(pod *core.Pod) {
-		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			OldPod: pod, Nominated: true})
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
+			Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true,
+		})
 	})
 	s.cycle = &cycle.Scheduler{
-		Profiles: profiles, Queue: s.queue, Cache: s.cache, Reporter: s.reporter, Pods: api, Nominator: s.nominator, WaitingPods: s.waitingPods,
-		Extenders: s.extenders,
-		Clock:     s.clock, Logger: s.logger, Metrics: s.metrics,
+		Profiles: profiles, Queue: s.queue, Cache: s.cache, Nominator: s.nominator, WaitingPods: s.waitingPods,
+		Pods: api, Extenders: s.extenders, Reporter: s.reporter, Clock: s.clock, Logger: s.logger, Metrics: s.metrics,
 	}
-	s.explainer = &explain.Explainer{Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api,
-		Extenders: s.extenders}
+	s.explainer = &explain.Explainer{
+		Profiles: profiles, Cache: s.cache, Queue: s.queue, Nominator: s.nominator, Pods: api, Extenders: s.extenders,
+	}
 	s.gauges = metrics.Gauges{
 		Pending: s.queue.Pending, Unschedulable: s.queue.Unschedulable, Inflight: s.queue.Inflight, CacheSizes: s.cache.Sizes,
 		Leading: func() bool { return true }, Lease: options.Election.Name,

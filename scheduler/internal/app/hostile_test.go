@@ -159,8 +159,12 @@ func (s *hostileServer) fail(w http.ResponseWriter, code int) {
 		http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusGatewayTimeout: metav1.StatusReasonTimeout,
 	}
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reasons[code],
-		Code: int32(code)})
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure,
+		Reason:   reasons[code],
+		Code:     int32(code),
+	})
 }
 
 // put stores an object at a new revision and tells the watchers. The caller holds s.mu.

@@ -57,10 +57,15 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 		}
 		mux.Handle(daemon.DebugPath, daemon.Debug(&options.Logging, s.logger))
 	}
-	listener := daemon.Listener{Address: options.Address(), Handler: guard.Protect(mux), TLS: tlsConfig, Logger: s.logger,
+	listener := daemon.Listener{
+		Address: options.Address(),
+		Handler: guard.Protect(mux),
+		TLS:     tlsConfig,
+		Logger:  s.logger,
 		OnListen: func(address net.Addr) {
 			s.logger.Info("serving health checks and metrics", zap.Stringer("address", address))
-		}}
+		},
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return guard.Run(ctx) })
 	group.Go(func() error { return listener.Serve(ctx) })

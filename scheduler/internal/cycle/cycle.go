@@ -96,8 +96,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer abandon()
 	measured := newPoints(s.Metrics, s.Clock)
 	r := &run{
-		Scheduler: s, points: measured, placer: newPlacer(s.Nominator, s.Extenders, measured, s.Logger),
-		bindCtx: bindCtx, slots: make(chan struct{}, maxBindings),
+		Scheduler: s,
+		points:    measured,
+		placer:    newPlacer(s.Nominator, s.Extenders, measured, s.Logger),
+		bindCtx:   bindCtx,
+		slots:     make(chan struct{}, maxBindings),
 	}
 	for {
 		pod, err := s.Queue.Pop(ctx)

@@ -87,8 +87,9 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 		Incoming: s.metrics.Incoming, Handled: s.metrics.Handled, Hinted: s.metrics.Hinted,
 	})
 	nominated.OnRelease(func(pod *core.Pod) {
-		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod,
-			Nominated: true})
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
+			Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod, Nominated: true,
+		})
 	})
 	handlers := eventhandlers.New(ctx, eventhandlers.Slim, s.queue, s.cache, nominated, waiting)
 	c.sink, c.nodes = handlers.Pods(), handlers.Nodes()

@@ -78,8 +78,9 @@ func outcome(t *testing.T, p *framework.Profile, nodes []*core.Node, pod *core.P
 func podFields() map[string]func(*core.Pod) {
 	fields := map[string]func(*core.Pod){}
 	each := func(prefix string, of func(*core.Pod) any) {
-		kind := reflect.TypeOf(of(&core.Pod{Spec: core.PodSpec{Containers: make([]core.Container, 1), InitContainers: make([]core.Container, 1),
-			Volumes: make([]corev1.Volume, 1)}})).Elem()
+		kind := reflect.TypeOf(of(&core.Pod{Spec: core.PodSpec{
+			Containers: make([]core.Container, 1), InitContainers: make([]core.Container, 1), Volumes: make([]corev1.Volume, 1),
+		}})).Elem()
 		for i := range kind.NumField() {
 			switch name := kind.Field(i).Name; name {
 			case "ManagedFields", "NodeName", "TypeMeta", "DeletionTimestamp":

@@ -67,8 +67,12 @@ func (d dice) pod(i int) *core.Pod {
 	}
 	pod.Spec.Affinity = d.affinity()
 	for range d.IntN(3) {
-		c := corev1.TopologySpreadConstraint{TopologyKey: d.of("zone", "rack"), MaxSkew: 1 + d.Int32N(2), WhenUnsatisfiable: corev1.DoNotSchedule,
-			LabelSelector: d.selector()}
+		c := corev1.TopologySpreadConstraint{
+			TopologyKey:       d.of("zone", "rack"),
+			MaxSkew:           1 + d.Int32N(2),
+			WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector:     d.selector(),
+		}
 		if d.once(4) {
 			domains := 1 + d.Int32N(4)
 			c.MinDomains = &domains

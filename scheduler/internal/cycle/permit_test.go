@@ -243,8 +243,9 @@ func TestPending(t *testing.T) {
 		}
 		ready = true
 		began := time.Now()
-		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel,
-			NewNode: fixture.Node("n1")})
+		s.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
+			Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel, NewNode: fixture.Node("n1"),
+		})
 		synctest.Wait()
 		if c.nodeOf("p") != "n1" || time.Since(began) != 0 {
 			t.Errorf("is on %q after %s", c.nodeOf("p"), time.Since(began))

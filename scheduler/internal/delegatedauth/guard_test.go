@@ -177,8 +177,11 @@ func TestRefusals(t *testing.T) {
 		closed bool
 	}{
 		{bad, "GET", metav1.Status{Code: 401, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized"}, true},
-		{request(t, nil, ""), "PUT", metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden,
-			Message: `forbidden: User "system:anonymous" cannot put path "/metrics": because`}, true},
+		{request(t, nil, ""), "PUT", metav1.Status{
+			Code:    403,
+			Reason:  metav1.StatusReasonForbidden,
+			Message: `forbidden: User "system:anonymous" cannot put path "/metrics": because`,
+		}, true},
 	} {
 		test.r.ProtoMajor, test.r.Method = 2, test.method
 		w := s.answered(test.want.Message, test.r, int(test.want.Code))

@@ -72,8 +72,12 @@ type trust struct {
 }
 
 func newTrust(o *Options, clock clock.Clock, logger *zap.Logger) (*trust, error) {
-	t := &trust{lookUpClients: o.ClientCAFile == "" && !o.SkipLookup, lookUpProxies: o.ProxyCAFile == "" && !o.SkipLookup, clock: clock,
-		logger: logger}
+	t := &trust{
+		lookUpClients: o.ClientCAFile == "" && !o.SkipLookup,
+		lookUpProxies: o.ProxyCAFile == "" && !o.SkipLookup,
+		clock:         clock,
+		logger:        logger,
+	}
 	clients, err := daemon.ClientAuthorities("--client-ca-file", o.ClientCAFile, clock, logger)
 	if err != nil {
 		return nil, err

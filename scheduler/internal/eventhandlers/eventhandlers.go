@@ -192,8 +192,9 @@ func (h *Handlers) onPodDelete(pod *core.Pod) {
 	removed := h.cache.RemovePod(pod.UID)
 	h.nominator.Left(pod.UID)
 	if removed {
-		h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			OldPod: pod})
+		h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
+			Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: pod,
+		})
 	}
 }
 
@@ -201,8 +202,9 @@ func (h *Handlers) onPodDelete(pod *core.Pod) {
 // node to which it was said to be bound, as an extender may say without doing it. A pod
 // that the API shows without a node is scheduled again.
 func (h *Handlers) OnExpired(expired *core.Pod) {
-	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-		OldPod: expired})
+	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
+		Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: expired,
+	})
 	var added *core.Pod
 	for {
 		pod, waits := h.waiting(expired)
@@ -236,8 +238,9 @@ func (h *Handlers) onNodeUpdate(old, node *core.Node) {
 		return // a heartbeat
 	}
 	h.cache.SetNode(node)
-	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: actions, OldNode: old,
-		NewNode: node})
+	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
+		Resource: framework.NodeEvent, ActionType: actions, OldNode: old, NewNode: node,
+	})
 }
 
 // onNodeDelete frees no room, but it changes how pods are spread.

@@ -20,8 +20,9 @@ func (c *Configuration) Effective() *configv1.KubeSchedulerConfiguration {
 		LeaderElection:        c.LeaderElection,
 		DelayCacheUntilActive: c.DelayCache,
 		ClientConnection:      componentbaseconfig.ClientConnectionConfiguration{Kubeconfig: c.Kubeconfig},
-		DebuggingConfiguration: componentbaseconfig.DebuggingConfiguration{EnableProfiling: &c.Profiling,
-			EnableContentionProfiling: &c.ContentionProfiling},
+		DebuggingConfiguration: componentbaseconfig.DebuggingConfiguration{
+			EnableProfiling: &c.Profiling, EnableContentionProfiling: &c.ContentionProfiling,
+		},
 		Profiles: slices.Clone(c.Profiles), Extenders: slices.Clone(c.Extenders),
 	}
 	file.APIVersion, file.Kind = apiVersion, kind

@@ -276,8 +276,11 @@ func strategyOf(p *priority) *configv1.ScoringStrategy {
 	switch {
 	case p.Argument != nil && p.Argument.RequestedToCapacityRatio != nil:
 		ratio := p.Argument.RequestedToCapacityRatio
-		return &configv1.ScoringStrategy{Type: configv1.RequestedToCapacityRatio, Resources: ratio.Resources,
-			RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{Shape: ratio.Shape}}
+		return &configv1.ScoringStrategy{
+			Type:                     configv1.RequestedToCapacityRatio,
+			Resources:                ratio.Resources,
+			RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{Shape: ratio.Shape},
+		}
 	case p.Name == "MostRequestedPriority":
 		return &configv1.ScoringStrategy{Type: configv1.MostAllocated, Resources: equal}
 	}

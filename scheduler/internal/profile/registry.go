@@ -189,8 +189,10 @@ func newFit(raw runtime.RawExtension, services Services) (framework.Plugin, erro
 			return nil, err
 		}
 	}
-	options := noderesources.FitOptions{IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources),
-		IgnoredGroups: args.IgnoredResourceGroups}
+	options := noderesources.FitOptions{
+		IgnoredResources: slices.Concat(args.IgnoredResources, services.IgnoredResources),
+		IgnoredGroups:    args.IgnoredResourceGroups,
+	}
 	if args.ScoringStrategy != nil {
 		if err := readStrategy(args.ScoringStrategy, &options); err != nil {
 			return nil, err

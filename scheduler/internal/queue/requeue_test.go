@@ -23,8 +23,9 @@ func TestUnschedulablePodWaitsForWhatItsPluginWaitsFor(t *testing.T) {
 		"fit, a pod went":             {fitFailure, podGone(), true},
 		"fit, a big node came":        {fitFailure, nodeAdded(big), true},
 		"fit, a node came, too small": {fitFailure, nodeAdded(fixture.Node("small")), false},
-		"fit, a taint went": {fitFailure, framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: big,
-			NewNode: big}, false},
+		"fit, a taint went": {fitFailure, framework.ClusterEvent{
+			Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: big, NewNode: big,
+		}, false},
 		"taints, a pod went":              {taintFailure, podGone(), false},
 		"taints, a clean node came":       {taintFailure, nodeAdded(big), true},
 		"taints, a tainted node came":     {taintFailure, nodeAdded(fixture.Node("t", fixture.Taint("k", "v", corev1.TaintEffectNoSchedule))), false},

@@ -34,16 +34,27 @@ func TestEventsCostWhatTheyConcern(t *testing.T) {
 		looked int // pods, each time
 		woken  int // in the end
 	}{
-		{"another pod is bound", framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Add,
-			NewPod: fixture.Pod("bound", fixture.On("n"))}, events, 0, 0},
+		{"another pod is bound", framework.ClusterEvent{
+			Resource: framework.AssignedPodEvent, ActionType: framework.Add, NewPod: fixture.Pod("bound", fixture.On("n")),
+		}, events, 0, 0},
 		{"a node's label changes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeLabel, NewNode: fixture.Node("n")}, events,
 			0, 0},
-		{"a taint changes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.UpdateNodeTaint, OldNode: fixture.Node("n"),
-			NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, events, few, 0},
-		{"a tainted node comes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Add,
-			NewNode: fixture.Node("n", fixture.Taint("k", "v", "NoSchedule"))}, 1, many + 2*few, few},
-		{"a larger node comes", framework.ClusterEvent{Resource: framework.NodeEvent, ActionType: framework.Add,
-			NewNode: fixture.Node("n", fixture.Allocatable("cpu", "32"))}, 1, many + few, few},
+		{"a taint changes", framework.ClusterEvent{
+			Resource:   framework.NodeEvent,
+			ActionType: framework.UpdateNodeTaint,
+			OldNode:    fixture.Node("n"),
+			NewNode:    fixture.Node("n", fixture.Taint("k", "v", "NoSchedule")),
+		}, events, few, 0},
+		{"a tainted node comes", framework.ClusterEvent{
+			Resource:   framework.NodeEvent,
+			ActionType: framework.Add,
+			NewNode:    fixture.Node("n", fixture.Taint("k", "v", "NoSchedule")),
+		}, 1, many + 2*few, few},
+		{"a larger node comes", framework.ClusterEvent{
+			Resource:   framework.NodeEvent,
+			ActionType: framework.Add,
+			NewNode:    fixture.Node("n", fixture.Allocatable("cpu", "32")),
+		}, 1, many + few, few},
 	} {
 		before, waiting := q.looked, q.Pending()["unschedulable"]
 		for range test.times {

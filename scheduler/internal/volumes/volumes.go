@@ -155,8 +155,13 @@ var (
 	storageClasses       = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "storageclasses", Kind: "StorageClass"}
 	csiNodes             = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "csinodes", Kind: "CSINode"}
 	csiDrivers           = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "csidrivers", Kind: "CSIDriver"}
-	csiStorageCapacities = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "csistoragecapacities", Kind: "CSIStorageCapacity",
-		Namespaced: true}
+	csiStorageCapacities = core.Resource{
+		Group:      storagev1.GroupName,
+		Version:    "v1",
+		Name:       "csistoragecapacities",
+		Kind:       "CSIStorageCapacity",
+		Namespaced: true,
+	}
 	volumeAttachments = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
 )
 

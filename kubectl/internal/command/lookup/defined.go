@@ -21,8 +21,9 @@ import (
 )
 
 // Definitions are what kinds of users' own come from.
-var Definitions = core.Resource{Group: "apiextensions.k8s.io", Version: "v1", Name: "customresourcedefinitions",
-	Kind: "CustomResourceDefinition"}
+var Definitions = core.Resource{
+	Group: "apiextensions.k8s.io", Version: "v1", Name: "customresourcedefinitions", Kind: "CustomResourceDefinition",
+}
 
 // defined finds the resource of a kind that the server may not have yet in the definitions
 // that are sent before its objects.

@@ -140,8 +140,12 @@ func fileChecks(dir string, now time.Time, before time.Duration) []doctor.Check 
 	var checks []doctor.Check
 	for _, f := range findings {
 		for _, problem := range f.Problems {
-			checks = append(checks, doctor.Check{Name: name, Result: severity(f, now), Detail: problem,
-				Advice: "`kctl pki check --dir " + shell.Word(dir) + "` lists them all"})
+			checks = append(checks, doctor.Check{
+				Name:   name,
+				Result: severity(f, now),
+				Detail: problem,
+				Advice: "`kctl pki check --dir " + shell.Word(dir) + "` lists them all",
+			})
 		}
 	}
 	if len(checks) == 0 {

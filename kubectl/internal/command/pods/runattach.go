@@ -80,8 +80,9 @@ func (r *runOptions) exitOf(ctx context.Context, pod *core.Pod) error {
 func (r *runOptions) removeAll(ctx context.Context, created []core.Object) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		PropagationPolicy: r.cascade.Propagation()}
+	options := &metav1.DeleteOptions{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, PropagationPolicy: r.cascade.Propagation(),
+	}
 	how := "deleted"
 	if r.force {
 		r.grace, how = 0, "force deleted"

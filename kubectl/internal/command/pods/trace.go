@@ -83,8 +83,15 @@ func (t *traceOptions) run(ctx context.Context, name string) error {
 	case "json":
 		return t.printJSON(seen)
 	case "html":
-		return seen.line.HTML(t.Out, timeline.About{Pod: seen.pod, Events: seen.events, Now: t.nowOf(seen), Gone: seen.gone, Lost: seen.lost,
-			End: seen.end, Restarts: seen.again})
+		return seen.line.HTML(t.Out, timeline.About{
+			Pod:      seen.pod,
+			Events:   seen.events,
+			Now:      t.nowOf(seen),
+			Gone:     seen.gone,
+			Lost:     seen.lost,
+			End:      seen.end,
+			Restarts: seen.again,
+		})
 	}
 	return t.printWaterfall(seen)
 }

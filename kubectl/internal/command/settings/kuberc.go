@@ -178,8 +178,9 @@ func (k *kubercChange) apply(to *preferences.Preference) error {
 	if k.section == "defaults" {
 		return k.setDefaults(to, preferences.Defaults{Command: k.command, Options: options})
 	}
-	return k.setAlias(to, preferences.Alias{Name: k.name, Command: k.command, PrependArgs: k.prependArgs, AppendArgs: k.appendArgs,
-		Options: options})
+	return k.setAlias(to, preferences.Alias{
+		Name: k.name, Command: k.command, PrependArgs: k.prependArgs, AppendArgs: k.appendArgs, Options: options,
+	})
 }
 
 func (k *kubercChange) setDefaults(to *preferences.Preference, set preferences.Defaults) error {

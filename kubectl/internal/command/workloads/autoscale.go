@@ -24,8 +24,13 @@ type autoscaleOptions struct {
 	percent int32
 }
 
-var autoscalers = core.Resource{Group: "autoscaling", Version: "v2", Name: "horizontalpodautoscalers", Kind: "HorizontalPodAutoscaler",
-	Namespaced: true}
+var autoscalers = core.Resource{
+	Group:      "autoscaling",
+	Version:    "v2",
+	Name:       "horizontalpodautoscalers",
+	Kind:       "HorizontalPodAutoscaler",
+	Namespaced: true,
+}
 
 func newAutoscale(c *frame.CLI) *cobra.Command {
 	a := &autoscaleOptions{Sender: send.Sender{CLI: c, Printing: frame.Printing{Undivided: true}}}

@@ -132,8 +132,10 @@ func TestFilter(t *testing.T) {
 		"its replica set when it was made": {pod(labelled("app", "web", "hash", "2"), without(term("web", "zone", sameHash))),
 			node("a", "a", pod(labelled("app", "web", "hash", "1"))), nil, "node(s) didn't match pod anti-affinity rules"},
 		"no selector is about nothing": {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone"})), node("a", "a", pod(db)), nil, ""},
-		"an invalid selector is said so": {pod(without(corev1.PodAffinityTerm{TopologyKey: "zone",
-			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}}})), node("a", "a"), nil,
+		"an invalid selector is said so": {pod(without(corev1.PodAffinityTerm{
+			TopologyKey:   "zone",
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Bogus"}}},
+		})), node("a", "a"), nil,
 			`pod affinity term for zone: labelSelector: "Bogus" is not a valid label selector operator`},
 		"preferences refuse nothing":         {pod(avoids(100, term("db", "zone"))), node("a", "a", pod(db)), nil, ""},
 		"a running pod's preference neither": {pod(web), node("a", "a", pod(avoids(100, term("web", "zone")))), nil, ""},
@@ -205,24 +207,54 @@ func TestHints(t *testing.T) {
 		"another left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("w")}, false},
 		// The first pod of its kind may go anywhere, and db may have been the last
 		// one.
-		"db left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			OldPod: fixture.Pod("d", labelled("app", "db"))}, true},
-		"one it avoids left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			OldPod: fixture.Pod("n", labelled("app", "noisy"))}, true},
-		"one that did not want it left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			OldPod: fixture.Pod("w", without(term("web", "zone")))}, true},
-		"one that did not want others left": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
-			OldPod: fixture.Pod("w", without(term("x", "zone")))}, false},
-		"noisy is labelled": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
-			OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "noisy", "a", "b"))}, false},
-		"one that does not want it, too": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
-			OldPod: fixture.Pod("w", without(term("web", "zone"))), NewPod: fixture.Pod("w", without(term("web", "zone")), labelled("a", "b"))}, false},
-		"another became db": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("n"),
-			NewPod: fixture.Pod("n", labelled("app", "db"))}, true},
-		"noisy became smelly": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
-			OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n", labelled("app", "smelly"))}, true},
-		"noisy became quiet": {framework.ClusterEvent{Resource: framework.AssignedPodEvent, ActionType: framework.UpdatePodLabel,
-			OldPod: fixture.Pod("n", labelled("app", "noisy")), NewPod: fixture.Pod("n")}, true},
+		"db left": {framework.ClusterEvent{
+			Resource: framework.AssignedPodEvent, ActionType: framework.Delete, OldPod: fixture.Pod("d", labelled("app", "db")),
+		}, true},
+		"one it avoids left": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.Delete,
+			OldPod:     fixture.Pod("n", labelled("app", "noisy")),
+		}, true},
+		"one that did not want it left": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.Delete,
+			OldPod:     fixture.Pod("w", without(term("web", "zone"))),
+		}, true},
+		"one that did not want others left": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.Delete,
+			OldPod:     fixture.Pod("w", without(term("x", "zone"))),
+		}, false},
+		"noisy is labelled": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.UpdatePodLabel,
+			OldPod:     fixture.Pod("n", labelled("app", "noisy")),
+			NewPod:     fixture.Pod("n", labelled("app", "noisy", "a", "b")),
+		}, false},
+		"one that does not want it, too": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.UpdatePodLabel,
+			OldPod:     fixture.Pod("w", without(term("web", "zone"))),
+			NewPod:     fixture.Pod("w", without(term("web", "zone")), labelled("a", "b")),
+		}, false},
+		"another became db": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.UpdatePodLabel,
+			OldPod:     fixture.Pod("n"),
+			NewPod:     fixture.Pod("n", labelled("app", "db")),
+		}, true},
+		"noisy became smelly": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.UpdatePodLabel,
+			OldPod:     fixture.Pod("n", labelled("app", "noisy")),
+			NewPod:     fixture.Pod("n", labelled("app", "smelly")),
+		}, true},
+		"noisy became quiet": {framework.ClusterEvent{
+			Resource:   framework.AssignedPodEvent,
+			ActionType: framework.UpdatePodLabel,
+			OldPod:     fixture.Pod("n", labelled("app", "noisy")),
+			NewPod:     fixture.Pod("n"),
+		}, true},
 	} {
 		if hint.Covers(waits, test.event) != test.want {
 			t.Errorf("%s: want %v", name, test.want)

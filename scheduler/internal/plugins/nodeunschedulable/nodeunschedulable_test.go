@@ -23,8 +23,9 @@ func TestFilter(t *testing.T) {
 	}{
 		"open node": {fixture.Node("n"), fixture.Pod("p"), true},
 		"cordoned":  {cordoned, fixture.Pod("p"), false},
-		"cordoned, tolerated": {cordoned, fixture.Pod("p", tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists,
-			Effect: corev1.TaintEffectNoSchedule})), true},
+		"cordoned, tolerated": {cordoned, fixture.Pod("p", tolerating(corev1.Toleration{
+			Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
+		})), true},
 		"cordoned, all tolerated": {cordoned, fixture.Pod("p", tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})), true},
 		"cordoned, another taint": {cordoned, fixture.Pod("p", tolerating(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists})), false},
 	} {

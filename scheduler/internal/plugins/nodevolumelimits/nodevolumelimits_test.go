@@ -59,11 +59,15 @@ func TestFilter(t *testing.T) {
 			volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: name}
 		}
 		known.Set(volume)
-		known.Set(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: name}})
+		known.Set(&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: name},
+		})
 	}
-	known.Set(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"},
-		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class}})
+	known.Set(&corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: &class},
+	})
 	for name, test := range map[string]struct {
 		on   string
 		pods []*core.Pod

@@ -203,8 +203,9 @@ func TestHints(t *testing.T) {
 		"another came": {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("db"))}, false},
 		"web left":     {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("web"))}, true},
 		"another left": {framework.ClusterEvent{ActionType: framework.Delete, OldPod: fixture.Pod("w", app("db"))}, false},
-		"another became web": {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")),
-			NewPod: fixture.Pod("w", app("web"))}, true},
+		"another became web": {framework.ClusterEvent{
+			ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("db")), NewPod: fixture.Pod("w", app("web")),
+		}, true},
 		"web, somewhere else": {framework.ClusterEvent{ActionType: framework.Add, NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Namespace = "other" })},
 			false},
 		"a node came":         {framework.ClusterEvent{ActionType: framework.Add, NewNode: inZone}, true},
@@ -213,12 +214,21 @@ func TestHints(t *testing.T) {
 		"it got a zone":       {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: bare, NewNode: inZone}, true},
 		"it lost its zone":    {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone, NewNode: bare}, true},
 		"tainted":             {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: inZone, NewNode: inZone}, false},
-		"moved": {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel | framework.UpdateNodeTaint, OldNode: inZone,
-			NewNode: fixture.Node("n", fixture.Label("zone", "b"))}, true},
-		"got another label": {framework.ClusterEvent{ActionType: framework.UpdateNodeLabel, OldNode: inZone,
-			NewNode: fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c"))}, false},
-		"web was labelled": {framework.ClusterEvent{ActionType: framework.UpdatePodLabel, OldPod: fixture.Pod("w", app("web")),
-			NewPod: fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" })}, false},
+		"moved": {framework.ClusterEvent{
+			ActionType: framework.UpdateNodeLabel | framework.UpdateNodeTaint,
+			OldNode:    inZone,
+			NewNode:    fixture.Node("n", fixture.Label("zone", "b")),
+		}, true},
+		"got another label": {framework.ClusterEvent{
+			ActionType: framework.UpdateNodeLabel,
+			OldNode:    inZone,
+			NewNode:    fixture.Node("n", fixture.Label("zone", "a"), fixture.Label("b", "c")),
+		}, false},
+		"web was labelled": {framework.ClusterEvent{
+			ActionType: framework.UpdatePodLabel,
+			OldPod:     fixture.Pod("w", app("web")),
+			NewPod:     fixture.Pod("w", app("web"), func(p *core.Pod) { p.Labels["b"] = "c" }),
+		}, false},
 		"cordoned, no zone": {framework.ClusterEvent{ActionType: framework.UpdateNodeTaint, OldNode: bare, NewNode: cordoned}, false},
 	} {
 		hint := hints[0]
@@ -233,8 +243,12 @@ func TestHints(t *testing.T) {
 	own := func(change func(*core.Pod)) framework.ClusterEvent {
 		after := waits.Pod.DeepCopy()
 		change(after)
-		return framework.ClusterEvent{Resource: framework.PodEvent, ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration, OldPod: waits.Pod,
-			NewPod: after}
+		return framework.ClusterEvent{
+			Resource:   framework.PodEvent,
+			ActionType: framework.UpdatePodLabel | framework.UpdatePodToleration,
+			OldPod:     waits.Pod,
+			NewPod:     after,
+		}
 	}
 	tolerant := own(func(p *core.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	if hints[2].Covers(waits, tolerant) || !hints[2].Covers(waits, own(app("db"))) {

@@ -33,8 +33,12 @@ func (p *Plugin) PreScore(_ context.Context, state *framework.CycleState, pod *f
 	if len(preferred) == 0 {
 		return skip
 	}
-	s := &scoreState{constraints: preferred, ignored: map[string]bool{}, domains: make([]map[string]bool, len(preferred)),
-		pods: make([]framework.Tally, len(preferred))}
+	s := &scoreState{
+		constraints: preferred,
+		ignored:     map[string]bool{},
+		domains:     make([]map[string]bool, len(preferred)),
+		pods:        make([]framework.Tally, len(preferred)),
+	}
 	needsAll := len(pod.Pod.Spec.TopologySpreadConstraints) > 0 || !p.options.System
 	s.findDomains(nodes, needsAll)
 	s.countPods(state, pod.Pod, needsAll)

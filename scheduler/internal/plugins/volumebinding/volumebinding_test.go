@@ -155,8 +155,12 @@ func TestScore(t *testing.T) {
 	yes := true
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "csi.example.com"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &yes}}
 	room := resource.MustParse("10Gi")
-	capacity := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Name: "c"}, StorageClassName: "made", Capacity: &room,
-		NodeTopology: &metav1.LabelSelector{}}
+	capacity := &storagev1.CSIStorageCapacity{
+		ObjectMeta:       metav1.ObjectMeta{Name: "c"},
+		StorageClassName: "made",
+		Capacity:         &room,
+		NodeTopology:     &metav1.LabelSelector{},
+	}
 	packed := Options{Shape: shape.Function{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 100}}}
 	known := []core.Object{local, ssd, made, driver, capacity, volume("v", "local", "8Gi", "n"), volume("w", "ssd", "2Gi", "n"),
 		claim("a", "local", "2Gi"), claim("b", "ssd", "2Gi"), claim("c", "made", "3Gi"), claim("d", "made", "1Gi"), claim("bound", "local", "8Gi", boundTo("v"))}
