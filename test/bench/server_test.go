@@ -111,8 +111,10 @@ func serverTLS() *tls.Config {
 // httpClient is net/http's client, with a connection of its own.
 func httpClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: serverTLS(), ForceAttemptHTTP2: true, DisableCompression: true,
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 4 << 20, MaxReceiveBufferPerConnection: 16 << 20},
+		TLSClientConfig:    serverTLS(),
+		ForceAttemptHTTP2:  true,
+		DisableCompression: true,
+		HTTP2:              &http.HTTP2Config{MaxReceiveBufferPerStream: 4 << 20, MaxReceiveBufferPerConnection: 16 << 20},
 	}}
 }
 

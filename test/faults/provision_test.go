@@ -77,7 +77,9 @@ func (p *provisioner) refuse(ctx context.Context, claim *corev1.PersistentVolume
 
 func (p *provisioner) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim, node string) error {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + claim.Name}, Spec: corev1.PersistentVolumeSpec{
-		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, StorageClassName: *claim.Spec.StorageClassName,
+		Capacity:                      claim.Spec.Resources.Requests,
+		AccessModes:                   claim.Spec.AccessModes,
+		StorageClassName:              *claim.Spec.StorageClassName,
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: claim.Name}},
 		ClaimRef: &corev1.ObjectReference{
@@ -109,8 +111,9 @@ func TestVolumesAreMadeWhereThePodGoes(t *testing.T) {
 	paperNodes(t, c, "disk", 2)
 	name := "disks"
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "default"}, Spec: corev1.PersistentVolumeClaimSpec{
-		StorageClassName: &name, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		StorageClassName: &name,
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}
 	if _, err := client.CoreV1().PersistentVolumeClaims("default").Create(ctx, claim, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -75,10 +75,13 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "boats.harbour.test"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: harbour.Group, Scope: apiextensionsv1.NamespaceScoped,
+			Group: harbour.Group,
+			Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "boats", Singular: "boat", Kind: "Boat", ListKind: "BoatList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: harbour.Version, Served: true, Storage: true,
+				Name:         harbour.Version,
+				Served:       true,
+				Storage:      true,
 				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &whole},
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 			}},

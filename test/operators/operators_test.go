@@ -240,8 +240,9 @@ func users(b *bench) {
 	b.must(b.Create(ctx, &rbacv1.Role{ObjectMeta: role, Rules: []rbacv1.PolicyRule{{APIGroups: []string{harbour.Group}, Resources: []string{"boats"},
 		Verbs: []string{"list"}}}}))
 	b.must(b.Create(ctx, &rbacv1.RoleBinding{
-		ObjectMeta: role, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "rowers"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "rowers"}},
+		ObjectMeta: role,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "rowers"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "rowers"}},
 	}))
 	harness.Eventually(b, patience, func() error { return jane.List(ctx, &BoatList{}, client.InNamespace("default")) })
 

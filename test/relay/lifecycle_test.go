@@ -181,9 +181,11 @@ func initContainers(t *testing.T, c *harness.Cluster, shell string) {
 	pod := script("prepared", shell, "cat /work/steps; sleep 3600")
 	for _, name := range []string{"first", "second"} {
 		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{
-			Name: name, Image: shell, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:      []string{"sh", "-c", "echo " + name + " >> /work/steps"},
-			VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: "/work"}},
+			Name:            name,
+			Image:           shell,
+			ImagePullPolicy: corev1.PullIfNotPresent,
+			Command:         []string{"sh", "-c", "echo " + name + " >> /work/steps"},
+			VolumeMounts:    []corev1.VolumeMount{{Name: "work", MountPath: "/work"}},
 		})
 	}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}

@@ -239,7 +239,8 @@ func election(b bed) {
 	j := &journal{}
 	run := func(ctx context.Context, name string) func() {
 		lock := &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Name: "lead", Namespace: b.namespace}, Client: b.client.CoordinationV1(),
+			LeaseMeta:  metav1.ObjectMeta{Name: "lead", Namespace: b.namespace},
+			Client:     b.client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: name},
 		}
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

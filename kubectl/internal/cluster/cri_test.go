@@ -79,8 +79,11 @@ func TestRuntimeCalls(t *testing.T) {
 		{Type: "ContainerdHasNoDeprecationWarnings"}}}
 	for _, name := range []string{"one", "two"} {
 		fake.sandboxes = append(fake.sandboxes, &runtimeapi.PodSandbox{
-			Id: "id-" + name, CreatedAt: 1, Labels: map[string]string{"x": "y"}, State: runtimeapi.PodSandboxState_SANDBOX_NOTREADY,
-			Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Uid: "u", Namespace: "ns", Attempt: 3},
+			Id:        "id-" + name,
+			CreatedAt: 1,
+			Labels:    map[string]string{"x": "y"},
+			State:     runtimeapi.PodSandboxState_SANDBOX_NOTREADY,
+			Metadata:  &runtimeapi.PodSandboxMetadata{Name: name, Uid: "u", Namespace: "ns", Attempt: 3},
 		})
 	}
 	server := grpc.NewServer()

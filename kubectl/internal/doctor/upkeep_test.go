@@ -18,7 +18,9 @@ func upkeep(t *testing.T) (u *Upkeep, says func(unit, text string)) {
 	t.Helper()
 	dir := t.TempDir()
 	u = &Upkeep{
-		Systemctl: filepath.Join(dir, "systemctl"), EtcdData: filepath.Join(dir, "etcd"), Backups: filepath.Join(dir, "backups"),
+		Systemctl:      filepath.Join(dir, "systemctl"),
+		EtcdData:       filepath.Join(dir, "etcd"),
+		Backups:        filepath.Join(dir, "backups"),
 		BackupSettings: filepath.Join(dir, "settings"),
 		Now:            func() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) },
 	}

@@ -51,8 +51,10 @@ func RoleBinding(name, role, clusterRole string, subjects []rbacv1.Subject) (*rb
 // ClusterRoleBinding makes a binding in every namespace at once.
 func ClusterRoleBinding(name, clusterRole string, subjects []rbacv1.Subject) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		TypeMeta: rbacMeta("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: clusterRole},
+		TypeMeta:   rbacMeta("ClusterRoleBinding"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Subjects:   subjects,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacGroup, Kind: "ClusterRole", Name: clusterRole},
 	}
 }
 
@@ -78,8 +80,10 @@ func Subjects(users, groups, accounts []string) ([]rbacv1.Subject, error) {
 // TLSSecret makes a secret of a certificate and its key.
 func TLSSecret(name string, certificate, key []byte) *core.Secret {
 	return &core.Secret{
-		TypeMeta: typeMeta("Secret"), ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeTLS,
-		Data: map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key},
+		TypeMeta:   typeMeta("Secret"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       corev1.SecretTypeTLS,
+		Data:       map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key},
 	}
 }
 
@@ -99,7 +103,9 @@ func RegistrySecret(name, server, user, password, email string) (*core.Secret, e
 		return nil, fmt.Errorf("encoding the registry's login: %w", err)
 	}
 	return &core.Secret{
-		TypeMeta: typeMeta("Secret"), ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: content},
+		TypeMeta:   typeMeta("Secret"),
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: content},
 	}, nil
 }

@@ -85,7 +85,10 @@ func build(spec Spec, binDir string) (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture = runtime.GOOS, runtime.GOARCH
 	config.Config = v1.Config{
-		Entrypoint: spec.Entrypoint, Cmd: spec.Cmd, User: spec.User, WorkingDir: "/",
+		Entrypoint:   spec.Entrypoint,
+		Cmd:          spec.Cmd,
+		User:         spec.User,
+		WorkingDir:   "/",
 		Env:          []string{"PATH=/"},
 		ExposedPorts: map[string]struct{}{},
 	}

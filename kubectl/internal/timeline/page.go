@@ -292,9 +292,13 @@ func (t Timeline) containers(pod *core.Pod) []container {
 		for i := range of {
 			name := of[i].Name
 			all = append(all, container{
-				Name: name, Image: of[i].Image, Kind: kind, State: states[name],
-				ImageAt: moments["kubelet.image-pulled/"+name], CreatedAt: moments["kubelet.container-created/"+name],
-				StartsAt: moments["kubelet.container-started/"+name],
+				Name:      name,
+				Image:     of[i].Image,
+				Kind:      kind,
+				State:     states[name],
+				ImageAt:   moments["kubelet.image-pulled/"+name],
+				CreatedAt: moments["kubelet.container-created/"+name],
+				StartsAt:  moments["kubelet.container-started/"+name],
 			})
 		}
 	}
@@ -329,8 +333,11 @@ func (t Timeline) happenings(events []core.Event) []eventRow {
 	for i := range events {
 		e := &events[i]
 		h := eventRow{
-			Type: e.Type, Reason: e.Reason, Message: strings.TrimSpace(e.Message), Count: e.Count,
-			From: cmp.Or(e.Source.Component, e.ReportingController),
+			Type:    e.Type,
+			Reason:  e.Reason,
+			Message: strings.TrimSpace(e.Message),
+			Count:   e.Count,
+			From:    cmp.Or(e.Source.Component, e.ReportingController),
 		}
 		if at := eventTime(e); !at.IsZero() && len(t.Rows) > 0 {
 			h.At = length(max(at.Sub(t.Rows[0].At), 0))

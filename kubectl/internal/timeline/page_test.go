@@ -66,8 +66,12 @@ func TestPageOfAHostilePod(t *testing.T) {
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: hostile}},
 	}}
 	events := []core.Event{{
-		Type: "Warning" + hostile, Reason: hostile, Message: hostile, ReportingController: hostile, Count: 3,
-		EventTime: metav1.NewMicroTime(zero.Add(time.Millisecond)),
+		Type:                "Warning" + hostile,
+		Reason:              hostile,
+		Message:             hostile,
+		ReportingController: hostile,
+		Count:               3,
+		EventTime:           metav1.NewMicroTime(zero.Add(time.Millisecond)),
 	}}
 	line := Layout(append(whole(), at(relay.KubeletStarted.Of(hostile), 200), at(hostile, 300), at(hostile+"."+hostile, 301)))
 	var out bytes.Buffer

@@ -130,8 +130,11 @@ func (s *signer) sign(request []byte, serial int64) []byte {
 	}
 	now := time.Now()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: csr.Subject, NotBefore: now, NotAfter: now.Add(s.lasts),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(serial),
+		Subject:      csr.Subject,
+		NotBefore:    now,
+		NotAfter:     now.Add(s.lasts),
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, ca.Leaf, csr.PublicKey, s.caKey)
 	if err != nil {
 		s.t.Error(err)

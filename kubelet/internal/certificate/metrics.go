@@ -29,8 +29,10 @@ func (r *Rotator) Register(registry *prometheus.Registry) {
 	if r.Purpose == Serving {
 		ttl, failures, whose = "certificate_manager_server_ttl_seconds", "server_expiration_renew_errors", "serving"
 		r.measures.lived = daemon.NewHistogram(prometheus.HistogramOpts{
-			Subsystem: "kubelet", Name: "certificate_manager_server_rotation_seconds", Buckets: ages,
-			Help: "Histogram of the number of seconds the previous certificate lived before being rotated.",
+			Subsystem: "kubelet",
+			Name:      "certificate_manager_server_rotation_seconds",
+			Buckets:   ages,
+			Help:      "Histogram of the number of seconds the previous certificate lived before being rotated.",
 		})
 		registry.MustRegister(r.measures.lived)
 	}

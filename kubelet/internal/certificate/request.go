@@ -29,8 +29,9 @@ func (o Options) request(ctx context.Context, client *rest.Client) (*pki.Pair, e
 		TypeMeta:   metav1.TypeMeta{APIVersion: "certificates.k8s.io/v1", Kind: "CertificateSigningRequest"},
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-csr-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: csr, SignerName: o.Purpose.signer,
-			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, o.Purpose.usage},
+			Request:    csr,
+			SignerName: o.Purpose.signer,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, o.Purpose.usage},
 		},
 	}
 	requests := client.Resource(core.CertificateSigningRequests, "")

@@ -145,13 +145,13 @@ func (d *Details) readV1(at func(controller string) string, stat map[string]uint
 		User: used["user"] * tick, System: used["system"] * tick,
 		Periods: cpu["nr_periods"], Throttled: cpu["nr_throttled"], ThrottledTime: cpu["throttled_time"],
 		Bursts: cpu["nr_bursts"], BurstTime: cpu["burst_time"],
-		Shares: countOf(at("cpu"), "cpu.shares"), Quota: number(textOf(at("cpu"), "cpu.cfs_quota_us")),
-		Period: countOf(at("cpu"), "cpu.cfs_period_us"),
+		Shares: countOf(at("cpu"), "cpu.shares"),
+		Quota:  number(textOf(at("cpu"), "cpu.cfs_quota_us")), Period: countOf(at("cpu"), "cpu.cfs_period_us"),
 	}
 	d.Memory = MemoryDetails{
-		Cache: stat["total_cache"], Mapped: stat["total_mapped_file"], ActiveFile: stat["total_active_file"],
-		InactiveFile: stat["total_inactive_file"],
-		Kernel:       countOf(dir, "memory.kmem.usage_in_bytes"), Peak: countOf(dir, "memory.max_usage_in_bytes"),
+		Cache: stat["total_cache"], Mapped: stat["total_mapped_file"],
+		ActiveFile: stat["total_active_file"], InactiveFile: stat["total_inactive_file"],
+		Kernel: countOf(dir, "memory.kmem.usage_in_bytes"), Peak: countOf(dir, "memory.max_usage_in_bytes"),
 		Reservation: boundOf(dir, "memory.soft_limit_in_bytes"), SwapLimit: boundOf(dir, "memory.memsw.limit_in_bytes"),
 		AtLimit: countOf(dir, "memory.failcnt"), Killed: happened["oom_kill"],
 	}

@@ -72,8 +72,9 @@ func (b *bed) write(name, content string, mode os.FileMode) {
 func (b *bed) answer(kind pluginv1.PluginCacheKeyType, lasts string, auth map[string]string) {
 	b.t.Helper()
 	response := pluginv1.CredentialProviderResponse{
-		TypeMeta: metav1.TypeMeta{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Kind: "CredentialProviderResponse"}, CacheKeyType: kind,
-		Auth: map[string]pluginv1.AuthConfig{},
+		TypeMeta:     metav1.TypeMeta{APIVersion: "credentialprovider.kubelet.k8s.io/v1", Kind: "CredentialProviderResponse"},
+		CacheKeyType: kind,
+		Auth:         map[string]pluginv1.AuthConfig{},
 	}
 	if lasts != "" {
 		d, err := time.ParseDuration(lasts)

@@ -44,8 +44,10 @@ func New(o Options) *NodeCredentials {
 			Subsystem: subsystem, Name: "errors_total", Help: "Number of errors from credential provider plugin",
 		}, []string{"plugin_name"}),
 		durations: daemon.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "duration", Help: "Duration of execution in seconds for credential provider plugin",
-			Buckets: prometheus.DefBuckets,
+			Subsystem: subsystem,
+			Name:      "duration",
+			Help:      "Duration of execution in seconds for credential provider plugin",
+			Buckets:   prometheus.DefBuckets,
 		}, []string{"plugin_name"}),
 	}
 	o.Registry.MustRegister(n.failures, n.durations)

@@ -106,8 +106,10 @@ func TestMeter(t *testing.T) {
 func TestMachine(t *testing.T) {
 	dir := t.TempDir()
 	machine := Machine{
-		RootDir: dir, Memory: func() (int64, int64, error) { return 1, 2, nil }, PodsMemory: func() (int64, int64, error) { return 1, 1, nil },
-		Processes: func() (uint64, uint64) { return 70_000, 100_000 },
+		RootDir:    dir,
+		Memory:     func() (int64, int64, error) { return 1, 2, nil },
+		PodsMemory: func() (int64, int64, error) { return 1, 1, nil },
+		Processes:  func() (uint64, uint64) { return 70_000, 100_000 },
 		ImageFS: func(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
 			return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: dir}}}}, nil
 		},

@@ -13,7 +13,9 @@ import (
 
 func TestMetadata(t *testing.T) {
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "p", Namespace: "n", UID: "u",
+		Name:        "p",
+		Namespace:   "n",
+		UID:         "u",
 		Labels:      map[string]string{"b": "2", "a": "say \"x\"\n"},
 		Annotations: map[string]string{"example.com/k": "v"},
 	}}

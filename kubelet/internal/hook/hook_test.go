@@ -88,7 +88,9 @@ func TestHTTPSFallsBackToHTTP(t *testing.T) {
 	var fellBack []string
 	r := New(Options{Address: atHome, FellBack: func(pod *core.Pod, host string) { fellBack = append(fellBack, pod.Name+" "+host) }})
 	pod, hook := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
-		Path: "/end", Scheme: corev1.URISchemeHTTPS, Port: intstr.FromInt32(portOf(t, server)),
+		Path:        "/end",
+		Scheme:      corev1.URISchemeHTTPS,
+		Port:        intstr.FromInt32(portOf(t, server)),
 		HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Y", Value: "1"}, {Name: "authorization", Value: "Bearer secret"}},
 	}}
 	run := func() error { return r.Run(t.Context(), pod, &core.Container{}, runtimestate.ContainerID{}, hook) }

@@ -75,9 +75,13 @@ func collector(thresholds Thresholds, images ...string) (*Collector, *store, *te
 	}
 	clock := testingclock.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return NewCollector(CollectorOptions{
-		Store: s, Thresholds: thresholds, Disk: s.disk, Clock: clock, Logger: zap.NewNop(),
-		Volumes: func() []string { return s.volumes },
-		Failed:  func(reason, message string) { s.complaints = append(s.complaints, reason+": "+message) },
+		Store:      s,
+		Thresholds: thresholds,
+		Disk:       s.disk,
+		Clock:      clock,
+		Logger:     zap.NewNop(),
+		Volumes:    func() []string { return s.volumes },
+		Failed:     func(reason, message string) { s.complaints = append(s.complaints, reason+": "+message) },
 	}), s, clock
 }
 

@@ -245,8 +245,9 @@ func TestPullsAreBounded(t *testing.T) {
 
 func secret(name, content string) *core.Secret {
 	return &core.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson,
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
 	}
 }
 

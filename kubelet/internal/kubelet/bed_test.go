@@ -157,12 +157,17 @@ func shellPod(name, script string) *core.Pod {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
 		Spec: core.PodSpec{
-			NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways, DNSPolicy: corev1.DNSDefault,
+			NodeName:                      "node-1",
+			RestartPolicy:                 corev1.RestartPolicyAlways,
+			DNSPolicy:                     corev1.DNSDefault,
 			TerminationGracePeriodSeconds: &grace,
 			Containers: []core.Container{{
-				Name: "main", Image: critest.BusyboxImage, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command:                []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + script},
-				TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+				Name:                     "main",
+				Image:                    critest.BusyboxImage,
+				ImagePullPolicy:          corev1.PullIfNotPresent,
+				Command:                  []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + script},
+				TerminationMessagePath:   "/dev/termination-log",
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			}},
 		},
 	}

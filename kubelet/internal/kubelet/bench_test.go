@@ -49,9 +49,11 @@ func (b *bed) raw(t testing.TB, i int) (took time.Duration, remove func()) {
 		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: b.config.CgroupRoot},
 	}
 	container := &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Image: &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
-		Command: []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + forever}, LogPath: "0.log",
-		Linux: &runtimeapi.LinuxContainerConfig{},
+		Metadata: &runtimeapi.ContainerMetadata{Name: "main"},
+		Image:    &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
+		Command:  []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + forever},
+		LogPath:  "0.log",
+		Linux:    &runtimeapi.LinuxContainerConfig{},
 	}
 	must := func(err error) {
 		if err != nil {

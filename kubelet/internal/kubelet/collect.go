@@ -15,10 +15,12 @@ import (
 // newCollector creates what removes what pods leave behind.
 func (g *given) newCollector(m *machinery, active *activepods.Pods, ready *source.Ready, events *podEvents) *garbagecollector.Collector {
 	return garbagecollector.New(garbagecollector.Options{
-		State: m.state, Runtime: m.runtime, Directories: directories{m.volumes, m.userIDs}, Cgroups: m.cgroups, PodLogsDir: g.config.PodLogsDir,
-		Known: func(uid types.UID) bool { return !active.Forgotten(uid) }, Ended: active.Ended,
+		State: m.state, Runtime: m.runtime, Cgroups: m.cgroups,
+		Directories: directories{m.volumes, m.userIDs}, PodLogsDir: g.config.PodLogsDir,
+		Ready: ready.All, Ended: active.Ended,
+		Known:   func(uid types.UID) bool { return !active.Forgotten(uid) },
 		Evicted: func(uid types.UID) bool { return active.EndedFor(uid, podkiller.Evicted, podkiller.Preempting) },
-		Ready:   ready.All, Failed: events.nodeWarning, Clock: g.clock, Logger: g.logger,
+		Failed:  events.nodeWarning, Clock: g.clock, Logger: g.logger,
 	})
 }
 
@@ -26,7 +28,8 @@ func (g *given) newCollector(m *machinery, active *activepods.Pods, ready *sourc
 func (g *given) newRotator(state *runtimestate.Reader, runtime *cri.Client) *logrotate.Rotator {
 	c := g.config.ContainerLogs
 	return logrotate.New(logrotate.Options{
-		Runtime: state, Reopener: runtime, PodLogsDir: g.config.PodLogsDir, MaxSize: c.MaxSize.Value(),
-		MaxFiles: int(c.MaxFiles), Workers: int(c.Workers), Interval: c.Interval, Clock: g.clock, Logger: g.logger,
+		Runtime: state, Reopener: runtime, PodLogsDir: g.config.PodLogsDir,
+		MaxSize: c.MaxSize.Value(), MaxFiles: int(c.MaxFiles), Workers: int(c.Workers), Interval: c.Interval,
+		Clock: g.clock, Logger: g.logger,
 	})
 }

@@ -37,10 +37,11 @@ func (k *Kubelet) makeEviction() error {
 	}
 	k.usages = nodestats.NewUsages(meter.Measure, k.active.Running, k.config.VolumeStatsAggPeriod, k.clock)
 	k.eviction = eviction.New(eviction.Options{
-		Thresholds: thresholds, MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
-		IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
-		Observe:      machine.Observe, Measure: meter.Measure, Pods: k.active.Running, Reclaim: k.evictor.Reclaim, Evict: k.evictor.Evict,
-		Changed: k.node.UpdateStatusSoon, Warn: k.events.nodeWarning, Clock: k.clock, Logger: k.logger,
+		Thresholds: thresholds, IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
+		MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
+		Observe: machine.Observe, Measure: meter.Measure, Pods: k.active.Running,
+		Reclaim: k.evictor.Reclaim, Evict: k.evictor.Evict, Changed: k.node.UpdateStatusSoon, Warn: k.events.nodeWarning,
+		Clock: k.clock, Logger: k.logger,
 	})
 	return nil
 }

@@ -125,8 +125,13 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, clock clock.Wi
 		return nil, err
 	}
 	g := &given{
-		config: c, hollow: hollow, identity: id, clock: clock, logger: logger.With(zap.String("node", id.NodeName)), registry: registry,
-		metrics: metrics.New(registry),
+		config:   c,
+		hollow:   hollow,
+		identity: id,
+		clock:    clock,
+		logger:   logger.With(zap.String("node", id.NodeName)),
+		registry: registry,
+		metrics:  metrics.New(registry),
 	}
 	if err := makeDirectories(c); err != nil {
 		return nil, err
@@ -228,7 +233,11 @@ func (k *Kubelet) makeNode(ctx context.Context, logger *zap.Logger) (err error) 
 func (g *given) newReports(client *rest.Client, pods *podmanager.Manager, node func() *core.Node) (*status.Manager, *podEvents) {
 	about := &podEvents{pods: pods, node: node, clock: g.clock}
 	about.statuses = status.NewManager(status.Options{
-		API: status.RESTAPI{Client: client}, Pods: pods, Clock: g.clock, Logger: g.logger, Resting: about.rested,
+		API:     status.RESTAPI{Client: client},
+		Pods:    pods,
+		Clock:   g.clock,
+		Logger:  g.logger,
+		Resting: about.rested,
 		Running: func(sinceSeen time.Duration) { g.metrics.PodStart.Observe(sinceSeen.Seconds()) },
 		Started: g.metrics.ObservePodStart,
 		Sent:    func(took time.Duration) { g.metrics.StatusSent.Observe(took.Seconds()) },
@@ -257,8 +266,13 @@ func (k *Kubelet) makeEnders() (err error) {
 	k.collector = k.newCollector(k.machinery, k.active, k.sources.ready, k.events)
 	k.rotator = k.newRotator(k.machinery.state, k.cri)
 	k.evictor = evictor.New(evictor.Options{
-		Killer: k.killer, Collector: k.collector, Images: k.machinery.images, Events: k.events, Metrics: k.metrics, Clock: k.clock,
-		Logger: k.logger,
+		Killer:    k.killer,
+		Collector: k.collector,
+		Images:    k.machinery.images,
+		Events:    k.events,
+		Metrics:   k.metrics,
+		Clock:     k.clock,
+		Logger:    k.logger,
 	})
 	if err := k.makeEviction(); err != nil {
 		return err

@@ -89,10 +89,10 @@ func (g *given) newMachinery(
 	}
 	config := podruntime.Config{
 		Events: events, Configs: configs, Clock: g.clock, Logger: g.logger, PodLogsDir: g.config.PodLogsDir, HostIPs: g.hostIPs,
-		MaxParallelPulls: g.config.PullsAtOnce(), Registries: registries, ImageAccess: m.imageAccess, ImageAsked: g.metrics.ImageAsked,
-		MaxContainerBackOff: g.config.MaxContainerRestartPeriod,
-		Count:               g.metrics.Count, Started: g.metrics.ObserveStart, Restarting: statuses.Restarting,
-		ImagePulled: g.metrics.ObservePull, ImageFetched: statuses.Pulled, SandboxStarted: g.metrics.ObserveSandbox,
+		Count: g.metrics.Count, Started: g.metrics.ObserveStart, SandboxStarted: g.metrics.ObserveSandbox,
+		Restarting: statuses.Restarting, MaxContainerBackOff: g.config.MaxContainerRestartPeriod,
+		Registries: registries, MaxParallelPulls: g.config.PullsAtOnce(), ImageAccess: m.imageAccess,
+		ImageAsked: g.metrics.ImageAsked, ImagePulled: g.metrics.ObservePull, ImageFetched: statuses.Pulled,
 		// The event of an image comes when the container begins, which is later than the node has the image.
 		ImageUsed: func(r image.Request, id string) {
 			events.stamp(r.Pod, r.FieldPath, relay.KubeletImagePulled)
@@ -110,8 +110,9 @@ func (g *given) newMachinery(
 func (g *given) newVolumes(objects *objects.Objects, node *node.Manager, events *podEvents,
 	failed func(*core.Pod, error)) (*volume.Manager, error) {
 	return volume.NewManager(volume.Config{
-		RootDir: g.config.RootDir, Objects: objects, Clock: g.clock, Logger: g.logger, Allocatable: allocatable(node), Failed: failed,
-		Observe: g.metrics.ObserveStorage, Labels: func() map[string]string { return node.Node().Labels },
+		RootDir: g.config.RootDir, Objects: objects, Clock: g.clock, Logger: g.logger,
+		Allocatable: allocatable(node), Labels: func() map[string]string { return node.Node().Labels },
+		Failed: failed, Observe: g.metrics.ObserveStorage,
 		Warn: func(pod *core.Pod, reason, message string) {
 			events.Eventf(pod, corev1.EventTypeWarning, reason, "%s", message)
 		},
@@ -121,10 +122,17 @@ func (g *given) newVolumes(objects *objects.Objects, node *node.Manager, events 
 // newImages creates the collector of unused images.
 func (g *given) newImages(runtime *cri.Client, events *podEvents, volumes func() []string, access *pullrecords.Records) *image.Collector {
 	return image.NewCollector(image.CollectorOptions{
-		Store: runtime, Volumes: volumes, Failed: events.nodeWarning, Clock: g.clock, Logger: g.logger, Removed: g.metrics.ImageRemoved,
-		Listed: access.Prune,
+		Store:   runtime,
+		Volumes: volumes,
+		Failed:  events.nodeWarning,
+		Clock:   g.clock,
+		Logger:  g.logger,
+		Removed: g.metrics.ImageRemoved,
+		Listed:  access.Prune,
 		Thresholds: image.Thresholds{
-			High: int(g.config.Images.HighThresholdPercent), Low: int(g.config.Images.LowThresholdPercent), MinAge: g.config.Images.MinimumAge,
+			High:   int(g.config.Images.HighThresholdPercent),
+			Low:    int(g.config.Images.LowThresholdPercent),
+			MinAge: g.config.Images.MinimumAge,
 			MaxAge: g.config.Images.MaximumAge,
 		},
 	})
@@ -162,10 +170,10 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 	}
 	return runtimeconfig.New(runtimeconfig.Options{
 		Environment: env, Reported: health.Reported, RootDir: g.config.RootDir, PodLogsDir: g.config.PodLogsDir,
-		CgroupParent: m.cgroups.Parent, DNS: m.resolver.ForPod, ClusterDomain: g.config.ClusterDomain,
-		UserIDs:     func(pod types.UID) (first, count uint32, err error) { return userIDsOf(m.userIDs, pod) },
+		DNS: m.resolver.ForPod, ClusterDomain: g.config.ClusterDomain,
 		SeccompRoot: filepath.Join(g.config.RootDir, "seccomp"), SeccompDefault: g.config.SeccompDefault,
-		NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
+		UserIDs:      func(pod types.UID) (first, count uint32, err error) { return userIDsOf(m.userIDs, pod) },
+		CgroupParent: m.cgroups.Parent, NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
 		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.SingleProcessOOMKill, LimitedSwap: g.config.LimitedSwap,
 	})
 }

@@ -62,18 +62,18 @@ func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
 		machine.EphemeralStorage = 0
 	}
 	return node.New(node.Config{
-		Client: k.client, Name: k.identity.NodeName, Hostname: k.identity.NodeName, Addresses: k.identity.HostIPs,
-		Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR, Register: k.config.RegisterNode,
+		Client: k.client, Events: k.events, Clock: k.clock, Logger: logger,
+		Name: k.identity.NodeName, Hostname: k.identity.NodeName, Addresses: k.identity.HostIPs, Port: k.servers.Port,
+		Register: k.config.RegisterNode, Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR,
 		CloudProviderExternal: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
 		Machine: machine, MaxPods: k.config.MaxPodsFor(machine.CPUs), Reserved: kept, UnderPressure: k.underPressure,
-		Port: k.servers.Port, Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(), Events: k.events,
+		Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(),
 		Runtime: noderuntime.Runtime{
 			Health: k.health, CRI: k.cri, MostImages: int(k.config.NodeStatusMaxImages),
 			ShuttingDown: func() bool { return k.shutdown.ShuttingDown() }, Relisting: func() error { return k.pleg.Healthy() },
 		},
 		StatusUpdateFrequency: k.config.NodeStatusUpdateFrequency, StatusReportFrequency: k.config.NodeStatusReportFrequency,
-		LeaseDuration: k.config.LeaseDuration,
-		Startup:       k.metrics.ObserveStartup, Clock: k.clock, Logger: logger,
+		LeaseDuration: k.config.LeaseDuration, Startup: k.metrics.ObserveStartup,
 	}), nil
 }
 

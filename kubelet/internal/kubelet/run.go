@@ -135,11 +135,12 @@ func (k *Kubelet) served() server.Config {
 	}
 	groups := nodestats.NewGroups(k.pods, perPod)
 	return server.Config{
-		Pods: k.pods, Sandboxes: k.cache.All, Status: k.statuses.Get, Runtime: k.cri, Health: k.healthChecks(), Metrics: k.registry,
-		Usage:  func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
-		Groups: groups.Usage, GroupDetails: groups.Details, ClassGroups: groups.ClassDetails, Interfaces: groups.Interfaces,
+		Pods: k.pods, Sandboxes: k.cache.All, Status: k.statuses.Get, Runtime: k.cri,
+		Health: k.healthChecks(), Metrics: k.registry, ProbeMetrics: k.metrics.Probes.Registry, Tracer: k.tracer,
+		Machine:  func() corev1.NodeStatus { return k.node.Node().Status },
+		Usage:    func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
 		Daemons:  func() map[string]cgroup.Usage { return nodestats.DaemonUsage(k.config.ContainerRuntimeEndpoint) },
-		PodUsage: k.usages.Get, ProbeMetrics: k.metrics.Probes.Registry, Tracer: k.tracer,
-		Machine: func() corev1.NodeStatus { return k.node.Node().Status },
+		PodUsage: k.usages.Get,
+		Groups:   groups.Usage, GroupDetails: groups.Details, ClassGroups: groups.ClassDetails, Interfaces: groups.Interfaces,
 	}
 }

@@ -9,17 +9,18 @@ import (
 // makeSyncLoop creates the sync loop and what handles what it routes.
 func (k *Kubelet) makeSyncLoop() {
 	k.cleaner = synchandler.NewCleaner(synchandler.CleanerOptions{
-		AllHeard: k.sources.ready.All, Runtime: k.machinery.state.Pods, Pods: k.pods, Workers: k.workers, Active: k.active, Statuses: k.statuses,
-		Allocations: k.allocations, Mirrors: k.mirrors, Probes: k.probes, Collector: k.collector, Metrics: k.metrics,
+		AllHeard: k.sources.ready.All, Runtime: k.machinery.state.Pods,
+		Pods: k.pods, Workers: k.workers, Active: k.active, Statuses: k.statuses, Mirrors: k.mirrors,
+		Allocations: k.allocations, Probes: k.probes, Collector: k.collector, Metrics: k.metrics,
 	})
 	k.handler = synchandler.New(synchandler.Options{
-		Admission: k.newAdmission(), Cleaner: k.cleaner, Killer: k.killer, Pods: k.pods, Workers: k.workers,
-		Statuses: k.statuses, Mirrors: k.mirrors, Allocations: k.allocations, Events: k.events, Metrics: k.metrics, Clock: k.clock,
-		Logger: k.logger,
+		Admission: k.newAdmission(), Cleaner: k.cleaner, Killer: k.killer,
+		Pods: k.pods, Workers: k.workers, Statuses: k.statuses, Mirrors: k.mirrors, Allocations: k.allocations,
+		Events: k.events, Metrics: k.metrics, Clock: k.clock, Logger: k.logger,
 	})
 	k.loop = syncloop.New(syncloop.Options{
-		Updates: k.sources.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k.handler, Heard: k.sources.ready.Add,
-		RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
+		Updates: k.sources.mux.Updates(), Lifecycle: k.pleg.Events(), Probes: k.probes.Updates(), Handler: k.handler,
+		Heard: k.sources.ready.Add, RuntimeError: k.runtimeError, Clock: k.clock, Logger: k.logger,
 	})
 }
 

@@ -16,7 +16,8 @@ func (g *given) newTracer(ctx context.Context) (*tracing.Tracer, error) {
 		return nil, nil
 	}
 	return tracing.New(ctx, tracing.Options{
-		Endpoint: ptr.Deref(c.Endpoint, ""), PerMillion: ptr.Deref(c.SamplingRatePerMillion, 0),
-		About: []attribute.KeyValue{attribute.String("service.name", "kubelet"), attribute.String("host.name", g.identity.NodeName)},
+		Endpoint:   ptr.Deref(c.Endpoint, ""),
+		PerMillion: ptr.Deref(c.SamplingRatePerMillion, 0),
+		About:      []attribute.KeyValue{attribute.String("service.name", "kubelet"), attribute.String("host.name", g.identity.NodeName)},
 	}, g.logger)
 }

@@ -25,13 +25,13 @@ func (k *Kubelet) makeWorkers(ctx context.Context) {
 	k.probes = k.newProbes(k.cri, k.cache, k.pods, k.events)
 	k.pleg = k.newPLEG(k.cri, m.state, k.cache)
 	o := lifecycle.Options{
-		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir,
+		RootDir: k.config.RootDir, PodLogsDir: k.config.PodLogsDir, Clock: k.clock, Logger: k.logger, Tracer: k.tracer,
 		Pods: k.pods, Cache: k.cache, State: m.state, Allocations: k.allocations, RecordGrants: k.grants.record,
 		Runtime: m.runtime, Cgroups: m.cgroups, Objects: m.objects, Volumes: m.volumes, ReadFile: m.volumes.ReadFile, UserIDs: m.userIDs,
-		Probes: k.probes, PLEG: k.pleg, Statuses: k.statuses, Events: k.events, Mirrors: k.mirrors, Tracer: k.tracer,
-		NetworkError: k.health.NetworkError, Ending: func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },
-		OtherPods:   func(pod *core.Pod) []*core.Pod { return k.active.Others(pod) },
-		Allocatable: allocatable(k.node), HostIPs: k.hostIPs, Begun: k.begun, Clock: k.clock, Logger: k.logger,
+		Probes: k.probes, PLEG: k.pleg, Statuses: k.statuses, Events: k.events, Mirrors: k.mirrors,
+		NetworkError: k.health.NetworkError, Allocatable: allocatable(k.node), HostIPs: k.hostIPs, Begun: k.begun,
+		Ending:    func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },
+		OtherPods: func(pod *core.Pod) []*core.Pod { return k.active.Others(pod) },
 	}
 	if k.hollow != nil { // simulated containers write nothing, so there is nothing to wait for
 		o.Volumes, o.ReadFile = noVolumes{m.volumes, m.objects}, nil
@@ -58,8 +58,9 @@ func (g *given) newPLEG(runtime *cri.Client, state *runtimestate.Reader, cache *
 		Runtime: state, Cache: cache, Clock: g.clock, Logger: g.logger, Observe: g.metrics.ObserveRelist, Exits: exits,
 		Stream: &pleg.Stream{
 			Open:      func(ctx context.Context) (pleg.Receiver, error) { return runtime.Events(ctx) },
-			Connected: g.metrics.Streams.Inc, Failed: g.metrics.StreamErrors.Inc,
-			Received: func(age time.Duration) { g.metrics.StreamLatency.Observe(age.Seconds()) },
+			Connected: g.metrics.Streams.Inc,
+			Failed:    g.metrics.StreamErrors.Inc,
+			Received:  func(age time.Duration) { g.metrics.StreamLatency.Observe(age.Seconds()) },
 		},
 	})
 	return events

@@ -55,8 +55,11 @@ func TestDeferredResizesAgreeOnTheirPriority(t *testing.T) {
 func TestGrantsAreRecordedAtOnce(t *testing.T) {
 	allocations, records := allocation.New(), 0
 	l := New(Options{
-		Pods: podmanager.New(), Allocations: allocations, RecordGrants: func() { records++ }, Events: &eventLog{},
-		OtherPods: func(*core.Pod) []*core.Pod { return nil },
+		Pods:         podmanager.New(),
+		Allocations:  allocations,
+		RecordGrants: func() { records++ },
+		Events:       &eventLog{},
+		OtherPods:    func(*core.Pod) []*core.Pod { return nil },
 		Allocatable: func() corev1.ResourceList {
 			return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("10")}
 		},

@@ -106,8 +106,9 @@ func runs(t *testing.T, box *simulated.Runtime, in sandbox) {
 		t.Fatal(err)
 	}
 	container, err := box.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
-		PodSandboxId: in.id, SandboxConfig: in.config,
-		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Labels: in.config.Labels, Image: image},
+		PodSandboxId:  in.id,
+		SandboxConfig: in.config,
+		Config:        &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "main"}, Labels: in.config.Labels, Image: image},
 	})
 	if err == nil {
 		_, err = box.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})

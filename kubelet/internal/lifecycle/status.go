@@ -29,7 +29,8 @@ func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, ter
 		last.StartTime, last.Conditions = api.StartTime, api.Conditions // as an earlier kubelet told
 	}
 	return status.Generate(status.Input{
-		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: l.records.of(pod.UID).waiting, Terminal: terminal,
+		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: l.records.of(pod.UID).waiting,
+		Terminal: terminal, HostIPs: l.HostIPs(), Now: l.Clock.Now(),
 		Ready:   func(container string, id runtimestate.ContainerID) bool { return l.Probes.Ready(pod, container, id) },
 		Started: func(container string, id runtimestate.ContainerID) bool { return l.Probes.Started(pod, container, id) },
 		Resources: func(container string) (granted, actual corev1.ResourceRequirements, known bool) {
@@ -37,7 +38,6 @@ func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, ter
 		},
 		PodResources: func() (granted, actual *core.Pod, known bool) { return l.Allocations.Pods(pod) },
 		Resize:       l.resizeConditions(pod.UID, runtime),
-		HostIPs:      l.HostIPs(), Now: l.Clock.Now(),
 	})
 }
 

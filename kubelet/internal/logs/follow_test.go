@@ -69,7 +69,9 @@ func TestFollowThroughRotations(t *testing.T) {
 	})
 	var out bytes.Buffer
 	err = log.Read(t.Context(), &out, Options{
-		Follow: true, Watches: new(Watches), Clock: clock.RealClock{},
+		Follow:  true,
+		Watches: new(Watches),
+		Clock:   clock.RealClock{},
 		Running: func(context.Context) (bool, error) { return !ended.Load(), nil },
 	})
 	if err != nil {
@@ -216,7 +218,10 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	defer log.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	err = log.Read(ctx, io.Discard, Options{
-		Follow: true, Watches: new(Watches), Clock: clock.RealClock{}, Flush: cancel,
+		Follow:  true,
+		Watches: new(Watches),
+		Clock:   clock.RealClock{},
+		Flush:   cancel,
 		Running: func(context.Context) (bool, error) { return true, nil },
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -233,7 +238,9 @@ func TestFollowStopsWhenNobodyListens(t *testing.T) {
 	reader, writer := io.Pipe()
 	_ = reader.Close()
 	err = log.Read(t.Context(), writer, Options{
-		Follow: true, Watches: new(Watches), Clock: clock.RealClock{},
+		Follow:  true,
+		Watches: new(Watches),
+		Clock:   clock.RealClock{},
 		Running: func(context.Context) (bool, error) { return true, nil },
 	})
 	if !errors.Is(err, io.ErrClosedPipe) {

@@ -52,8 +52,10 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 		m.restarts.WithLabelValues(static) // which is exported before the first restart, too
 	}
 	m.pulls = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "image_pull_duration_seconds", Help: "Duration in seconds to pull an image.",
-		Buckets: []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
+		Subsystem: "kubelet",
+		Name:      "image_pull_duration_seconds",
+		Help:      "Duration in seconds to pull an image.",
+		Buckets:   []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
 	}, []string{"image_size_in_bytes"})
 	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved,
 		m.imagesAsked, m.imageChecks, m.restarts, m.pulls)
@@ -66,24 +68,30 @@ func (m *Metrics) measureNode(registry *prometheus.Registry) {
 		Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
 	}, []string{"operation_type"})
 	m.storage = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "storage_operation_duration_seconds", Help: "Storage operation duration",
+		Name:    "storage_operation_duration_seconds",
+		Help:    "Storage operation duration",
 		Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
 	m.StatusSent = daemon.NewHistogram(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "pod_status_sync_duration_seconds", Buckets: []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
-		Help: "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
+		Subsystem: "kubelet",
+		Name:      "pod_status_sync_duration_seconds",
+		Buckets:   []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
+		Help:      "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
 	})
 	m.ContainersPerPod = daemon.NewHistogram(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "containers_per_pod_count", Help: "The number of containers per pod.",
-		Buckets: prometheus.ExponentialBuckets(1, 2, 5),
+		Subsystem: "kubelet",
+		Name:      "containers_per_pod_count",
+		Help:      "The number of containers per pod.",
+		Buckets:   prometheus.ExponentialBuckets(1, 2, 5),
 	})
 	m.sandboxStart = daemon.NewHistogramVec(prometheus.HistogramOpts{
 		Subsystem: "kubelet", Name: "run_podsandbox_duration_seconds",
 		Help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", Buckets: prometheus.DefBuckets,
 	}, []string{"runtime_handler"})
 	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "kubelet", Name: "run_podsandbox_errors_total",
-		Help: "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
+		Subsystem: "kubelet",
+		Name:      "run_podsandbox_errors_total",
+		Help:      "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
 	}, []string{"runtime_handler"})
 	m.startup = map[node.StartupPhase]prometheus.Gauge{}
 	for leg, help := range startupHelp {

@@ -143,9 +143,8 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 	status.DaemonEndpoints.KubeletEndpoint.Port = m.config.Port()
 	status.NodeInfo = corev1.NodeSystemInfo{
 		MachineID: machine.MachineID, SystemUUID: machine.SystemUUID, BootID: machine.BootID,
-		KernelVersion: machine.Kernel, OSImage: machine.OSImage, ContainerRuntimeVersion: s.runtime,
-		KubeletVersion: m.config.Version, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
-		RunningInUserNamespace: new(userns.RunningInUserNS()),
+		OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: machine.OSImage, KernelVersion: machine.Kernel,
+		KubeletVersion: m.config.Version, ContainerRuntimeVersion: s.runtime, RunningInUserNamespace: new(userns.RunningInUserNS()),
 	}
 	if machine.Swap > 0 { // kube-apiserver refuses a node with none of it
 		status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: &machine.Swap}

@@ -59,7 +59,8 @@ func (m *Manager) renew(ctx context.Context, leases rest.Resource, known *core.L
 	lease := known.DeepCopy()
 	now := metav1.NewMicroTime(m.config.Clock.Now())
 	lease.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity: &m.config.Name, RenewTime: &now,
+		HolderIdentity:       &m.config.Name,
+		RenewTime:            &now,
 		LeaseDurationSeconds: new(int32(m.config.LeaseDuration / time.Second)),
 	}
 	if node := m.Node(); node.UID != "" {

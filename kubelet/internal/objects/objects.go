@@ -44,7 +44,8 @@ var errNoServer = errors.New("the pod refers to API objects, but this kubelet ha
 // client it has nothing.
 func New(client *rest.Client, clock clock.Clock) *Objects {
 	return &Objects{
-		client: client, clock: clock,
+		client:       client,
+		clock:        clock,
 		certificates: &podCertificates{client: client, clock: clock},
 		secrets: newCache(clock, ttl,
 			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },

@@ -140,16 +140,16 @@ func (p *podCertificates) request(ctx context.Context, e *podCertificate, pod *c
 	}
 	request := &certificatesv1.PodCertificateRequest{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "req-", Namespace: pod.Namespace,
+			GenerateName:    "req-",
+			Namespace:       pod.Namespace,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
 		},
 		Spec: certificatesv1.PodCertificateRequestSpec{
-			SignerName: source.SignerName,
-			PodName:    pod.Name, PodUID: pod.UID,
+			PodName: pod.Name, PodUID: pod.UID,
 			ServiceAccountName: account.Name, ServiceAccountUID: account.UID,
 			NodeName: types.NodeName(node.Name), NodeUID: node.UID,
-			MaxExpirationSeconds: source.MaxExpirationSeconds,
-			StubPKCS10Request:    proof, UnverifiedUserAnnotations: source.UserAnnotations,
+			SignerName: source.SignerName, MaxExpirationSeconds: source.MaxExpirationSeconds,
+			StubPKCS10Request: proof, UnverifiedUserAnnotations: source.UserAnnotations,
 		},
 	}
 	if err := p.client.Resource(podRequests, pod.Namespace).Create(ctx, request, request); err != nil {

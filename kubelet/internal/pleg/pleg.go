@@ -119,8 +119,8 @@ func New(o Options) *Generator {
 	}
 	return &Generator{
 		runtime: o.Runtime, cache: o.Cache, clock: o.Clock, logger: o.Logger, observe: o.Observe, stream: o.Stream, exits: o.Exits,
-		events: make(chan Event, eventBuffer), relistSoon: make(chan struct{}, 1), ended: make(chan string, heardBuffer),
-		heard: make(chan types.UID, heardBuffer),
+		events: make(chan Event, eventBuffer), relistSoon: make(chan struct{}, 1),
+		ended: make(chan string, heardBuffer), heard: make(chan types.UID, heardBuffer),
 		known: map[types.UID]*runtimestate.RunningPod{}, reinspect: sets.Set[types.UID]{},
 		last: o.Clock.Now(), asked: sets.Set[types.UID]{},
 	}

@@ -242,12 +242,16 @@ func (d *decision) unfit(c *core.Container, s *runtimestate.ContainerStatus) (ki
 		return &Kill{ID: s.ID, Name: c.Name, Message: who + " resize requires restart", Cause: relay.CauseResize}, true
 	case c.LivenessProbe != nil && probes.Liveness == ProbeFailure:
 		return &Kill{
-			ID: s.ID, Name: c.Name, Cause: relay.CauseLiveness,
+			ID:      s.ID,
+			Name:    c.Name,
+			Cause:   relay.CauseLiveness,
 			Message: who + " failed liveness probe",
 		}, false
 	case c.StartupProbe != nil && probes.Startup == ProbeFailure:
 		return &Kill{
-			ID: s.ID, Name: c.Name, Cause: relay.CauseStartup,
+			ID:      s.ID,
+			Name:    c.Name,
+			Cause:   relay.CauseStartup,
 			Message: who + " failed startup probe",
 		}, false
 	}
@@ -263,7 +267,8 @@ func (d *decision) clear(last *runtimestate.ContainerStatus) {
 	switch last.State {
 	case runtimestate.StateUnknown:
 		d.actions.Kill = append(d.actions.Kill, Kill{
-			ID: last.ID, Name: last.Name,
+			ID:      last.ID,
+			Name:    last.Name,
 			Message: fmt.Sprintf("Container is in %q state, try killing it before restart", last.State),
 		})
 	case runtimestate.StateCreated:

@@ -40,7 +40,8 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 	for _, c := range d.status.Containers {
 		if c.State == runtimestate.StateRunning || c.State == runtimestate.StateUnknown {
 			d.actions.Kill = append(d.actions.Kill, Kill{
-				ID: c.ID, Name: c.Name,
+				ID:      c.ID,
+				Name:    c.Name,
 				Message: fmt.Sprintf("Container %s exited with code %d, all containers will be restarted", ended.Name, ended.ExitCode),
 				Cause:   relay.CauseRestartAll,
 			})

@@ -62,8 +62,9 @@ type Termination struct {
 // scheduler finds a better place for that.
 func (k *Killer) Terminate(pod *core.Pod, end Termination) {
 	k.Kill(pod, podworker.KillOptions{
-		GracePeriod: end.Grace, Done: end.Done,
-		Status: func(status *core.PodStatus) { k.explain(pod, end, status) },
+		GracePeriod: end.Grace,
+		Done:        end.Done,
+		Status:      func(status *core.PodStatus) { k.explain(pod, end, status) },
 	})
 }
 

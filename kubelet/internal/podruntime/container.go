@@ -118,9 +118,14 @@ func (s *podSync) containerConfig(c *containerStart) (*runtimeapi.ContainerConfi
 		return nil, err
 	}
 	return s.Configs.Container(s.ctx, runtimeconfig.Container{
-		Container: environment.Container{Pod: s.pod, Spec: c.spec, PodIPs: s.ips.wait, ReadFile: s.options.ReadFile},
-		Restarts:  c.restarts, Sandbox: s.config, Handler: s.handler, Image: c.image, ImageVolumes: c.volumes, TargetID: target,
-		Mounts: s.options.Mounts,
+		Container:    environment.Container{Pod: s.pod, Spec: c.spec, PodIPs: s.ips.wait, ReadFile: s.options.ReadFile},
+		Restarts:     c.restarts,
+		Sandbox:      s.config,
+		Handler:      s.handler,
+		Image:        c.image,
+		ImageVolumes: c.volumes,
+		TargetID:     target,
+		Mounts:       s.options.Mounts,
 	})
 }
 

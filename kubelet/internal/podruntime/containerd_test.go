@@ -94,9 +94,10 @@ func newBed(t testing.TB, change ...func(*Config)) *bed {
 	config := Config{
 		Events: b.events, Clock: clock.RealClock{}, Logger: zap.NewNop(), HostIPs: hostIPs, PodLogsDir: filepath.Join(dir, "logs"),
 		Configs: newConfigs(t, runtimeconfig.Options{
-			Environment: &environment.Sources{Events: b.events, Objects: b.objects, NodeName: "node", HostIPs: hostIPs},
-			Reported:    func() *runtimeapi.StatusResponse { return status },
-			RootDir:     filepath.Join(dir, "kubelet"), PodLogsDir: filepath.Join(dir, "logs"),
+			Environment:  &environment.Sources{Events: b.events, Objects: b.objects, NodeName: "node", HostIPs: hostIPs},
+			Reported:     func() *runtimeapi.StatusResponse { return status },
+			RootDir:      filepath.Join(dir, "kubelet"),
+			PodLogsDir:   filepath.Join(dir, "logs"),
 			CgroupParent: func(pod *core.Pod) string { return d.CgroupRoot + "/pod" + string(pod.UID) },
 		}),
 	}
@@ -144,9 +145,12 @@ func newPod(name string, containers ...core.Container) *core.Pod {
 // shell is a container that runs a script and ends on SIGTERM.
 func shell(name, script string) core.Container {
 	return core.Container{
-		Name: name, Image: critest.BusyboxImage, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:                []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + script},
-		TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		Name:                     name,
+		Image:                    critest.BusyboxImage,
+		ImagePullPolicy:          corev1.PullIfNotPresent,
+		Command:                  []string{"/bin/sh", "-c", "trap 'exit 0' TERM; " + script},
+		TerminationMessagePath:   "/dev/termination-log",
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}
 }
 

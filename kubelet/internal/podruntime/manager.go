@@ -43,8 +43,8 @@ func New(runtime *cri.Client, state *runtimestate.Reader, c Config) (*Manager, e
 		state:   state,
 		images: image.New(image.Options{
 			Runtime: runtime, Events: c.Events, Clock: c.Clock, Logger: c.Logger,
-			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess, Asked: c.ImageAsked, Used: c.ImageUsed, Pulled: c.ImagePulled,
-			Fetched: c.ImageFetched,
+			Parallel: c.MaxParallelPulls, Node: c.Registries, Access: c.ImageAccess,
+			Asked: c.ImageAsked, Used: c.ImageUsed, Pulled: c.ImagePulled, Fetched: c.ImageFetched,
 		}),
 		crashes: backoff.NewKeyed[containerKey](backoff.Policy{
 			Initial: min(initialCrashBackOff, c.MaxContainerBackOff),

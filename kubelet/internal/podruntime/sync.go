@@ -118,7 +118,9 @@ func (s *podSync) tried(container string) bool {
 
 func (s *podSync) facts() podactions.Facts {
 	f := podactions.Facts{
-		Now: s.Clock.Now(), Probes: map[runtimestate.ContainerID]podactions.ProbeResults{}, Delays: map[string]time.Duration{},
+		Now:    s.Clock.Now(),
+		Probes: map[runtimestate.ContainerID]podactions.ProbeResults{},
+		Delays: map[string]time.Duration{},
 		Ended:  map[string]time.Time{},
 		Actual: map[string]corev1.ResourceRequirements{},
 	}

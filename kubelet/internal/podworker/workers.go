@@ -74,10 +74,10 @@ func New(ctx context.Context, syncer Syncer, o Options) *Workers {
 	ctx, stop := context.WithCancel(ctx)
 	return &Workers{
 		syncer: syncer, clock: o.Clock, logger: o.Logger, observe: o.Observe, restarted: o.Restarted,
-		resync: backoff.Policy{Initial: o.Resync, Max: o.Resync, Jitter: 0.1},
-		retry:  backoff.NewKeyed[types.UID](o.Retry, o.Clock),
-		queue:  newQueue(o.Clock),
-		ctx:    ctx, stop: stop,
+		ctx: ctx, stop: stop,
+		resync:  backoff.Policy{Initial: o.Resync, Max: o.Resync, Jitter: 0.1},
+		retry:   backoff.NewKeyed[types.UID](o.Retry, o.Clock),
+		queue:   newQueue(o.Clock),
 		entries: map[types.UID]*entry{},
 		names:   map[string]map[types.UID]bool{},
 		waiting: map[string][]types.UID{},

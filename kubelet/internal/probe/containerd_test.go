@@ -28,8 +28,9 @@ func TestProberOnContainerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	id, err := client.CreateContainer(t.Context(), sandboxID, &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Image: &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
-		Command: []string{"/bin/sh", "-c", "mkdir /w; echo fine > /w/ok; httpd -f -p 8080 -h /w"},
+		Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
+		Image:    &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
+		Command:  []string{"/bin/sh", "-c", "mkdir /w; echo fine > /w/ok; httpd -f -p 8080 -h /w"},
 	}, sandbox)
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,10 @@ type Health struct {
 // each time.
 func New(c *cri.Client, changed func(), clock clock.Clock, logger *zap.Logger) *Health {
 	return &Health{
-		cri: c, changed: changed, clock: clock, logger: logger,
+		cri:     c,
+		changed: changed,
+		clock:   clock,
+		logger:  logger,
 		runtime: errors.New("container runtime status check may not have completed yet"),
 	}
 }

@@ -123,9 +123,12 @@ func (r *Reader) runningSandbox(s *runtimeapi.PodSandbox) *RunningContainer {
 
 func (r *Reader) runningContainer(c *runtimeapi.Container) *RunningContainer {
 	return &RunningContainer{
-		ID: r.ContainerID(c.GetId()), Name: c.GetLabels()[kubelettypes.KubernetesContainerNameLabel], SandboxID: c.GetPodSandboxId(),
-		State: containerState(c.GetState()), CreatedAt: unixNano(c.GetCreatedAt()),
-		Attempt: parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
+		ID:        r.ContainerID(c.GetId()),
+		Name:      c.GetLabels()[kubelettypes.KubernetesContainerNameLabel],
+		SandboxID: c.GetPodSandboxId(),
+		State:     containerState(c.GetState()),
+		CreatedAt: unixNano(c.GetCreatedAt()),
+		Attempt:   parseRestartCount(c.GetAnnotations()[annotationRestartCount], c.GetMetadata().GetAttempt()),
 	}
 }
 

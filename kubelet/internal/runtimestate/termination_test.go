@@ -39,7 +39,9 @@ func TestTerminationMessage(t *testing.T) {
 		{"link out of the container", link, "File", "", 0, "Error on reading termination log " + link + ": open " + link + ": not a regular file"},
 	} {
 		got := withTerminationMessage(t.Context(), &runtimeapi.ContainerStatus{
-			ExitCode: c.exit, Message: c.message, LogPath: log,
+			ExitCode:    c.exit,
+			Message:     c.message,
+			LogPath:     log,
 			Mounts:      []*runtimeapi.Mount{{ContainerPath: "/other", HostPath: log}, {ContainerPath: "/msg", HostPath: c.file}},
 			Annotations: map[string]string{annotationTerminationMessagePath: "/msg", annotationTerminationPolicy: c.policy},
 		})

@@ -204,8 +204,12 @@ func (s *PodStatus) RunningPod(runtimeName string) *RunningPod {
 	}
 	for _, c := range s.Containers {
 		p.Containers = append(p.Containers, &RunningContainer{
-			ID: c.ID, Name: c.Name, SandboxID: c.SandboxID, State: c.State, CreatedAt: c.CreatedAt,
-			Attempt: c.RestartCount,
+			ID:        c.ID,
+			Name:      c.Name,
+			SandboxID: c.SandboxID,
+			State:     c.State,
+			CreatedAt: c.CreatedAt,
+			Attempt:   c.RestartCount,
 		})
 	}
 	return p

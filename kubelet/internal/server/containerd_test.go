@@ -44,9 +44,11 @@ func startPod(t *testing.T) (*httptest.Server, *cri.Client, string) {
 		t.Fatal(err)
 	}
 	id, err := client.CreateContainer(t.Context(), sandboxID, &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Labels: n.labels(), LogPath: "c.log",
-		Image:   &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
-		Command: []string{"/bin/sh", "-c", "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.05; done"},
+		Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
+		Labels:   n.labels(),
+		LogPath:  "c.log",
+		Image:    &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
+		Command:  []string{"/bin/sh", "-c", "i=0; while true; do echo line $i; i=$((i+1)); sleep 0.05; done"},
 	}, sandbox)
 	if err != nil {
 		t.Fatal(err)

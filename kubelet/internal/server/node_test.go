@@ -289,8 +289,10 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 					Cache: 11, Mapped: 12, Peak: 13, AtLimit: 17, Killed: 18, ActiveFile: 25, InactiveFile: 26, Kernel: 27, Reservation: 28, SwapLimit: 29,
 					Dirty: 30, Writeback: 31, AtHigh: 32, PagesScanned: 33, PagesFreed: 34, RefaultsFile: 35, RefaultsAnonymous: 36,
 				},
-				Tasks: 14, MaxTasks: 15, Processes: []int{os.Getpid()},
-				IO: map[string]cgroup.DeviceIO{"/dev/vda": {Number: "254:0", Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}},
+				Tasks:     14,
+				MaxTasks:  15,
+				Processes: []int{os.Getpid()},
+				IO:        map[string]cgroup.DeviceIO{"/dev/vda": {Number: "254:0", Reads: 19, ReadBytes: 20, Writes: 21, WriteBytes: 22}},
 			}, of[id] != ""
 		},
 		ClassGroups: func() []cgroup.Details {

@@ -283,7 +283,8 @@ func addCPU(a, b *stats.CPUStats) *stats.CPUStats {
 		return cmp.Or(a, b)
 	}
 	return &stats.CPUStats{
-		Time: b.Time, UsageNanoCores: sum(a.UsageNanoCores, b.UsageNanoCores),
+		Time:                 b.Time,
+		UsageNanoCores:       sum(a.UsageNanoCores, b.UsageNanoCores),
 		UsageCoreNanoSeconds: sum(a.UsageCoreNanoSeconds, b.UsageCoreNanoSeconds),
 	}
 }

@@ -82,11 +82,15 @@ func start(t *testing.T, address func() string, dir string, periods []Period, c 
 	told := make(chan struct{})
 	close(told)
 	m := New(Options{
-		Periods: periods, ConfigDir: dir, Clock: c, Logger: zaptest.NewLogger(t), Changed: func() {},
-		Told:    func() <-chan struct{} { return told },
-		Connect: func() (*dbus.Conn, error) { return dbus.Connect(address()) },
-		Pods:    func() []*core.Pod { return pods },
-		End:     func(pod *core.Pod, grace int64, done chan<- struct{}) { ended <- ending{pod.Name, grace, done} },
+		Periods:   periods,
+		ConfigDir: dir,
+		Clock:     c,
+		Logger:    zaptest.NewLogger(t),
+		Changed:   func() {},
+		Told:      func() <-chan struct{} { return told },
+		Connect:   func() (*dbus.Conn, error) { return dbus.Connect(address()) },
+		Pods:      func() []*core.Pod { return pods },
+		End:       func(pod *core.Pod, grace int64, done chan<- struct{}) { ended <- ending{pod.Name, grace, done} },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -184,9 +184,15 @@ func (r *Runtime) ListContainers(_ context.Context, request *runtimeapi.ListCont
 			continue
 		}
 		answer.Containers = append(answer.Containers, &runtimeapi.Container{
-			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.GetMetadata(), Image: c.config.GetImage(),
-			ImageRef: reference(c.config.GetImage().GetImage()),
-			State:    c.state, CreatedAt: c.created, Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+			Id:           c.id,
+			PodSandboxId: c.sandbox.id,
+			Metadata:     c.config.GetMetadata(),
+			Image:        c.config.GetImage(),
+			ImageRef:     reference(c.config.GetImage().GetImage()),
+			State:        c.state,
+			CreatedAt:    c.created,
+			Labels:       c.config.GetLabels(),
+			Annotations:  c.config.GetAnnotations(),
 		})
 	}
 	return answer, nil

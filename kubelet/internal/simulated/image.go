@@ -69,7 +69,8 @@ func (r *Runtime) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	usage := []*runtimeapi.FilesystemUsage{{
-		Timestamp: r.Clock.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.Root},
+		Timestamp:  r.Clock.Now().UnixNano(),
+		FsId:       &runtimeapi.FilesystemIdentifier{Mountpoint: r.Root},
 		UsedBytes:  &runtimeapi.UInt64Value{Value: uint64(len(r.images)) * imageSize},
 		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(r.images))},
 	}}

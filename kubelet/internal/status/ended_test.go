@@ -74,8 +74,10 @@ func TestEndsOfStaticPodsAreToldOfOnce(t *testing.T) {
 	} {
 		told := 0
 		m := NewManager(Options{
-			Pods: mirrored{c.mirror}, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-			Ended: func(ContainerKind, *corev1.ContainerStateTerminated) { told++ },
+			Pods:   mirrored{c.mirror},
+			Clock:  clock.RealClock{},
+			Logger: zap.NewNop(),
+			Ended:  func(ContainerKind, *corev1.ContainerStateTerminated) { told++ },
 		})
 		pod := &core.Pod{}
 		for range 2 {

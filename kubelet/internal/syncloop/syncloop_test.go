@@ -72,14 +72,18 @@ func (b *bed) setDown(err error) {
 func start(t *testing.T, block chan struct{}) *bed {
 	b := &bed{recorder: &recorder{block: block}, updates: make(chan core.PodUpdate), events: make(chan pleg.Event), probes: make(chan types.UID)}
 	b.Loop = New(Options{
-		Updates: b.updates, Lifecycle: b.events, Probes: b.probes, Handler: b.recorder,
-		Heard: func(source string) { b.recorder.note("heard " + source) },
+		Updates:   b.updates,
+		Lifecycle: b.events,
+		Probes:    b.probes,
+		Handler:   b.recorder,
+		Heard:     func(source string) { b.recorder.note("heard " + source) },
 		RuntimeError: func() error {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.down
 		},
-		Clock: clock.RealClock{}, Logger: zap.NewNop(),
+		Clock:  clock.RealClock{},
+		Logger: zap.NewNop(),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -66,8 +66,12 @@ func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, so
 		return err
 	}
 	one := local.Volume{
-		Name: made.persistent, Source: source, ReadOnly: made.readOnly, Options: options, Pods: podfiles.PodsDir(m.config.RootDir),
-		Warn: func(reason, message string) { m.config.Warn(pod, reason, message) },
+		Name:     made.persistent,
+		Source:   source,
+		ReadOnly: made.readOnly,
+		Options:  options,
+		Pods:     podfiles.PodsDir(m.config.RootDir),
+		Warn:     func(reason, message string) { m.config.Warn(pod, reason, message) },
 	}
 	return one.SetUp(ctx, pod, made.path)
 }

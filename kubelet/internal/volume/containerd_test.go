@@ -36,8 +36,9 @@ func TestVolumesInAContainer(t *testing.T) {
 	mounts, err := m.Mounts(t.Context(), pod, c, map[string]string{"NAME": "me"})
 	must(t, err)
 	config := &runtimeapi.ContainerConfig{
-		Metadata: &runtimeapi.ContainerMetadata{Name: "c"}, Image: &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
-		Command: []string{"/bin/sleep", "1000"},
+		Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
+		Image:    &runtimeapi.ImageSpec{Image: critest.BusyboxImage},
+		Command:  []string{"/bin/sleep", "1000"},
 	}
 	for _, one := range mounts {
 		config.Mounts = append(config.Mounts, &runtimeapi.Mount{ContainerPath: one.ContainerPath, HostPath: one.HostPath, Readonly: one.ReadOnly})

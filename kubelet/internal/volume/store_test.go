@@ -175,8 +175,11 @@ func managerIn(t *testing.T, root string, s *store) *Manager {
 
 func configFor(root string, s *store) Config {
 	return Config{
-		RootDir: root, Objects: s, Clock: clock.RealClock{}, Logger: zap.NewNop(),
-		Labels: func() map[string]string { return map[string]string{"kubernetes.io/hostname": "node-1"} },
+		RootDir: root,
+		Objects: s,
+		Clock:   clock.RealClock{},
+		Logger:  zap.NewNop(),
+		Labels:  func() map[string]string { return map[string]string{"kubernetes.io/hostname": "node-1"} },
 		Allocatable: func() corev1.ResourceList {
 			return corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi")}
 		},

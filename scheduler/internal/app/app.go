@@ -205,10 +205,10 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		return nil, fmt.Errorf("name of this host: %w", err)
 	}
 	s := &parts{
-		client: client, clock: clock, logger: logger, health: daemon.NewHealth(), recorders: recorders{}, metrics: metrics.New(),
-		requests: requests,
-		budgets:  newBudgets(), nominator: nominator.New(), waitingPods: waitingpods.New(clock), selectors: selectors.New(),
-		cache: cache.New(clock, cache.DefaultExpiry),
+		client: client, requests: requests, clock: clock, logger: logger,
+		health: daemon.NewHealth(), metrics: metrics.New(), recorders: recorders{},
+		cache: cache.New(clock, cache.DefaultExpiry), selectors: selectors.New(), budgets: newBudgets(),
+		nominator: nominator.New(), waitingPods: waitingpods.New(clock),
 	}
 	s.volumes = volumes.New(clock, func(event framework.ClusterEvent) { s.queue.MoveAllToActiveOrBackoffQueue(event) })
 	s.namespaces = newNamespaces(s.cache)

@@ -45,7 +45,11 @@ type hostileServer struct {
 
 func newHostileServer(t *testing.T) *hostileServer {
 	return &hostileServer{
-		t: t, changed: make(chan struct{}), events: map[string][]string{}, bound: map[types.UID][]string{}, sent: map[types.UID]int{},
+		t:       t,
+		changed: make(chan struct{}),
+		events:  map[string][]string{},
+		bound:   map[types.UID][]string{},
+		sent:    map[types.UID]int{},
 		objects: map[string]map[string]core.Object{"pods": {}, "nodes": {}},
 		answer:  func(string, int) (bool, int) { return true, http.StatusCreated },
 	}

@@ -46,9 +46,12 @@ func (s *parts) serve(ctx context.Context, options *config.Options, configuratio
 	resources.MustRegister(metrics.Resources{Pods: pods})
 	mux.Handle("GET /metrics/resources", promhttp.HandlerFor(resources, promhttp.HandlerOpts{}))
 	pages := &daemon.Pages{
-		Program: "kube-scheduler", Clock: s.clock, Started: s.clock.Now(), Flags: options.Flags(),
-		Config: map[string]any{"componentconfig": configuration.Effective()},
-		Paths:  []string{daemon.ConfigPath, daemon.FlagsPath, "/healthz", "/livez", "/metrics", "/readyz"},
+		Program: "kube-scheduler",
+		Clock:   s.clock,
+		Started: s.clock.Now(),
+		Flags:   options.Flags(),
+		Config:  map[string]any{"componentconfig": configuration.Effective()},
+		Paths:   []string{daemon.ConfigPath, daemon.FlagsPath, "/healthz", "/livez", "/metrics", "/readyz"},
 	}
 	pages.AddTo(mux)
 	if options.Profiling {

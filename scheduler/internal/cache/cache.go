@@ -51,9 +51,13 @@ type pod struct {
 // New returns an empty cache.
 func New(clock clock.PassiveClock, expiry time.Duration) *Cache {
 	return &Cache{
-		clock: clock, expiry: expiry,
-		nodes: map[string]*node{}, byChange: list.New(), pods: map[types.UID]*pod{}, expiring: list.New(),
-		images: images{byName: map[string]*framework.Image{}},
+		clock:    clock,
+		expiry:   expiry,
+		nodes:    map[string]*node{},
+		byChange: list.New(),
+		pods:     map[types.UID]*pod{},
+		expiring: list.New(),
+		images:   images{byName: map[string]*framework.Image{}},
 	}
 }
 

@@ -54,10 +54,13 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		BindAddress: net.IPv4(127, 0, 0, 1), SecurePort: 10259, Profiling: true,
-		Access:     delegatedauth.NewOptions(),
-		FlushAfter: queue.DefaultFlushAfter,
-		Election:   leader.DefaultFlags("kube-scheduler"), ElectionLock: "leases",
+		BindAddress:  net.IPv4(127, 0, 0, 1),
+		SecurePort:   10259,
+		Profiling:    true,
+		Access:       delegatedauth.NewOptions(),
+		FlushAfter:   queue.DefaultFlushAfter,
+		Election:     leader.DefaultFlags("kube-scheduler"),
+		ElectionLock: "leases",
 	}
 }
 

@@ -79,8 +79,10 @@ func apart(pod *core.Pod) {
 // spread distributes pods evenly over zones.
 func spread(pod *core.Pod) {
 	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-		TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: labelled(pod)},
+		TopologyKey:       corev1.LabelTopologyZone,
+		MaxSkew:           1,
+		WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector:     &metav1.LabelSelector{MatchLabels: labelled(pod)},
 	}}
 }
 

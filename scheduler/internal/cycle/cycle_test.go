@@ -69,8 +69,11 @@ func startScheduler(t *testing.T, c *cluster, plugins ...plugged) *running {
 	c.waitingPods = waiting
 	s := &running{cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), metrics: metrics.New()}
 	profiles, err := configuration.Build(profile.Services{Preemption: defaultpreemption.Services{
-		Nominator: nominated, Executor: c, Extenders: c.extenders, Budgets: func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
-		Activate: func(uid types.UID) { s.queue.Activate(uid) },
+		Nominator: nominated,
+		Executor:  c,
+		Extenders: c.extenders,
+		Budgets:   func(string) []*policyv1.PodDisruptionBudget { return c.budgets },
+		Activate:  func(uid types.UID) { s.queue.Activate(uid) },
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -48,8 +48,11 @@ func TestWhoHasToLeave(t *testing.T) {
 		words     string
 	}{
 		"the only one": {
-			residents: []*core.Pod{resident("a", "n1", "3", 0, 1), resident("b", "n2", "4", 100, 1)}, pod: important("4"), leave: "a", on: "n1",
-			words: "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: found a potential placement for pod on node n1, preempting 1 victims",
+			residents: []*core.Pod{resident("a", "n1", "3", 0, 1), resident("b", "n2", "4", 100, 1)},
+			pod:       important("4"),
+			leave:     "a",
+			on:        "n1",
+			words:     "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: found a potential placement for pod on node n1, preempting 1 victims",
 		},
 		"no more than have to": {
 			residents: []*core.Pod{resident("a", "n1", "2", 5, 1), resident("b", "n1", "1", 3, 1), resident("c", "n1", "1", 4, 1), resident("d", "n2", "4", 200, 1)},
@@ -59,8 +62,10 @@ func TestWhoHasToLeave(t *testing.T) {
 			residents: []*core.Pod{resident("a", "n1", "4", 5, 1), resident("b", "n2", "4", 4, 1)}, pod: important("1"), leave: "b", on: "n2",
 		},
 		"rather few": {
-			residents: []*core.Pod{resident("a", "n1", "2", 5, 1), resident("b", "n1", "2", 5, 1), resident("c", "n2", "4", 5, 1)}, pod: important("4"), leave: "c",
-			on: "n2",
+			residents: []*core.Pod{resident("a", "n1", "2", 5, 1), resident("b", "n1", "2", 5, 1), resident("c", "n2", "4", 5, 1)},
+			pod:       important("4"),
+			leave:     "c",
+			on:        "n2",
 		},
 		"who came last": {
 			residents: []*core.Pod{resident("a", "n1", "4", 5, 1), resident("b", "n2", "4", 5, 2)}, pod: important("4"), leave: "b", on: "n2",
@@ -74,16 +79,19 @@ func TestWhoHasToLeave(t *testing.T) {
 			pod: important("4"), leave: "a", on: "n1",
 		},
 		"equals stay": {
-			residents: []*core.Pod{resident("a", "n1", "4", 100, 1), resident("b", "n2", "4", 101, 1)}, pod: important("4"),
-			words: "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+			residents: []*core.Pod{resident("a", "n1", "4", 100, 1), resident("b", "n2", "4", 101, 1)},
+			pod:       important("4"),
+			words:     "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
 		},
 		"where it would not help": {
-			residents: []*core.Pod{resident("a", "n1", "4", 1, 1)}, pod: important("5"),
-			words: "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
+			residents: []*core.Pod{resident("a", "n1", "4", 1, 1)},
+			pod:       important("5"),
+			words:     "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
 		},
 		"never": {
-			residents: []*core.Pod{resident("a", "n1", "4", 1, 1), resident("b", "n2", "4", 1, 1)}, pod: never,
-			words: "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.",
+			residents: []*core.Pod{resident("a", "n1", "4", 1, 1), resident("b", "n2", "4", 1, 1)},
+			pod:       never,
+			words:     "important: 0/2 nodes are available: 2 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

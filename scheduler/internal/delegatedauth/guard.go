@@ -158,7 +158,10 @@ func (g *Guard) authorize(r *http.Request, user *authenticationv1.UserInfo) *api
 		message += ": " + reason
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusForbidden,
+		Reason:  metav1.StatusReasonForbidden,
+		Message: message,
 		Details: &metav1.StatusDetails{},
 	}}
 }

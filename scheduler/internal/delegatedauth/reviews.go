@@ -154,7 +154,10 @@ func (v *reviews) ownerOf(ctx context.Context, token string) (authenticationv1.T
 // May reports whether a user may use a path, and why.
 func (v *reviews) May(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) (allowed bool, reason string, err error) {
 	spec := authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
+		User:                  user.Username,
+		UID:                   user.UID,
+		Groups:                user.Groups,
+		Extra:                 map[string]authorizationv1.ExtraValue{},
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
 	}
 	for key, values := range user.Extra {

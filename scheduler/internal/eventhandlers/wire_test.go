@@ -50,8 +50,11 @@ func crowded() *core.Pod {
 				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "d"}}},
 			}
 			p.Status = core.PodStatus{
-				Phase: corev1.PodRunning, NominatedNodeName: "n2", StartTime: &now, PodIP: "10.0.0.1",
-				Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now}},
+				Phase:             corev1.PodRunning,
+				NominatedNodeName: "n2",
+				StartTime:         &now,
+				PodIP:             "10.0.0.1",
+				Conditions:        []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now}},
 				ContainerStatuses: []core.ContainerStatus{{Name: "main", AllocatedResources: fixture.List("cpu", "2"),
 					Resources: &corev1.ResourceRequirements{Requests: fixture.List("cpu", "2")}}},
 				InitContainerStatuses: []core.ContainerStatus{{Name: "side", ContainerID: "1"}},

@@ -40,8 +40,11 @@ func explainer(t *testing.T, stored pods, nodes ...*core.Node) *Explainer {
 		t.Fatal(err)
 	}
 	e := &Explainer{
-		Profiles: profiles, Cache: cache.New(clock.RealClock{}, cache.DefaultExpiry), Nominator: nominator.New(), Pods: stored,
-		Queue: queue.New(queue.Options{Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter}),
+		Profiles:  profiles,
+		Cache:     cache.New(clock.RealClock{}, cache.DefaultExpiry),
+		Nominator: nominator.New(),
+		Pods:      stored,
+		Queue:     queue.New(queue.Options{Profiles: profiles, Clock: clock.RealClock{}, Backoff: queue.DefaultBackoff, FlushAfter: queue.DefaultFlushAfter}),
 	}
 	for _, node := range nodes {
 		e.Cache.SetNode(node)

@@ -30,8 +30,9 @@ func newWork() *work {
 			"Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, PreScore, and Score).",
 			"plugin", "extension_point", "profile"),
 		goroutines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Subsystem: subsystem, Name: "goroutines",
-			Help: "Number of running goroutines split by the work they do such as binding.",
+			Subsystem: subsystem,
+			Name:      "goroutines",
+			Help:      "Number of running goroutines split by the work they do such as binding.",
 		}, []string{"operation"}),
 	}
 	w.Binding = w.goroutines.WithLabelValues("binding")

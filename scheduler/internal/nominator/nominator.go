@@ -35,7 +35,9 @@ type Nominator struct {
 // New returns a Nominator without nominations.
 func New() *Nominator {
 	return &Nominator{
-		nodes: map[types.UID]string{}, byNode: map[string][]*framework.PodInfo{}, leaving: map[types.UID]struct{}{},
+		nodes:    map[types.UID]string{},
+		byNode:   map[string][]*framework.PodInfo{},
+		leaving:  map[types.UID]struct{}{},
 		released: func(*core.Pod) {},
 	}
 }

@@ -156,9 +156,12 @@ func (e *Executor) reason(ev eviction) ([]byte, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": ev.victim.UID},
 		"status": map[string]any{"conditions": []core.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+			Type:               corev1.DisruptionTarget,
+			Status:             corev1.ConditionTrue,
+			Reason:             corev1.PodReasonPreemptionByScheduler,
 			Message:            ev.preemptor.Spec.SchedulerName + ": preempting to accommodate a higher priority pod",
-			LastTransitionTime: metav1.NewTime(e.o.Clock.Now()), ObservedGeneration: ev.victim.Generation,
+			LastTransitionTime: metav1.NewTime(e.o.Clock.Now()),
+			ObservedGeneration: ev.victim.Generation,
 		}}},
 	})
 	if err != nil {

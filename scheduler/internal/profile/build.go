@@ -70,8 +70,11 @@ type builder struct {
 // build also returns notes on what the configuration asks for without effect.
 func build(config *configv1.KubeSchedulerProfile, registry map[string]factory, services Services) (*framework.Profile, []string, error) {
 	b := &builder{
-		services: services, registry: registry, args: map[string]runtime.RawExtension{}, made: map[string]framework.Plugin{},
-		notes: map[string]string{},
+		services: services,
+		registry: registry,
+		args:     map[string]runtime.RawExtension{},
+		made:     map[string]framework.Plugin{},
+		notes:    map[string]string{},
 	}
 	p, err := b.build(config)
 	var notes []string

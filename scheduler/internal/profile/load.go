@@ -132,9 +132,13 @@ func complete(file *configv1.KubeSchedulerConfiguration) (*Configuration, error)
 		return nil, err
 	}
 	c := &Configuration{
-		Kubeconfig:     file.ClientConnection.Kubeconfig,
-		LeaderElection: file.LeaderElection, Profiles: file.Profiles, Extenders: file.Extenders,
-		Profiling: ptr.Deref(file.EnableProfiling, true), DelayCache: file.DelayCacheUntilActive, Notes: notes(file),
+		Kubeconfig:          file.ClientConnection.Kubeconfig,
+		LeaderElection:      file.LeaderElection,
+		Profiles:            file.Profiles,
+		Extenders:           file.Extenders,
+		Profiling:           ptr.Deref(file.EnableProfiling, true),
+		DelayCache:          file.DelayCacheUntilActive,
+		Notes:               notes(file),
 		ContentionProfiling: ptr.Deref(file.EnableContentionProfiling, false),
 	}
 	if err := c.backoff(file); err != nil {

@@ -131,7 +131,9 @@ func TestWhatIsSaid(t *testing.T) {
 func TestConditionThatIsThereIsNotWrittenAgain(t *testing.T) {
 	pod := fixture.Pod("p", func(p *core.Pod) {
 		p.Status.Conditions = []core.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+			Type:    corev1.PodScheduled,
+			Status:  corev1.ConditionFalse,
+			Reason:  corev1.PodReasonUnschedulable,
 			Message: fitError().Error(),
 		}}
 	})

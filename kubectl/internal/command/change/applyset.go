@@ -294,7 +294,8 @@ func (a *applyOptions) writeSet(ctx context.Context, where applySetMembers) erro
 	parent := map[string]any{"apiVersion": s.parent.GVK().GroupVersion().String(), "kind": s.parent.Kind, "metadata": map[string]any{
 		"name": s.parent.ObjectName, "namespace": s.parent.Namespace, "labels": map[string]string{setID: s.id()},
 		"annotations": map[string]string{
-			setTool: setToolName + "/" + release.Version().GitVersion, setKinds: strings.Join(kinds, ","),
+			setTool:       setToolName + "/" + release.Version().GitVersion,
+			setKinds:      strings.Join(kinds, ","),
 			setNamespaces: strings.Join(namespaces, ","),
 		},
 	}}

@@ -41,7 +41,10 @@ func defined(definitions []manifest.Object, kind schema.GroupVersionKind) (found
 			fields, _ := version.(map[string]any)
 			if fields["name"] == kind.Version && fields["served"] == true {
 				return discover.Resource{Resource: core.Resource{
-					Group: kind.Group, Version: kind.Version, Name: text("spec", "names", "plural"), Kind: kind.Kind,
+					Group:      kind.Group,
+					Version:    kind.Version,
+					Name:       text("spec", "names", "plural"),
+					Kind:       kind.Kind,
 					Namespaced: text("spec", "scope") == namespaced,
 				}}, true
 			}

@@ -276,9 +276,12 @@ func (d *debugOptions) createNodePod(ctx context.Context, node string, container
 	}
 	sees := d.rights.onNode
 	pod := &core.Pod{Spec: core.PodSpec{
-		NodeName: node, RestartPolicy: corev1.RestartPolicyNever,
-		HostNetwork: sees.namespaces, HostPID: sees.namespaces, HostIPC: sees.namespaces,
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		NodeName:      node,
+		RestartPolicy: corev1.RestartPolicyNever,
+		HostNetwork:   sees.namespaces,
+		HostPID:       sees.namespaces,
+		HostIPC:       sees.namespaces,
+		Tolerations:   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 	}}
 	if sees.files {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "host-root", MountPath: "/host"})

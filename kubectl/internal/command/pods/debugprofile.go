@@ -90,9 +90,10 @@ func (d *debugOptions) chosenProfile() (debugProfile, error) {
 	case "restricted":
 		p.grant = func(*corev1.SecurityContext) *corev1.SecurityContext {
 			return &corev1.SecurityContext{
-				RunAsNonRoot: new(true), AllowPrivilegeEscalation: new(false),
-				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				RunAsNonRoot:             new(true),
+				AllowPrivilegeEscalation: new(false),
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			}
 		}
 	default:

@@ -228,10 +228,12 @@ func (g *getOptions) noneFound(targets []lookup.Target) error {
 
 func (g *getOptions) newTable(targets []lookup.Target, t *lookup.Target) *printer.Table {
 	table := &printer.Table{
-		Wide: g.Output == "wide", NoHeaders: g.NoHeaders,
+		Wide:          g.Output == "wide",
+		NoHeaders:     g.NoHeaders,
 		WithNamespace: g.AllNamespaces && t.Namespaced,
 		WithEvent:     g.watchEvents,
-		ShowLabels:    g.showLabels, LabelColumns: g.labelColumns,
+		ShowLabels:    g.showLabels,
+		LabelColumns:  g.labelColumns,
 	}
 	mixed := g.showKind
 	for _, other := range targets {

@@ -139,7 +139,10 @@ func (p *Plugin) defaults(pod *core.Pod, action corev1.UnsatisfiableConstraintAc
 
 func newConstraint(c *corev1.TopologySpreadConstraint, selector labels.Selector) constraint {
 	return constraint{
-		key: c.TopologyKey, maxSkew: int64(c.MaxSkew), minDomains: int64(ptr.Deref(c.MinDomains, 1)), selector: selector,
+		key:         c.TopologyKey,
+		maxSkew:     int64(c.MaxSkew),
+		minDomains:  int64(ptr.Deref(c.MinDomains, 1)),
+		selector:    selector,
 		honorNodes:  ptr.Deref(c.NodeAffinityPolicy, corev1.NodeInclusionPolicyHonor) == corev1.NodeInclusionPolicyHonor,
 		honorTaints: ptr.Deref(c.NodeTaintsPolicy, corev1.NodeInclusionPolicyIgnore) == corev1.NodeInclusionPolicyHonor,
 	}

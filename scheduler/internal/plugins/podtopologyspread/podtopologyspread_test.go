@@ -28,8 +28,10 @@ func app(name string) func(*core.Pod) {
 
 func spread(key string, action corev1.UnsatisfiableConstraintAction, changes ...func(*corev1.TopologySpreadConstraint)) func(*core.Pod) {
 	c := corev1.TopologySpreadConstraint{
-		MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: action,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		MaxSkew:           1,
+		TopologyKey:       key,
+		WhenUnsatisfiable: action,
+		LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 	}
 	for _, change := range changes {
 		change(&c)
