@@ -251,15 +251,6 @@ func (g *given) newReports(client *rest.Client, pods *podmanager.Manager, node f
 	return about.statuses, about
 }
 
-// makeMachinery makes what acts on pods.
-func (k *Kubelet) makeMachinery(ctx context.Context) (err error) {
-	k.machinery, err = k.newMachinery(ctx, k.client, k.cri, k.health, k.statuses, k.events, k.node, later{
-		volumeImages: func() []string { return k.active.VolumeImages() },
-		mountFailed:  func(pod *core.Pod, err error) { k.lifecycle.MountFailed(pod, err) },
-	})
-	return err
-}
-
 // makeEnders makes what ends pods for the node, and what removes what they leave behind.
 func (k *Kubelet) makeEnders() (err error) {
 	k.killer = podkiller.New(k.workers, k.mirrors, k.clock)

@@ -22,12 +22,10 @@ import (
 	"kctl/kubelet/internal/runtimehealth"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/service"
-	"kctl/kubelet/internal/status"
 	"kctl/kubelet/internal/userns"
 	"kctl/kubelet/internal/volume"
 	"kctl/proto/core"
 	"kctl/proto/relay"
-	"kctl/proto/rest"
 )
 
 // machinery is the rooms that act on pods: what has their containers, sandboxes, images, volumes,
@@ -46,64 +44,63 @@ type machinery struct {
 	classes     *runtimeclass.Manager // nil without an API server
 }
 
-// later is what the machinery asks and tells of rooms that are made after it.
-type later struct {
-	volumeImages func() []string // those that active pods have as volumes
-	mountFailed  func(pod *core.Pod, err error)
+// makeMachinery makes what acts on pods. Of rooms that are made after it, it asks only once pods run.
+func (k *Kubelet) makeMachinery(ctx context.Context) (err error) {
+	m := &machinery{objects: objects.New(k.client, k.clock)}
+	k.machinery = m
+	if m.cgroups, err = k.newCgroups(ctx, k.cri, k.node.Node().Status.Capacity); err != nil {
+		return err
+	}
+	mountFailed := func(pod *core.Pod, err error) { k.lifecycle.MountFailed(pod, err) }
+	if m.volumes, err = k.newVolumes(m.objects, k.node, k.events, mountFailed); err != nil {
+		return err
+	}
+	if m.userIDs, err = k.newUserNamespaces(ctx); err != nil {
+		return err
+	}
+	if k.client != nil {
+		m.services = service.NewLister(k.client, k.clock, k.logger)
+		m.classes = runtimeclass.NewManager(k.client, k.clock, k.logger)
+	}
+	if m.imageAccess, err = k.newImageAccess(ctx, k.cri); err != nil {
+		return err
+	}
+	volumeImages := func() []string { return k.active.VolumeImages() }
+	m.images = k.newImages(k.cri, k.events, volumeImages, m.imageAccess)
+	if m.state, err = runtimestate.NewReader(ctx, k.cri, k.clock); err != nil {
+		return err
+	}
+	m.resolver = k.newResolver(k.events)
+	m.runtime, err = k.newPodRuntime(m)
+	return err
 }
 
-func (g *given) newMachinery(
-	ctx context.Context, client *rest.Client, runtime *cri.Client, health *runtimehealth.Health, statuses *status.Manager, events *podEvents,
-	node *node.Manager, later later,
-) (*machinery, error) {
-	groups, err := g.newCgroups(ctx, runtime, node.Node().Status.Capacity)
+// newPodRuntime creates what runs pods with the rest of the machinery.
+func (k *Kubelet) newPodRuntime(m *machinery) (*podruntime.Manager, error) {
+	registries, err := k.newRegistries(k.client, m.objects)
 	if err != nil {
 		return nil, err
 	}
-	m := &machinery{cgroups: groups, objects: objects.New(client, g.clock)}
-	if m.volumes, err = g.newVolumes(m.objects, node, events, later.mountFailed); err != nil {
-		return nil, err
-	}
-	if m.userIDs, err = g.newUserNamespaces(ctx); err != nil {
-		return nil, err
-	}
-	if client != nil {
-		m.services = service.NewLister(client, g.clock, g.logger)
-		m.classes = runtimeclass.NewManager(client, g.clock, g.logger)
-	}
-	registries, err := g.newRegistries(client, m.objects)
-	if err != nil {
-		return nil, err
-	}
-	if m.imageAccess, err = g.newImageAccess(ctx, runtime); err != nil {
-		return nil, err
-	}
-	m.images = g.newImages(runtime, events, later.volumeImages, m.imageAccess)
-	if m.state, err = runtimestate.NewReader(ctx, runtime, g.clock); err != nil {
-		return nil, err
-	}
-	m.resolver = g.newResolver(events)
-	configs, err := g.newConfigs(m, health, events, node)
+	configs, err := k.newConfigs(m, k.health, k.events, k.node)
 	if err != nil {
 		return nil, err
 	}
 	config := podruntime.Config{
-		Events: events, Configs: configs, Clock: g.clock, Logger: g.logger, PodLogsDir: g.config.PodLogsDir, HostIPs: g.hostIPs,
-		Count: g.metrics.Count, Started: g.metrics.ObserveStart, SandboxStarted: g.metrics.ObserveSandbox,
-		Restarting: statuses.Restarting, MaxContainerBackOff: g.config.MaxContainerRestartPeriod,
-		Registries: registries, MaxParallelPulls: g.config.PullsAtOnce(), ImageAccess: m.imageAccess,
-		ImageAsked: g.metrics.ImageAsked, ImagePulled: g.metrics.ObservePull, ImageFetched: statuses.Pulled,
+		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.hostIPs,
+		Count: k.metrics.Count, Started: k.metrics.ObserveStart, SandboxStarted: k.metrics.ObserveSandbox,
+		Restarting: k.statuses.Restarting, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
+		Registries: registries, MaxParallelPulls: k.config.PullsAtOnce(), ImageAccess: m.imageAccess,
+		ImageAsked: k.metrics.ImageAsked, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled,
 		// The event of an image comes when the container begins, which is later than the node has the image.
 		ImageUsed: func(r image.Request, id string) {
-			events.stamp(r.Pod, r.FieldPath, relay.KubeletImagePulled)
+			k.events.stamp(r.Pod, r.FieldPath, relay.KubeletImagePulled)
 			m.images.Use(id)
 		},
 	}
 	if m.classes != nil {
 		config.RuntimeHandler = m.classes.Handler
 	}
-	m.runtime, err = podruntime.New(runtime, m.state, config)
-	return m, err
+	return podruntime.New(k.cri, m.state, config)
 }
 
 // newVolumes creates the volume manager.
