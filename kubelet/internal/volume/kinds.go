@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"strings"
 
@@ -99,6 +100,9 @@ var directoryNames = map[string]string{
 	"secret":      "kubernetes.io~secret",
 }
 
+// emptyDirMarks is where a pod's directory has the marks of its emptyDirs that are set up.
+var emptyDirMarks = filepath.Join("plugins", directoryNames["emptyDir"])
+
 // pluginName is how upstream calls the plugin of a kind.
 func pluginName(kind string) string {
 	if directory, ok := directoryNames[kind]; ok {
@@ -139,16 +143,14 @@ func hasContent(kind string) bool {
 	return false
 }
 
-// setUp makes one volume, or brings its content up to date. dir is its
-// directory, which exists; hostPath and image have none.
+// setUp makes one volume that is no emptyDir, or brings its content up to date. dir is
+// its directory, which exists; hostPath and image have none.
 func (m *Manager) setUp(ctx context.Context, pod *core.Pod, volume *corev1.Volume, kind, dir string) error {
 	switch kind {
 	case "image":
 		return nil // it is pulled and mounted with each container
 	case "hostPath":
 		return hostpath.SetUp(volume.HostPath)
-	case "emptyDir":
-		return emptydir.SetUp(dir, pod, volume.EmptyDir, m.allocatable())
 	}
 	payload, err := m.payload(ctx, pod, volume)
 	if err != nil {

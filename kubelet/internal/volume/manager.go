@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/claim"
+	"kctl/kubelet/internal/volume/emptydir"
 	"kctl/kubelet/internal/volume/projected"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
@@ -308,6 +310,9 @@ func (m *Manager) make(ctx context.Context, pod *core.Pod, spec *corev1.Volume) 
 // makeOwn sets up a volume of the pod's own that this Manager has not set up yet; an
 // earlier one may have.
 func (m *Manager) makeOwn(ctx context.Context, pod *core.Pod, spec *corev1.Volume, kind, dir string) error {
+	if kind == "emptyDir" {
+		return m.makeEmptyDir(pod, spec, dir)
+	}
 	if dir != "" {
 		if err := makeDirectories(m.podDir(pod.UID), dir); err != nil {
 			return err
@@ -325,6 +330,29 @@ func (m *Manager) makeOwn(ctx context.Context, pod *core.Pod, spec *corev1.Volum
 	m.config.Logger.Warn("volume keeps the content it had: the API can't be reached",
 		daemon.PodFields(pod), zap.String("volume", spec.Name), zap.Error(err))
 	return nil
+}
+
+// makeEmptyDir makes an emptyDir once. The mark that says so is upstream's, so that either kubelet
+// leaves alone what its pod has made of the owner and the mode since the other has made it.
+func (m *Manager) makeEmptyDir(pod *core.Pod, spec *corev1.Volume, dir string) error {
+	mark := filepath.Join(m.podDir(pod.UID), emptyDirMarks, spec.Name, "ready")
+	if done, err := emptydir.IsSetUp(dir, mark, spec.EmptyDir); done || err != nil {
+		return err
+	}
+	// A mark of what is no longer there would hide that the next attempt was cut short.
+	if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := makeDirectories(m.podDir(pod.UID), dir); err != nil {
+		return err
+	}
+	if err := emptydir.SetUp(dir, pod, spec.EmptyDir, m.allocatable()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(mark), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(mark, nil, 0o640)
 }
 
 // makeDirectories makes dir and its parents up to the pod's directory, which

@@ -38,7 +38,7 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 }
 
 func (m *Manager) removeVolumes(uid types.UID) error {
-	for _, name := range []string{"volume-subpaths", "volumes"} {
+	for _, name := range []string{emptyDirMarks, "volume-subpaths", "volumes"} {
 		if err := remove(filepath.Join(m.podDir(uid), name)); err != nil {
 			return err
 		}

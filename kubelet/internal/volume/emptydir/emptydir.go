@@ -6,7 +6,9 @@
 package emptydir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -32,8 +34,27 @@ func Unsupported(source *corev1.EmptyDirVolumeSource) string {
 	return string(source.Medium)
 }
 
-// SetUp sets up dir for the source; it may be set up already. The pod's fsGroup
-// owns it, and what is made in it.
+// IsSetUp tells whether dir has been set up for the source and marked, by this kubelet or an earlier one:
+// its owner and its mode are the pod's affair since then. The machine's restart has taken what was mounted.
+func IsSetUp(dir, mark string, source *corev1.EmptyDirVolumeSource) (bool, error) {
+	for _, needed := range []string{mark, dir} {
+		if _, err := os.Lstat(needed); errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+	}
+	switch source.Medium {
+	case corev1.StorageMediumDefault:
+		return true, nil
+	case corev1.StorageMediumMemory:
+		return mount.IsTmpfs(dir)
+	}
+	return mount.IsHugePages(dir)
+}
+
+// SetUp sets up dir for the source. The pod's fsGroup owns it, and what is made
+// in it.
 func SetUp(dir string, pod *core.Pod, source *corev1.EmptyDirVolumeSource, allocatable corev1.ResourceList) error {
 	if medium := Unsupported(source); medium != "" {
 		return fmt.Errorf("emptyDir: the medium %s is not supported", medium)

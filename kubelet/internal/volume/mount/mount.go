@@ -41,7 +41,7 @@ func Tmpfs(dir string, limit int64) error {
 // HugePages mounts a file system of huge pages of a size, in bytes, on dir, unless there is one
 // already. How many pages may be used is for control groups to say.
 func HugePages(dir string, pageSize int64) error {
-	mounted, err := isMounted(dir, unix.HUGETLBFS_MAGIC)
+	mounted, err := IsHugePages(dir)
 	if err != nil {
 		return err
 	}
@@ -64,6 +64,9 @@ func HugePages(dir string, pageSize int64) error {
 // IsTmpfs tells whether a tmpfs is mounted on dir itself. A directory inside a
 // tmpfs does not count.
 func IsTmpfs(dir string) (bool, error) { return isMounted(dir, unix.TMPFS_MAGIC) }
+
+// IsHugePages tells whether huge pages are mounted on dir itself.
+func IsHugePages(dir string) (bool, error) { return isMounted(dir, unix.HUGETLBFS_MAGIC) }
 
 // isMounted tells whether a file system of a type is mounted on dir itself.
 func isMounted(dir string, magic int64) (bool, error) {
