@@ -63,6 +63,19 @@ func (p *Pods) Running() []*core.Pod {
 	return slices.DeleteFunc(p.MayRun(), func(pod *core.Pod) bool { return p.workers.TerminationRequested(pod.UID) })
 }
 
+// Evictable are the pods that use the node's resources and may be ended for that. Those that are ending are among
+// them: of a long grace period they have the rest only while the node can afford it. Those whose status has
+// ended are not: they have been evicted already, or have no more to do than to be cleaned up after.
+func (p *Pods) Evictable() []*core.Pod {
+	return slices.DeleteFunc(p.MayRun(), func(pod *core.Pod) bool {
+		status, ok := p.statuses.Get(pod.UID)
+		if !ok {
+			status = pod.Status // from before this kubelet
+		}
+		return core.Ended(status.Phase)
+	})
+}
+
 // Ended tells whether no container of a pod runs or will run.
 func (p *Pods) Ended(uid types.UID) bool { return p.workers.Phase(uid) >= podworker.Terminated }
 

@@ -39,7 +39,7 @@ func (k *Kubelet) makeEviction() error {
 	k.eviction = eviction.New(eviction.Options{
 		Thresholds: thresholds, IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
 		MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
-		Observe: machine.Observe, Measure: meter.Measure, Pods: k.active.Running,
+		Observe: machine.Observe, Measure: meter.Measure, Pods: k.active.Evictable,
 		Reclaim: k.evictor.Reclaim, Evict: k.evictor.Evict, Changed: k.node.UpdateStatusSoon, Warn: k.events.nodeWarning,
 		Clock: k.clock, Logger: k.logger,
 	})

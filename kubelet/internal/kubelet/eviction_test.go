@@ -12,6 +12,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
+	"kctl/kubelet/internal/podkiller"
+	"kctl/kubelet/internal/podworker"
+	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
 
@@ -136,4 +139,27 @@ func TestPodsAreEvicted(t *testing.T) {
 		late.Status.Message != "Pod was rejected: The node had condition: [MemoryPressure]. " {
 		t.Errorf("a pod that comes late: %+v", late.Status)
 	}
+}
+
+// A pod that takes its time to end is evicted like any other, and only once.
+func TestPodsThatEndAreEvictable(t *testing.T) {
+	b, _ := newHollowBed(t, nil)
+	b.create(hollowPod("slow", map[string]string{simulated.Stubborn: "true"}))
+	slow := b.waitPhase("slow", corev1.PodRunning)
+	evictable := func() bool {
+		return slices.ContainsFunc(b.kubelet.eviction.Pods(), func(pod *core.Pod) bool { return pod.UID == slow.UID })
+	}
+	ending := func() bool { return b.kubelet.workers.Phase(slow.UID) == podworker.Terminating }
+	b.delete("slow") // with thirty seconds of grace
+	b.eventually("the pod to end", ending)
+	if !evictable() {
+		t.Error("a pod that ends can't be evicted")
+	}
+	b.kubelet.killer.Terminate(slow, podkiller.Termination{Reason: podkiller.Evicted, Grace: new(int64(20))})
+	b.eventually("the pod not to be evicted again", func() bool { return !evictable() })
+	if !ending() {
+		t.Error("it has ended")
+	}
+	b.kubelet.killer.Kill(slow, podworker.KillOptions{GracePeriod: new(int64(1))})
+	b.api.wait("the pod to be gone", func() bool { return b.api.pod("slow") == nil })
 }
