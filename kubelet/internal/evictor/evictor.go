@@ -51,9 +51,12 @@ type Evictor struct{ o Options }
 // New returns an Evictor.
 func New(o Options) *Evictor { return &Evictor{o} }
 
-// patience is how long the node waits for an evicted pod to end before it
-// looks for the next one.
-const patience = 30 * time.Second
+// patience is how long the node waits for an evicted pod to end and to be cleaned up after, before it looks
+// for the next one: upstream's, which gives the runtime half as long again as the pod, and ten seconds at least.
+func patience(grace int64) time.Duration {
+	const cleanup = 30 * time.Second
+	return max(10*time.Second, time.Duration(grace)*time.Second*3/2) + cleanup
+}
 
 // Reclaim removes what ended containers left, and then unused images. If
 // some of the former can't be removed, the images are removed all the same;
@@ -78,7 +81,7 @@ func (e *Evictor) Evict(ctx context.Context, pod *core.Pod, v eviction.Decision)
 		end.Disrupted = ""
 	}
 	e.o.Killer.Terminate(pod, end)
-	timer := e.o.Clock.NewTimer(patience)
+	timer := e.o.Clock.NewTimer(patience(v.Grace))
 	defer timer.Stop()
 	select {
 	case <-done:

@@ -27,7 +27,7 @@ import (
 
 // node is what an Evictor calls; it notes what it is called for.
 type node struct {
-	stuck    bool // pods don't end
+	takes    time.Duration // until a pod has ended
 	reclaims error
 
 	done      []string
@@ -39,9 +39,7 @@ type node struct {
 func (n *node) Update(u podworker.Update) {
 	n.killed = u.Kill
 	n.done = append(n.done, "end "+u.Pod.Name)
-	if !n.stuck {
-		close(u.Kill.Done)
-	}
+	time.AfterFunc(n.takes, func() { close(u.Kill.Done) })
 }
 
 func (n *node) Of(*core.Pod) *core.Pod { return nil }
@@ -123,26 +121,29 @@ func TestOnlyPodsThatTheNodeIsShortForAreDisrupted(t *testing.T) {
 	}
 }
 
-// A pod that does not end keeps the node from looking for another for a while only, and less if the
-// kubelet ends. What it writes is left, since it still writes.
-func TestPodsThatDoNotEndAreNotWaitedForForLong(t *testing.T) {
-	for name, c := range map[string]struct {
-		kubelet, waits time.Duration
+// While a pod has its grace period, its neighbours are safe; a pod that does not end delays nobody
+// forever, and what it writes is left, since it still writes.
+func TestHowLongAnEvictedPodIsWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		grace                  int64
+		takes, kubelet, waited time.Duration
+		collected              bool
 	}{
-		"the kubelet goes on": {time.Hour, patience},
-		"the kubelet ends":    {time.Second, time.Second},
+		{grace: 1, takes: 2 * time.Second, kubelet: time.Hour, waited: 2 * time.Second, collected: true},
+		{grace: 1, takes: time.Hour, kubelet: time.Hour, waited: 40 * time.Second},
+		{grace: 600, takes: 10 * time.Minute, kubelet: time.Hour, waited: 10 * time.Minute, collected: true},
+		{grace: 600, takes: time.Hour, kubelet: time.Hour, waited: 15*time.Minute + 30*time.Second},
+		{grace: 1, takes: time.Hour, kubelet: time.Second, waited: time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), c.kubelet)
 			defer cancel()
-			n, began := &node{stuck: true}, time.Now()
+			n, began := &node{takes: c.takes}, time.Now()
 			e, _ := newEvictor(n)
-			e.Evict(ctx, pod, eviction.Decision{})
-			if waited := time.Since(began); waited != c.waits {
-				t.Errorf("%s: waited for %s", name, waited)
-			}
-			if !slices.Equal(n.done, []string{"end web"}) {
-				t.Errorf("%s: done: %q", name, n.done)
+			e.Evict(ctx, pod, eviction.Decision{Grace: c.grace})
+			collected := slices.Contains(n.done, "collect uid")
+			if waited := time.Since(began); waited != c.waited || collected != c.collected {
+				t.Errorf("%+v: waited for %v, collected: %t", c, waited, collected)
 			}
 		})
 	}
