@@ -18,10 +18,7 @@ import (
 // symlinks, can make it anything outside the volume: the kernel resolves the
 // path beneath the volume once, and the result is bound through its open file.
 func bindSubPath(volume, subPath, target string) (string, error) {
-	if err := makeSubPath(volume, subPath); err != nil {
-		return "", err
-	}
-	file, err := openBeneath(volume, subPath)
+	file, err := openOrMake(volume, subPath)
 	if err != nil {
 		return "", err
 	}
@@ -40,6 +37,56 @@ func bindSubPath(volume, subPath, target string) (string, error) {
 		return "", err
 	}
 	return target, mount.Bind(file, target)
+}
+
+// errOutside is of a path to something that is not in its volume.
+var errOutside = errors.New("leads out of the volume")
+
+// openOrMake opens what is at subPath, and makes directories where nothing is.
+func openOrMake(volume, subPath string) (*os.File, error) {
+	file, err := openBeneath(volume, subPath)
+	if errors.Is(err, errOutside) {
+		if subPath, err = followed(volume, subPath); err == nil {
+			file, err = openBeneath(volume, subPath)
+		}
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	if err := makeSubPath(volume, subPath); err != nil {
+		return nil, err
+	}
+	return openBeneath(volume, subPath)
+}
+
+// followed is subPath with its links followed, as far as it exists. The kernel lets no absolute link be taken
+// beneath a directory, but such a link may stay in the volume, as /var/run of a host's / does. This is a hint
+// only: what a container changes meanwhile is no danger, since the result is opened beneath the volume, too.
+func followed(volume, subPath string) (string, error) {
+	outside := fmt.Errorf("%q %w", subPath, errOutside)
+	if !filepath.IsLocal(subPath) {
+		return "", outside
+	}
+	volume, err := filepath.EvalSymlinks(volume)
+	if err != nil {
+		return "", fmt.Errorf("looking for the volume: %w", err)
+	}
+	missing := ""
+	for existing := filepath.Join(volume, subPath); ; existing = filepath.Dir(existing) {
+		path, err := filepath.EvalSymlinks(existing)
+		if errors.Is(err, fs.ErrNotExist) && existing != volume {
+			missing = filepath.Join(filepath.Base(existing), missing)
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("following the links of %q: %w", subPath, err)
+		}
+		inside, err := filepath.Rel(volume, path)
+		if err != nil || !filepath.IsLocal(inside) {
+			return "", outside
+		}
+		return filepath.Join(inside, missing), nil
+	}
 }
 
 // makeTarget makes an empty directory or file to mount on, in place of what an
@@ -73,9 +120,6 @@ func makeSubPath(volume, subPath string) error {
 		return fmt.Errorf("opening the volume: %w", err)
 	}
 	defer root.Close()
-	if _, err := root.Stat(subPath); err == nil {
-		return nil
-	}
 	info, err := root.Stat(".")
 	if err != nil {
 		return fmt.Errorf("looking at the volume: %w", err)
@@ -105,12 +149,7 @@ func openBeneath(volume, subPath string) (*os.File, error) {
 		return nil, fmt.Errorf("opening the volume: %w", err)
 	}
 	defer base.Close()
-	resolve := uint64(unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS)
-	if volume == "/" {
-		// Nothing is outside, so that absolute symlinks are fine.
-		resolve = unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS
-	}
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	// The kernel asks to try again if something was renamed meanwhile; renaming
 	// that never stops is an attempt to break out.
 	const attempts = 16
@@ -123,7 +162,7 @@ func openBeneath(volume, subPath string) (*os.File, error) {
 		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 			continue
 		case errors.Is(err, unix.EXDEV):
-			return nil, fmt.Errorf("%q leads out of the volume", subPath)
+			return nil, fmt.Errorf("%q %w", subPath, errOutside)
 		case errors.Is(err, unix.ENOSYS):
 			return nil, errors.New("subPath needs openat2, Linux 5.6 or newer")
 		}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -117,11 +118,14 @@ func TestSubPathNeverLeavesTheVolume(t *testing.T) {
 		os.Symlink(outside, filepath.Join(f.dir, "absolute")),
 		os.Symlink("../../../../../../../../../../../.."+outside, filepath.Join(f.dir, "relative")),
 		os.Symlink("/proc/self/root", filepath.Join(f.dir, "magic")),
-		os.Symlink("absolute", filepath.Join(f.dir, "indirect")))
+		os.Symlink("absolute", filepath.Join(f.dir, "indirect")),
+		os.Symlink(filepath.Join(outside, "none"), filepath.Join(f.dir, "dangling")),
+		os.Symlink(filepath.Join(f.dir, "indirect"), filepath.Join(f.dir, "around")))
 	if _, err := f.mount(t, "good"); err != nil {
 		t.Errorf("a symlink inside the volume: %v", err)
 	}
-	for _, subPath := range []string{"absolute", "absolute/secret", "absolute/new", "relative/secret", "magic/etc", "indirect/secret", "../x", "a/../../x", "/etc",
+	for _, subPath := range []string{"absolute", "absolute/secret", "absolute/new", "relative/secret", "magic/etc", "indirect/secret", "dangling",
+		"dangling/new", "around/new", "around/secret", "../x", "a/../../x", "/etc",
 		".."} {
 		if path, err := f.mount(t, subPath); err == nil {
 			t.Errorf("%s was mounted from %s", subPath, path)
@@ -129,6 +133,27 @@ func TestSubPathNeverLeavesTheVolume(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
 		t.Errorf("outside of the volume: %v, %v", entries, err)
+	}
+}
+
+// An absolute link may stay in its volume; on most hosts, /var/run of the volume / is one.
+func TestSubPathFollowsAbsoluteLinksInside(t *testing.T) {
+	f := newSubPathFixture(t)
+	host := filepath.Join(t.TempDir(), "host")
+	must(t, os.MkdirAll(filepath.Join(host, "run"), 0o755), os.Mkdir(filepath.Join(host, "var"), 0o755),
+		os.Symlink(filepath.Join(host, "run"), filepath.Join(host, "var", "run")), os.Symlink(host, host+"-link"))
+	link := filepath.Join(t.TempDir(), "inside-of-root")
+	must(t, os.Symlink(host, link))
+	for i, c := range []struct{ volume, subPath, is string }{
+		{host, "var/run", "run"},
+		{host, "var/run/made/below", "run/made/below"},
+		{host + "-link", "var/run/made", "run/made"},
+		{"/", filepath.Join(link[1:], "var/run/made/there"), "run/made/there"},
+	} {
+		path, err := bindSubPath(c.volume, c.subPath, filepath.Join(f.m.podDir(f.pod.UID), "volume-subpaths", strconv.Itoa(i)))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(host, c.is, "x"), []byte(c.is), 0o644))
+		expectFile(t, c.is, path, "x")
 	}
 }
 
