@@ -58,15 +58,26 @@ func patience(grace int64) time.Duration {
 	return max(10*time.Second, time.Duration(grace)*time.Second*3/2) + cleanup
 }
 
+// runtimePatience bounds what the runtime is asked to remove at once, to the time that a single call may take: with
+// a runtime that is slow on a full disk, the node would be blind meanwhile, to its memory, too. The rest waits for
+// the next look.
+const runtimePatience = 2 * time.Minute
+
 // Reclaim removes what ended containers left, and then unused images. If
 // some of the former can't be removed, the images are removed all the same;
 // otherwise pods would be evicted. They stay if they are on another disk.
 func (e *Evictor) Reclaim(ctx context.Context, images bool) error {
-	err := e.o.Collector.Reclaim(ctx)
+	err := patiently(ctx, e.o.Collector.Reclaim)
 	if images {
-		err = errors.Join(err, e.o.Images.FreeAll(ctx))
+		err = errors.Join(err, patiently(ctx, e.o.Images.FreeAll))
 	}
 	return err
+}
+
+func patiently(ctx context.Context, remove func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, runtimePatience)
+	defer cancel()
+	return remove(ctx)
 }
 
 // Evict ends a pod, waits for its end for a while, and removes what its containers
@@ -85,7 +96,8 @@ func (e *Evictor) Evict(ctx context.Context, pod *core.Pod, v eviction.Decision)
 	defer timer.Stop()
 	select {
 	case <-done:
-		if err := e.o.Collector.CollectPod(ctx, pod.UID); err != nil && ctx.Err() == nil {
+		err := patiently(ctx, func(ctx context.Context) error { return e.o.Collector.CollectPod(ctx, pod.UID) })
+		if err != nil && ctx.Err() == nil {
 			e.o.Logger.Warn("not everything that an evicted pod left behind could be removed", daemon.PodFields(pod), zap.Error(err))
 		}
 	case <-timer.C():

@@ -28,6 +28,7 @@ import (
 // node is what an Evictor calls; it notes what it is called for.
 type node struct {
 	takes    time.Duration // until a pod has ended
+	hangs    bool          // nothing can be removed
 	reclaims error
 
 	done      []string
@@ -44,8 +45,12 @@ func (n *node) Update(u podworker.Update) {
 
 func (n *node) Of(*core.Pod) *core.Pod { return nil }
 
-func (n *node) Reclaim(context.Context) error {
+func (n *node) Reclaim(ctx context.Context) error {
 	n.done = append(n.done, "reclaim containers")
+	if n.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	return n.reclaims
 }
 
@@ -165,4 +170,16 @@ func TestReclaim(t *testing.T) {
 			t.Errorf("images on that disk: %t: %q", images, n.done)
 		}
 	}
+}
+
+// A runtime that removes nothing must not keep the node from looking at its memory.
+func TestReclaimEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		e, _ := newEvictor(&node{hangs: true})
+		err := e.Reclaim(t.Context(), true)
+		if waited := time.Since(began); waited != runtimePatience || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v after %v, want an error after %v", err, waited, runtimePatience)
+		}
+	})
 }

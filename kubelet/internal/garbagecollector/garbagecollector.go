@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -75,14 +74,14 @@ type Options struct {
 // Collector collects one node's garbage. Run owns its goroutine.
 type Collector struct {
 	Options
-	now    chan struct{}
-	rounds sync.Mutex // of a round: there is one at a time
-	pods   *podLocks
+	now   chan struct{}
+	round chan struct{} // holds one token while somebody goes round: there is one round at a time
+	pods  *podLocks
 }
 
 // New returns a Collector that does nothing before Run.
 func New(o Options) *Collector {
-	return &Collector{Options: o, now: make(chan struct{}, 1), pods: newPodLocks()}
+	return &Collector{Options: o, now: make(chan struct{}, 1), round: make(chan struct{}, 1), pods: newPodLocks()}
 }
 
 // Run goes round until ctx ends.
@@ -112,11 +111,11 @@ func (c *Collector) CollectSoon() {
 
 // Collect goes round once. What fails is tried again the next time, and holds
 // up nothing else.
-func (c *Collector) Collect(ctx context.Context) error { return c.round(ctx, c.Evicted) }
+func (c *Collector) Collect(ctx context.Context) error { return c.goRound(ctx, c.Evicted) }
 
 // Reclaim goes round once like Collect, and keeps nothing of the containers of
 // pods that have ended: the node needs the space more than people need their logs.
-func (c *Collector) Reclaim(ctx context.Context) error { return c.round(ctx, c.Ended) }
+func (c *Collector) Reclaim(ctx context.Context) error { return c.goRound(ctx, c.Ended) }
 
 // CollectPod removes the containers of one pod that was evicted, and their logs,
 // without waiting for what else there is to remove on the node.
@@ -139,10 +138,14 @@ func (c *Collector) CollectPod(ctx context.Context, uid types.UID) error {
 	return errors.Join(append(failed, c.removePodLogs(func(of types.UID) bool { return of == uid }), loglinks.RemoveAll(c.PodLogsDir))...)
 }
 
-// round keeps nothing of the containers of known pods that are spent.
-func (c *Collector) round(ctx context.Context, spent func(types.UID) bool) error {
-	c.rounds.Lock()
-	defer c.rounds.Unlock()
+// goRound keeps nothing of the containers of known pods that are spent.
+func (c *Collector) goRound(ctx context.Context, spent func(types.UID) bool) error {
+	select {
+	case c.round <- struct{}{}:
+		defer func() { <-c.round }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the garbage collection under way: %w", ctx.Err())
+	}
 	if !c.Ready() {
 		return nil
 	}
@@ -183,7 +186,9 @@ func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod,
 	known := c.Known(pod.UID)
 	what := selectGarbage(pod, known && !spent(pod.UID))
 	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
-	c.pods.lock(pod.UID)
+	if err := c.pods.lock(ctx, pod.UID); err != nil {
+		return left, fmt.Errorf("waiting for pod %s/%s to be removed: %w", pod.Namespace, pod.Name, err)
+	}
 	defer c.pods.unlock(pod.UID)
 	if len(what.Containers)+len(what.Sandboxes) > 0 {
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {

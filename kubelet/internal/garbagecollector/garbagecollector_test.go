@@ -266,6 +266,29 @@ func TestCollectPodDuringARound(t *testing.T) {
 	})
 }
 
+// The eviction has one goroutine, which must not stand still with a round that does.
+func TestWhoCantWaitForARoundGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		w := &world{pods: []*runtimestate.RunningPod{pod("known-evicted", "box1! a0:exited@box1")}, hold: func(types.UID) { <-gate }}
+		c := newCollector(w, t.TempDir(), true)
+		first := make(chan error, 1)
+		go func() { first <- c.Collect(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, err := range []error{c.Reclaim(ctx), c.CollectPod(ctx, "known-evicted")} {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("while the runtime hangs: %v", err)
+			}
+		}
+		close(gate)
+		if err := errors.Join(<-first, c.Reclaim(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // logsIn are the files below a directory.
 func logsIn(logs string) (left []string) {
 	_ = filepath.WalkDir(logs, func(path string, e os.DirEntry, _ error) error {

@@ -1,6 +1,7 @@
 package garbagecollector
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,28 +10,40 @@ import (
 // podLocks lock pods: if two removed the same at the same time, one of them would fail.
 type podLocks struct {
 	mu     sync.Mutex
-	freed  *sync.Cond // of mu
-	locked map[types.UID]bool
+	locked map[types.UID]chan struct{} // closed when the pod is unlocked
 }
 
-func newPodLocks() *podLocks {
-	l := &podLocks{locked: map[types.UID]bool{}}
-	l.freed = sync.NewCond(&l.mu)
-	return l
+func newPodLocks() *podLocks { return &podLocks{locked: map[types.UID]chan struct{}{}} }
+
+// lock fails if ctx ends before the pod is unlocked.
+func (l *podLocks) lock(ctx context.Context, uid types.UID) error {
+	for {
+		unlocked := l.try(uid)
+		if unlocked == nil {
+			return nil
+		}
+		select {
+		case <-unlocked:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
-func (l *podLocks) lock(uid types.UID) {
+// try locks the pod, or returns what to wait for.
+func (l *podLocks) try(uid types.UID) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.locked[uid] {
-		l.freed.Wait()
+	if unlocked, is := l.locked[uid]; is {
+		return unlocked
 	}
-	l.locked[uid] = true
+	l.locked[uid] = make(chan struct{})
+	return nil
 }
 
 func (l *podLocks) unlock(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	close(l.locked[uid])
 	delete(l.locked, uid)
-	l.freed.Broadcast()
 }
