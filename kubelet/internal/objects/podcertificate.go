@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"sync"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -48,11 +47,8 @@ type podCertificates struct {
 	podEntries[string, podCertificate]
 }
 
-// podCertificate is one certificate, and the request for the next one; mu is
-// held while it is asked for, so that the pod's other callers wait for the same
-// answer.
+// podCertificate is one certificate, and the request for the next one.
 type podCertificate struct {
-	mu               sync.Mutex
 	key, chain       []byte
 	replace, expires time.Time
 
@@ -78,9 +74,11 @@ func (p *podCertificates) get(ctx context.Context, pod *core.Pod, source *corev1
 	if err != nil {
 		return nil, nil, err
 	}
-	e := p.entry(pod.UID, string(said))
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e, give, err := p.take(ctx, pod.UID, string(said))
+	if err != nil {
+		return nil, nil, fmt.Errorf("certificate of signer %q: waiting for the answer to another: %w", source.SignerName, err)
+	}
+	defer give()
 	now := p.clock.Now()
 	if e.chain != nil && now.Before(e.replace) {
 		return e.key, e.chain, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
+	"kctl/proto/eventually"
 	"kctl/proto/rest"
 )
 
@@ -167,6 +169,35 @@ func TestPodCertificatesThatAreNotGiven(t *testing.T) {
 	o.Unregister("a")
 	if len(o.certificates.entries) != 0 {
 		t.Error("the pod is gone, its certificates are not")
+	}
+}
+
+// Who asks for a certificate that another already waits for need not wait as long.
+func TestPodCertificatesThatAnotherWaitsFor(t *testing.T) {
+	s, o := newSigner(t)
+	p := pod("a")
+	p.Spec.NodeName = "n1"
+	source := &corev1.PodCertificateProjection{SignerName: "example.com/s", KeyType: "ED25519"}
+	s.answers("")
+	patient, cancel := context.WithTimeout(t.Context(), time.Minute) // bounds a failing test
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := o.PodCertificate(patient, p, source)
+		ended <- err
+	}()
+	eventually.Holds(t, "the signer to be asked", func() bool { return len(s.asked()) == 1 })
+	hurried, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, _, err := o.PodCertificate(hurried, p, source); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while another waits: %v", err)
+	}
+	if patient.Err() != nil {
+		t.Error("it waited as long as the other")
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -3,7 +3,6 @@ package objects
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -37,10 +36,8 @@ type tokenKey struct {
 	seconds        int64
 }
 
-// tokenEntry is one token; mu is held while it is asked for, so that the pod's
-// other callers wait for the same answer.
+// tokenEntry is one token.
 type tokenEntry struct {
-	mu      sync.Mutex
 	token   string
 	replace time.Time
 	expires time.Time
@@ -57,9 +54,11 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 		account = "default"
 	}
 	key := tokenKey{pod.Namespace, account, audience, seconds}
-	e := t.entry(pod.UID, key)
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e, give, err := t.take(ctx, pod.UID, key)
+	if err != nil {
+		return "", fmt.Errorf("waiting for a token that is being fetched: %w", err)
+	}
+	defer give()
 	now := t.clock.Now()
 	if e.token != "" && now.Before(e.replace) {
 		return e.token, nil
@@ -72,7 +71,7 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 }
 
 // renew asks for the pod's token of key and puts it into e, which the caller has
-// locked.
+// taken.
 func (t *tokens) renew(ctx context.Context, e *tokenEntry, now time.Time, key tokenKey, pod *core.Pod) error {
 	answer, err := t.request(ctx, key, tokenRequest(pod, key.audience, key.seconds), e.refused)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +31,6 @@ const (
 	refreshRetry = 10 * time.Second
 	// refreshTimeout bounds one pod's refresh.
 	refreshTimeout = 30 * time.Second
-	// refreshParallel bounds the refreshes at one time.
-	refreshParallel = 4
 )
 
 // nextRefresh spreads the refreshes of pods that were started together.
@@ -68,10 +66,13 @@ func isDisk(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &link)
 }
 
-// Run keeps the contents of mounted volumes up to date until ctx ends.
+// Run keeps the contents of mounted volumes up to date until ctx ends. Each pod is refreshed on its own: one that waits
+// for a signer delays no other's secrets.
 func (m *Manager) Run(ctx context.Context) error {
 	ticker := m.config.Clock.NewTicker(refreshTick)
 	defer ticker.Stop()
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,30 +80,21 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-ticker.C():
 		case <-m.wake:
 		}
-		m.refreshDue(ctx)
+		for _, p := range m.takeDue() {
+			refreshes.Go(func() { m.refresh(ctx, p) })
+		}
 	}
 }
 
-// refreshDue refreshes the pods whose time has come, a few side by side.
-func (m *Manager) refreshDue(ctx context.Context) {
-	var group errgroup.Group
-	group.SetLimit(refreshParallel)
-	for _, p := range m.due() {
-		group.Go(func() error {
-			m.refresh(ctx, p)
-			return nil
-		})
-	}
-	_ = group.Wait() // refresh logs what went wrong
-}
-
-func (m *Manager) due() []*podVolumes {
+// takeDue are the pods whose time has come. They are not due again while they are refreshed.
+func (m *Manager) takeDue() []*podVolumes {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.config.Clock.Now()
 	var due []*podVolumes
 	for _, p := range m.pods {
 		if !p.gone && !p.due.IsZero() && !p.due.After(now) {
+			p.due = now.Add(refreshTimeout)
 			due = append(due, p)
 		}
 	}
@@ -115,7 +107,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if p.take(ctx) != nil {
-		return // it stays due
+		return // it is due again by now
 	}
 	defer p.give()
 	m.mu.Lock()
