@@ -169,7 +169,11 @@ func (n *Network) ensure(ctx context.Context) error {
 		errs = append(errs, errors.New(problem))
 	}
 	mtu, err := n.connect(p)
-	errs = append(errs, err, forward(p.own.ranges), setRules(ctx, p.own.ranges, p.pods))
+	var overlay netip.Addr
+	if n.options.Mode == VXLAN {
+		overlay = p.own.underlay()
+	}
+	errs = append(errs, err, forward(p.own.ranges), setRules(ctx, p.own.ranges, p.pods, overlay))
 	text, err := conflist(p.own.ranges, mtu)
 	if err == nil {
 		var written bool

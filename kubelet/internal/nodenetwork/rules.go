@@ -16,14 +16,29 @@ import (
 const (
 	masquerade = core.NodeNetworkMasquerade
 	pass       = core.NodeNetworkForward
-	loopback   = core.NodeNetworkLoopback
+	guard      = core.NodeNetworkLoopback
 )
 
-// loopbackRules keep pods from what listens on the node's loopback. The portmap plugin lets
-// the bridge take packets to there once a pod has a host port (route_localnet, which IPv6 has
-// not), and any pod with raw sockets can send such packets (CVE-2020-8558).
-var loopbackRules = fmt.Sprintf("*mangle\n:%s - [0:0]\n-A %s -i %s -d 127.0.0.0/8 -j DROP\nCOMMIT\n",
-	loopback, loopback, core.NodeNetworkBridge)
+// guardRules keep this node's pods from what is the nodes' own.
+//
+// The portmap plugin lets the bridge take packets to the node's loopback once a pod has a host port (route_localnet,
+// which IPv6 has not), and any pod with raw sockets can send such packets (CVE-2020-8558).
+//
+// The kernel takes whatever comes to the overlay's port for another node's, and a pod can know all that it asks for:
+// in there it could send from any pod's address. Other nodes can't tell such packets from this node's, with whose
+// address they leave, so that they are dropped here, wherever they go, as Calico does.
+func guardRules(is4, overlay bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n", guard)
+	if is4 {
+		fmt.Fprintf(&b, "-A %s -i %s -d 127.0.0.0/8 -j DROP\n", guard, core.NodeNetworkBridge)
+	}
+	if overlay {
+		fmt.Fprintf(&b, "-A %s -i %s -p udp --dport %d -j DROP\n", guard, core.NodeNetworkBridge, vxlanPort)
+	}
+	b.WriteString("COMMIT\n")
+	return b.String()
+}
 
 // rules are our chains' contents for one address family, as iptables-restore
 // takes them: it replaces them in one step.
@@ -48,8 +63,9 @@ func rules(own, pods []netip.Prefix, multicast string) string {
 	return b.String()
 }
 
-// setRules sets the rules of each address family that the node has ranges of.
-func setRules(ctx context.Context, own, pods []netip.Prefix) error {
+// setRules sets the rules of each address family that the node has ranges of. overlay is the address by which
+// packets come that are encapsulated; the zero Addr if none are.
+func setRules(ctx context.Context, own, pods []netip.Prefix, overlay netip.Addr) error {
 	var errs []error
 	for _, f := range []struct {
 		command, multicast string
@@ -58,28 +74,28 @@ func setRules(ctx context.Context, own, pods []netip.Prefix) error {
 		of := func(list []netip.Prefix) []netip.Prefix {
 			return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return p.Addr().Is4() != f.is4 })
 		}
-		if len(of(own)) == 0 {
+		overlaid := overlay.IsValid() && overlay.Is4() == f.is4
+		if len(of(own)) > 0 {
+			err := iptables.Restore(ctx, f.command, rules(of(own), of(pods), f.multicast))
+			if err == nil {
+				err = errors.Join(jump(ctx, f.command, "nat", "POSTROUTING", masquerade), jump(ctx, f.command, "filter", "FORWARD", pass))
+			}
+			errs = append(errs, err)
+		} else if !overlaid {
 			continue
 		}
-		err := iptables.Restore(ctx, f.command, rules(of(own), of(pods), f.multicast))
-		if err == nil {
-			err = errors.Join(jump(ctx, f.command, "nat", "POSTROUTING", masquerade), jump(ctx, f.command, "filter", "FORWARD", pass))
-		}
-		errs = append(errs, err)
-		if f.is4 {
-			errs = append(errs, guardLoopback(ctx, f.command))
-		}
+		errs = append(errs, setGuard(ctx, f.command, guardRules(f.is4, overlaid)))
 	}
 	return errors.Join(errs...)
 }
 
-// guardLoopback sets loopbackRules. They are no part of the others, which a machine whose
-// kernel has no table mangle needs all the same.
-func guardLoopback(ctx context.Context, command string) error {
-	if err := iptables.Restore(ctx, command, loopbackRules); err != nil {
-		return fmt.Errorf("keep pods from the node's loopback: %w", err)
+// setGuard sets guardRules. They are no part of the others, which a machine whose kernel has no
+// table mangle needs all the same.
+func setGuard(ctx context.Context, command, rules string) error {
+	if err := iptables.Restore(ctx, command, rules); err != nil {
+		return fmt.Errorf("keep pods from the node's loopback and the overlay's port: %w", err)
 	}
-	return jump(ctx, command, "mangle", "PREROUTING", loopback)
+	return jump(ctx, command, "mangle", "PREROUTING", guard)
 }
 
 // jump makes one of the kernel's chains jump to one of ours.

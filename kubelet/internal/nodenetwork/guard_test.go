@@ -1,0 +1,138 @@
+package nodenetwork
+
+import (
+	"net/netip"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"kctl/proto/core"
+	"kctl/proto/eventually"
+)
+
+// podBehindBridge connects a pod with the address 10.0.0.2 to the bridge of the node's pods, in whose namespace it is
+// called. What is sent to the channel runs in the pod's namespace.
+func podBehindBridge(t *testing.T) chan<- func() {
+	t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = core.NodeNetworkBridge
+	bridge := &netlink.Bridge{LinkAttrs: attrs}
+	must(t, netlink.LinkAdd(bridge), netlink.AddrAdd(bridge, &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("10.0.0.1/24"))}), netlink.LinkSetUp(bridge))
+	attrs = netlink.NewLinkAttrs()
+	attrs.Name, attrs.MasterIndex = "host-end", bridge.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "pod-end"}
+	must(t, netlink.LinkAdd(veth), netlink.LinkSetUp(veth))
+	pod, err := netlink.LinkByName("pod-end")
+	must(t, err)
+
+	work, namespace := make(chan func()), make(chan *os.File)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err != nil {
+			t.Error(err)
+		}
+		file, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			t.Error(err)
+		}
+		namespace <- file
+		for f := range work {
+			f()
+		}
+	}()
+	t.Cleanup(func() { close(work) })
+	file := <-namespace
+	defer file.Close()
+	must(t, netlink.LinkSetNsFd(pod, int(file.Fd())))
+	do(work, func() {
+		inPod, err := netlink.LinkByName("pod-end")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, err := range []error{
+			netlink.AddrAdd(inPod, &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("10.0.0.2/24"))}), netlink.LinkSetUp(inPod),
+			netlink.RouteAdd(&netlink.Route{Gw: netip.MustParseAddr("10.0.0.1").AsSlice()}),
+		} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return work
+}
+
+func do(work chan<- func(), f func()) {
+	done := make(chan struct{})
+	work <- func() { defer close(done); f() }
+	<-done
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+			runtime.Goexit() // in a namespace's own goroutine
+		}
+	}
+}
+
+// receiver is a socket for UDP at a port of the namespace; received counts what has come since it was asked last.
+func receiver(t *testing.T, port int) (received func() int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	must(t, unix.Bind(fd, &unix.SockaddrInet4{Port: port}))
+	return func() (n int) {
+		for {
+			if _, _, err := unix.Recvfrom(fd, make([]byte, 16), 0); err != nil {
+				return n
+			}
+			n++
+		}
+	}
+}
+
+// A pod that could send to the overlay's port could send from any pod's address.
+func TestPodsDontReachTheOverlaysPort(t *testing.T) {
+	inside(t, func() {
+		pod := podBehindBridge(t)
+		overlay, other := receiver(t, vxlanPort), receiver(t, vxlanPort+1)
+		send := func(to string) {
+			t.Helper()
+			do(pod, func() {
+				fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer unix.Close(fd)
+				for _, port := range []int{vxlanPort, vxlanPort + 1} {
+					if err := unix.Sendto(fd, []byte("frame"), 0, &unix.SockaddrInet4{Port: port, Addr: netip.MustParseAddr(to).As4()}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			eventually.Holds(t, "what the pod sent to another port", func() bool { return other() > 0 })
+		}
+		own, pods := prefixes("10.0.0.0/24"), prefixes("10.0.0.0/16")
+		for _, c := range []struct {
+			overlay netip.Addr
+			want    int
+		}{{netip.Addr{}, 1}, {netip.MustParseAddr("192.0.2.1"), 0}, {netip.MustParseAddr("2001:db8::1"), 1}} {
+			must(t, setRules(t.Context(), own, pods, c.overlay))
+			for _, to := range []string{"192.0.2.1", "10.0.0.1"} { // the node's address, and the bridge's
+				if send(to); overlay() != c.want {
+					t.Errorf("overlay %v: what a pod sent to %s came in: %v", c.overlay, to, c.want == 0)
+				}
+			}
+		}
+		shows(t, "ip6tables -t mangle -S", "-A "+guard+" -i kctl-pods -p udp -m udp --dport 4789 -j DROP", "-j "+guard)
+	})
+}
