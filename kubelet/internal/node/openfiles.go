@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,8 +11,10 @@ import (
 )
 
 // OpenFiles counts the open file descriptors of processes, and those of them that are sockets.
-// Processes that have ended meanwhile have none.
-func OpenFiles(processes []int) (all, sockets uint64) {
+// Processes that have ended meanwhile have none. Who may not trace a process may not see what its
+// descriptors are: then told is false, and sockets says nothing.
+func OpenFiles(processes []int) (all, sockets uint64, told bool) {
+	told = true
 	for _, pid := range processes {
 		dir := fmt.Sprintf("/proc/%d/fd", pid)
 		entries, err := os.ReadDir(dir)
@@ -19,12 +23,17 @@ func OpenFiles(processes []int) (all, sockets uint64) {
 		}
 		all += uint64(len(entries))
 		for _, e := range entries {
-			if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil && strings.HasPrefix(to, "socket:") {
+			to, err := os.Readlink(filepath.Join(dir, e.Name()))
+			if errors.Is(err, fs.ErrPermission) {
+				told = false
+				break
+			}
+			if err == nil && strings.HasPrefix(to, "socket:") {
 				sockets++
 			}
 		}
 	}
-	return all, sockets
+	return all, sockets, told
 }
 
 // OpenFilesLimit is how many files a process may open, its soft limit: -1 without one. It is

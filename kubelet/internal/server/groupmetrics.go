@@ -46,10 +46,13 @@ func (f samples) addDetails(d cgroup.Details, now time.Time, r row) {
 	f.add("container_memory_swap", of, fmt.Sprint(d.Usage.Swap), ms)
 	f.plain("container_creation_time_seconds", of, fmt.Sprint(d.Usage.Started.Unix()))
 	f.plain("container_spec_memory_limit_bytes", of, fmt.Sprint(d.Usage.Limit))
-	files, sockets := node.OpenFiles(d.Processes)
+	files, sockets, told := node.OpenFiles(d.Processes)
+	if told {
+		f.add("container_sockets", of, fmt.Sprint(sockets), ms)
+	}
 	for metric, count := range map[string]uint64{
 		"container_processes": uint64(len(d.Processes)), "container_threads": d.Tasks, "container_threads_max": d.MaxTasks,
-		"container_file_descriptors": files, "container_sockets": sockets,
+		"container_file_descriptors": files,
 	} {
 		f.add(metric, of, fmt.Sprint(count), ms)
 	}
