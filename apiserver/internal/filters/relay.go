@@ -12,8 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/relaystamps"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/trace"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
@@ -25,7 +25,7 @@ import (
 // from the one that creates the pod, by whatever verb; the scheduler's from the Binding, of which
 // only one succeeds; the kubelet's, and what it tells of restarts, from a node's writing of a status,
 // which admission lets it do for its own pods.
-func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
+func Relay(ring *relaystamps.Ring, logger *zap.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		info := request.InfoFrom(c.Request.Context())
 		sender := senderOf(info)
@@ -45,7 +45,7 @@ func Relay(ring *trace.Ring, logger *zap.Logger) gin.HandlerFunc {
 			if err != nil {
 				logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", pod.Namespace+"/"+pod.Name))
 			}
-			told = trace.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
+			told = relaystamps.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
 		}
 		stamps := told.Stamps
 		switch sender {
@@ -106,7 +106,7 @@ func mayStamp(program string, user *request.User) bool {
 
 // ServeRelay answers with the trace of the pod in the path, and with an empty one if nothing is known
 // of it: which servers know nothing tells something, too.
-func ServeRelay(exchange *trace.Exchange) gin.HandlerFunc {
+func ServeRelay(exchange *relaystamps.Exchange) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		namespace, name, ok := tracedPod(c.Request.URL.Path)
 		if !ok {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"kctl/apiserver/internal/relaystamps"
 	"kctl/apiserver/internal/request"
-	"kctl/apiserver/internal/trace"
 	"kctl/proto/core"
 	"kctl/proto/relay"
 )
@@ -66,7 +66,7 @@ func TestRelayBelievesWhoCanKnow(t *testing.T) {
 		"another resource's create": {"POST", "/api/v1/namespaces/shop/configmaps", 201, true, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ring := trace.NewRing(4)
+			ring := relaystamps.NewRing(4)
 			handler := chain(func(c *gin.Context) {
 				podWritten(c, "web", "1", tc.created)
 				c.Status(tc.code)
@@ -109,7 +109,7 @@ func TestRelayBelievesOnlyNodesOfRestarts(t *testing.T) {
 		"restarts and stamps": {"PATCH", web + "/status", everyHop(), relay.EncodeRestarts([]relay.Restart{restart}), node, 1, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ring := trace.NewRing(4)
+			ring := relaystamps.NewRing(4)
 			handler := chain(func(c *gin.Context) {
 				podWritten(c, "web", "1", true)
 				c.Status(http.StatusCreated)
@@ -127,7 +127,7 @@ func TestRelayBelievesOnlyNodesOfRestarts(t *testing.T) {
 
 // What comes with a write of an earlier pod of the name is not the new one's.
 func TestRelayTellsPodsOfANameApart(t *testing.T) {
-	ring := trace.NewRing(4)
+	ring := relaystamps.NewRing(4)
 	uid, created := "1", true
 	handler := chain(func(c *gin.Context) {
 		podWritten(c, "web", uid, created)
@@ -170,7 +170,7 @@ func BenchmarkRelay(b *testing.B) {
 				c.Status(http.StatusCreated)
 			}, func(c *gin.Context) {
 				c.Request = c.Request.WithContext(request.WithUser(c.Request.Context(), kubelet))
-			}, Relay(trace.NewRing(trace.Capacity), zap.NewNop()))
+			}, Relay(relaystamps.NewRing(relaystamps.Capacity), zap.NewNop()))
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequest(way.method, way.path, nil)

@@ -10,8 +10,8 @@ import (
 
 	"kctl/apiserver/internal/identity"
 	"kctl/apiserver/internal/informer"
+	"kctl/apiserver/internal/relaystamps"
 	"kctl/apiserver/internal/storage/measured"
-	"kctl/apiserver/internal/trace"
 	"kctl/proto/relay"
 )
 
@@ -19,20 +19,18 @@ import (
 // cluster's others.
 type stamps struct {
 	*process
-	ring     *trace.Ring
-	exchange *trace.Exchange
+	ring     *relaystamps.Ring
+	exchange *relaystamps.Exchange
 	pods     *informer.Informer[informer.Pod]
 	endpoint *endpoint
 }
 
 // newStamps also has the changes of pods noted.
 func newStamps(d *database, pods *informer.Informer[informer.Pod], endpoint *endpoint) *stamps {
-	ring := trace.NewRing(trace.Capacity)
-	s := &stamps{
-		process: d.process, ring: ring, pods: pods, endpoint: endpoint,
-		exchange: trace.NewExchange(ring, measured.Of(messageResource, d.backend.Storage), d.options.EtcdPrefix+trace.Prefix, d.clock,
-			d.logger.Named("relay")),
-	}
+	ring := relaystamps.NewRing(relaystamps.Capacity)
+	messages := measured.Of(messageResource, d.backend.Storage)
+	exchange := relaystamps.NewExchange(ring, messages, d.options.EtcdPrefix+relaystamps.Prefix, d.clock, d.logger.Named("relay"))
+	s := &stamps{process: d.process, ring: ring, exchange: exchange, pods: pods, endpoint: endpoint}
 	pods.OnChange(s.note)
 	return s
 }
