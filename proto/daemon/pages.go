@@ -79,8 +79,8 @@ type flagsPage struct {
 // newTextPage begins the plain form of a page.
 func (p *Pages) newTextPage(kind string) *strings.Builder {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s %s\nWarning: this page is for people who look for a fault; programs ask for JSON or YAML instead.\n", p.Program,
-		kind)
+	fmt.Fprintf(&b, "\n%s %s\nWarning: this page is for people who look for a fault; programs ask for JSON or YAML instead.\n",
+		p.Program, kind)
 	return &b
 }
 

@@ -48,8 +48,7 @@ func (t *checkResults) record(endpoint, name string, healthy bool) {
 }
 
 var (
-	checkDesc = prometheus.NewDesc("kubernetes_healthcheck",
-		"What a health check said last, 1 for healthy.", []string{"name", "type"}, nil)
+	checkDesc  = prometheus.NewDesc("kubernetes_healthcheck", "What a health check said last, 1 for healthy.", []string{"name", "type"}, nil)
 	checksDesc = prometheus.NewDesc("kubernetes_healthchecks_total",
 		"How often a health check said what.", []string{"name", "type", "status"}, nil)
 )

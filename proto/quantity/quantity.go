@@ -19,8 +19,8 @@ const maxSuffix = 2
 
 // Refusal says that a quantity is beyond the bounds.
 func Refusal(text []byte) string {
-	return fmt.Sprintf("quantity %q is out of range: at most an exponent of %d and %d characters are accepted", text[:min(len(text), 32)],
-		maxExponent, maxText)
+	return fmt.Sprintf("quantity %q is out of range: at most an exponent of %d and %d characters are accepted",
+		text[:min(len(text), 32)], maxExponent, maxText)
 }
 
 // Huge reports whether text is a number beyond the bounds.

@@ -23,8 +23,7 @@ func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string,
 	done := map[schema.GroupResource]bool{} // another version has the same objects
 	remotes := *a.remotes.Load()
 	for _, gv := range slices.SortedFunc(maps.Keys(remotes), func(x, y schema.GroupVersion) int {
-		return strings.Compare(x.String(),
-			y.String())
+		return strings.Compare(x.String(), y.String())
 	}) {
 		r := remotes[gv]
 		served := r.discovery()

@@ -103,16 +103,16 @@ func validateSink(name string, s audit.SinkOptions) error {
 	}
 	if b := s.Batch; s.Mode == audit.ModeBatch {
 		if b.BufferSize < 1 || b.MaxSize < 1 || b.MaxSize > b.BufferSize {
-			errs = append(errs, fmt.Errorf("%s-batch-max-size=%d: must be between 1 and %s-batch-buffer-size=%d", name, b.MaxSize, name,
-				b.BufferSize))
+			errs = append(errs, fmt.Errorf("%s-batch-max-size=%d: must be between 1 and %s-batch-buffer-size=%d",
+				name, b.MaxSize, name, b.BufferSize))
 		}
 		if b.MaxWait < 0 || b.ThrottleEnable && (b.ThrottleQPS <= 0 || b.ThrottleBurst < 1) {
 			errs = append(errs, fmt.Errorf("%s-batch-max-wait, %s-batch-throttle-qps, %s-batch-throttle-burst: must be positive", name, name, name))
 		}
 	}
 	if t := s.Truncate; t.Enabled && (t.MaxEventSize < 1 || t.MaxBatchSize < t.MaxEventSize) {
-		errs = append(errs, fmt.Errorf("%s-truncate-max-event-size=%d: must be between 1 and %s-truncate-max-batch-size=%d", name, t.MaxEventSize,
-			name, t.MaxBatchSize))
+		errs = append(errs, fmt.Errorf("%s-truncate-max-event-size=%d: must be between 1 and %s-truncate-max-batch-size=%d",
+			name, t.MaxEventSize, name, t.MaxBatchSize))
 	}
 	return errors.Join(errs...)
 }

@@ -140,8 +140,8 @@ func (o *Operation) validate() error {
 				"forbid privileged containers"))
 	}
 	if o.EndpointReconciler != EndpointsByLease && o.EndpointReconciler != EndpointsByOthers {
-		errs = append(errs, fmt.Errorf("--endpoint-reconciler-type=%s: only %s and %s are supported", o.EndpointReconciler, EndpointsByLease,
-			EndpointsByOthers))
+		errs = append(errs, fmt.Errorf("--endpoint-reconciler-type=%s: only %s and %s are supported",
+			o.EndpointReconciler, EndpointsByLease, EndpointsByOthers))
 	}
 	if o.HTTP2MaxStreams < 0 {
 		errs = append(errs, errors.New("--http2-max-streams-per-connection: must not be negative"))

@@ -61,8 +61,8 @@ func decode(content []byte, kind string, versions []string, into any, nameless b
 	isKind := header.Kind == kind || nameless && header.Kind == ""
 	isVersion := group == apiGroup && slices.Contains(versions, version) || nameless && header.APIVersion == ""
 	if !isKind || !isVersion {
-		return fmt.Errorf("is a %s of %q, and must be of kind %s of %s/%s", header.Kind, header.APIVersion, kind, apiGroup,
-			strings.Join(versions, " or "))
+		return fmt.Errorf("is a %s of %q, and must be of kind %s of %s/%s",
+			header.Kind, header.APIVersion, kind, apiGroup, strings.Join(versions, " or "))
 	}
 	strict, err := json.UnmarshalStrict(text, into)
 	if err != nil {

@@ -25,8 +25,8 @@ func (f *compiledVersion) decodeBody(body []byte) (*object, []error, error) {
 	for _, name := range []string{"kind", "apiVersion"} {
 		if text, _ := content[name].(string); text == "" {
 			return nil, nil,
-				apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'", f.kind,
-					missingFields[name], truncate(body)))
+				apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): Object '%s' is missing in '%s'",
+					f.kind, missingFields[name], truncate(body)))
 		}
 	}
 	o := &object{Object: content}

@@ -49,8 +49,7 @@ func Authenticate(authenticator authn.Authenticator, headers []clientauth.Header
 			result := "failure"
 			if err != nil {
 				result = "error"
-				logger.Info("authentication failed", zap.Error(err), zap.String("remote", c.Request.RemoteAddr),
-					zap.String("uri", c.Request.URL.Path))
+				logger.Info("authentication failed", zap.Error(err), zap.String("remote", c.Request.RemoteAddr), zap.String("uri", c.Request.URL.Path))
 			}
 			attempts.WithLabelValues(result).Inc()
 			duration.WithLabelValues(result).Observe(took.Seconds())

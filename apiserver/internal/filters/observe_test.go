@@ -133,8 +133,7 @@ apiserver_response_sizes_count{component="apiserver",group="",resource="",scope=
 func TestLongRequestsAreTimed(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	served := func(*request.Info) bool { return true }
-	handler := chain(func(c *gin.Context) { c.Status(http.StatusOK) },
-		Observe(registry, testingclock.NewFakePassiveClock(start), served, zap.NewNop()))
+	handler := chain(func(c *gin.Context) { c.Status(http.StatusOK) }, Observe(registry, testingclock.NewFakePassiveClock(start), served, zap.NewNop()))
 	serve(handler, "GET", "/api/v1/pods?watch=true")
 	const want = `apiserver_request_duration_seconds_count{component="apiserver",dry_run="",group="",resource="pods",scope="cluster",subresource="",verb="WATCH",version="v1"} 1
 `

@@ -31,8 +31,8 @@ func checkKind(obj runtime.Object, want schema.GroupVersionKind, also ...schema.
 		obj.GetObjectKind().SetGroupVersionKind(want)
 		return nil
 	case scheme.Scheme.Recognizes(got) && got.GroupKind() != want.GroupKind():
-		return wrongKind(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, packageOf(want.Group),
-			want.Kind))
+		return wrongKind(got, want, fmt.Errorf("converting (%s.%s) to (%s.%s): unknown conversion",
+			got.Version, got.Kind, packageOf(want.Group), want.Kind))
 	case got.Kind == want.Kind && got.Group == want.Group && got.Group != "":
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 			got.GroupVersion(), want.GroupVersion()))

@@ -242,8 +242,8 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (a
 		case s.remainingAllocationTime(addressStateOf(ip)) > 0:
 			return s.remainingAllocationTime(addressStateOf(ip)), nil
 		case ok:
-			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name,
-				parent)
+			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up",
+				ip.Name, parent)
 		default:
 			message = fmt.Sprintf("IPAddress: %s for Service %s appears to have leaked: cleaning up", ip.Name, parent)
 		}

@@ -60,8 +60,7 @@ func unfitReason(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) st
 	case ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) != ptr.Deref(c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
 		return "incompatible volumeMode"
 	case slices.ContainsFunc(c.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
-		return !slices.Contains(v.Spec.AccessModes,
-			m)
+		return !slices.Contains(v.Spec.AccessModes, m)
 	}):
 		return "incompatible accessMode"
 	}

@@ -51,8 +51,8 @@ func (t *Tracker) checkSteps(old core.Object, applied map[string]any, by Manager
 }
 
 func tooManyStepsError(what string, steps int) error {
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s (%d steps, at most %d are accepted); use an update instead", what, steps,
-		maxApplySteps))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s (%d steps, at most %d are accepted); use an update instead",
+		what, steps, maxApplySteps))
 }
 
 // ownedSteps counts the steps of a set of fields, for the levels that each is nested in.

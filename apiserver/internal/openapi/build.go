@@ -169,8 +169,7 @@ func (h *Handler) buildCustomGroups(customs []Custom) (map[string]customGroup, e
 	}
 	next := make(map[string]customGroup, len(byGroup))
 	for _, gv := range slices.SortedFunc(maps.Keys(byGroup), func(a, b runtimeschema.GroupVersion) int {
-		return compare(a.String(),
-			b.String())
+		return compare(a.String(), b.String())
 	}) {
 		name := documentName(gv)
 		if _, taken := h.builtinGroups[name]; taken {

@@ -70,8 +70,8 @@ func (s *Store[T]) tooLarge(err error, name string) error {
 	if at, ok := errors.AsType[*storage.KeyError](err); ok {
 		err = at.Err
 	}
-	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q: %v (a limit of etcd's, --max-request-bytes)", s.groupResource(), name,
-		err))
+	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%s %q: %v (a limit of etcd's, --max-request-bytes)",
+		s.groupResource(), name, err))
 }
 
 // maxCauses is more than anyone reads. A body of a few megabytes can have a

@@ -103,8 +103,8 @@ func TestClientCertificates(t *testing.T) {
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for user, want := range map[string]string{server.Listener.Addr().String(): "api", "*.example.com": "nothing"} {
-		credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: %q, user: {client-certificate-data: %s, client-key-data: %s}}]\n", user,
-			base64.StdEncoding.EncodeToString(pair.Cert), base64.StdEncoding.EncodeToString(pair.Key))), nil)
+		credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: %q, user: {client-certificate-data: %s, client-key-data: %s}}]\n",
+			user, base64.StdEncoding.EncodeToString(pair.Cert), base64.StdEncoding.EncodeToString(pair.Key))), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,8 +135,8 @@ func TestAnExpiredCertificateIsToldOnce(t *testing.T) {
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	var told []string
-	credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: '*', user: {client-certificate: %s/api.crt, client-key: %s/api.key}}]\n", dir,
-		dir)),
+	credentials, err := LoadCredentials(kubeconfig(t, fmt.Sprintf("users: [{name: '*', user: {client-certificate: %s/api.crt, client-key: %s/api.key}}]\n",
+		dir, dir)),
 		func(err error) { told = append(told, err.Error()) })
 	if err != nil {
 		t.Fatal(err)

@@ -182,8 +182,8 @@ func (c *Client) Post(ctx context.Context, review []byte) ([]byte, error) {
 	case len(body) > c.options.MaxAnswer:
 		return nil, fmt.Errorf("the response is longer than %d bytes", c.options.MaxAnswer)
 	case len(body) == 0:
-		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", response.StatusCode,
-			response.Header.Get("Content-Type"))
+		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s",
+			response.StatusCode, response.Header.Get("Content-Type"))
 	}
 	return body, nil
 }

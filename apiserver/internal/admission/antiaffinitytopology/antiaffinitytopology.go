@@ -27,8 +27,8 @@ func (Plugin) Validate(_ context.Context, a *admission.Attributes) error {
 	}
 	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
 		if term.TopologyKey != corev1.LabelHostname {
-			return fmt.Errorf("affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey %v but only key %v is allowed", term.TopologyKey,
-				corev1.LabelHostname)
+			return fmt.Errorf("affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey %v but only key %v is allowed",
+				term.TopologyKey, corev1.LabelHostname)
 		}
 	}
 	return nil

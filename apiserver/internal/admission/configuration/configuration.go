@@ -55,8 +55,8 @@ func Load(path string) (Files, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if f.Kind != "AdmissionConfiguration" || !slices.Contains(versions, f.APIVersion) {
-		return nil, fmt.Errorf("%s: is a %s of %q, and must be an AdmissionConfiguration of %s", path, f.Kind, f.APIVersion,
-			strings.Join(versions, " or "))
+		return nil, fmt.Errorf("%s: is a %s of %q, and must be an AdmissionConfiguration of %s",
+			path, f.Kind, f.APIVersion, strings.Join(versions, " or "))
 	}
 	files := Files{}
 	for i, p := range f.Plugins {
@@ -129,8 +129,8 @@ func (f Files) Decode(name string, kind Kind, into any) (found bool, err error) 
 		delete(fields, key)
 	}
 	if header.Kind != kind.Kind || !slices.Contains(kind.Versions, header.APIVersion) {
-		return true, fmt.Errorf("configuration of %s: is a %s of %q, and must be a %s of %s", name, header.Kind, header.APIVersion, kind.Kind,
-			strings.Join(kind.Versions, " or "))
+		return true, fmt.Errorf("configuration of %s: is a %s of %q, and must be a %s of %s",
+			name, header.Kind, header.APIVersion, kind.Kind, strings.Join(kind.Versions, " or "))
 	}
 	return true, strict(name, fields, into)
 }

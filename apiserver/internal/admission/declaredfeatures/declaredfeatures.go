@@ -73,8 +73,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return fmt.Errorf("read the features of node %q: %w", node.Name, err)
 	}
 	if !match.IsMatch {
-		return fmt.Errorf("pod update requires features %s which are not available on node %q", strings.Join(match.UnsatisfiedRequirements, ", "),
-			node.Name)
+		return fmt.Errorf("pod update requires features %s which are not available on node %q",
+			strings.Join(match.UnsatisfiedRequirements, ", "), node.Name)
 	}
 	return nil
 }

@@ -143,8 +143,8 @@ func (p Plugin) checkCovered(ctx context.Context, a *admission.Attributes, rules
 		lines = append(lines, describe(rule))
 	}
 	slices.Sort(lines)
-	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Username, a.User.Groups,
-		strings.Join(lines, "\n"))
+	text := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		a.User.Username, a.User.Groups, strings.Join(lines, "\n"))
 	if len(dangling) > 0 {
 		text += "; resolution errors: [" + dangling.Stored() + "]"
 	}

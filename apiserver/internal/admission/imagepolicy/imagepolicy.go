@@ -129,8 +129,8 @@ func (p *Plugin) ask(ctx context.Context, spec v1alpha1.ImageReviewSpec) (answer
 		return answer{}, fmt.Errorf("image policy: %w", err)
 	}
 	if review.TypeMeta != meta {
-		return answer{}, fmt.Errorf("image policy: the answer is a %s %s instead of a %s %s", review.APIVersion, review.Kind, meta.APIVersion,
-			meta.Kind)
+		return answer{}, fmt.Errorf("image policy: the answer is a %s %s instead of a %s %s",
+			review.APIVersion, review.Kind, meta.APIVersion, meta.Kind)
 	}
 	ttl := p.denyTTL
 	if review.Status.Allowed {

@@ -159,8 +159,8 @@ func (d Directory) accept(decoded runtime.Object) (core.Object, error) {
 	}
 	obj, ok := decoded.(core.Object)
 	if !ok || !slices.Contains(d.Kinds, kinds[0].Kind) {
-		return nil, fmt.Errorf("a %s of %s is not supported here, only %s", kinds[0].Kind, kinds[0].GroupVersion(),
-			strings.Join(d.Kinds, " and "))
+		return nil, fmt.Errorf("a %s of %s is not supported here, only %s",
+			kinds[0].Kind, kinds[0].GroupVersion(), strings.Join(d.Kinds, " and "))
 	}
 	errs, known := admissionregistration.Complete(obj)
 	if !known {

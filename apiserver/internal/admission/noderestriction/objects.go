@@ -139,8 +139,8 @@ func (p *Plugin) admitPodSigning(ctx context.Context, node string, a *admission.
 	case core.IsMirror(pod):
 		return fmt.Errorf("pod %q is a mirror pod", named)
 	case pod.Spec.ServiceAccountName != spec.ServiceAccountName:
-		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)", about, spec.ServiceAccountName,
-			pod.Spec.ServiceAccountName)
+		return fmt.Errorf("%s contains serviceAccountName (%q) that differs from running pod (%q)",
+			about, spec.ServiceAccountName, pod.Spec.ServiceAccountName)
 	}
 	account, err := p.Accounts.Live(ctx, a.Namespace, spec.ServiceAccountName)
 	switch {

@@ -88,8 +88,8 @@ func (p *Plugin) checkBlocking(ctx context.Context, a *admission.Attributes, own
 		}
 		finalizers.Name = owner.Name
 		if decision, reason, err := p.authorize(ctx, a.User, resource, finalizers); decision != authz.Allow {
-			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v", reason,
-				err)
+			return fmt.Errorf("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: %v, %v",
+				reason, err)
 		}
 	}
 	return nil

@@ -50,8 +50,8 @@ func (p *Plugin) warnOfPods(ctx context.Context, namespace string, level api.Lev
 		}
 	}
 	if checked < len(list.Items) {
-		request.Warn(ctx, fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods", checked,
-			len(list.Items)))
+		request.Warn(ctx, fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods",
+			checked, len(list.Items)))
 	}
 	if len(found) == 0 {
 		return

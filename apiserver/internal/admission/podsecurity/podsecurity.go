@@ -223,8 +223,8 @@ func (p *Plugin) checkNamespace(ctx context.Context, a *admission.Attributes, na
 // warnOfExemption warns of the labels of an exempt namespace, if they ask for anything.
 func (p *Plugin) warnOfExemption(ctx context.Context, namespace *core.Namespace, asked api.Policy) {
 	if !asked.FullyPrivileged() && !asked.Equivalent(&p.defaults) {
-		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", namespace.Name,
-			policyOfLabels(namespace.Labels, asked)))
+		request.Warn(ctx, fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored",
+			namespace.Name, policyOfLabels(namespace.Labels, asked)))
 	}
 }
 

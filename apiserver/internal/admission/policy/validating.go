@@ -200,7 +200,7 @@ func (o *outcome) addDecision(ctx context.Context, q *evaluation, d decision) {
 		o.failures = append(o.failures, failureRecord{d.message, q.name, q.binding.name, d.index, q.binding.actions})
 	}
 	if q.binding.hasAction(admissionregistrationv1.Warn) {
-		request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", q.name, q.binding.name,
-			d.message))
+		request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s",
+			q.name, q.binding.name, d.message))
 	}
 }

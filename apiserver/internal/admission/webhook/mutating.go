@@ -108,8 +108,8 @@ func (m *Mutating) apply(ctx context.Context, i *invocation, of *condition.Form,
 		return nil
 	}
 	if len(patch) > jsonpatch.MaxOperations {
-		return &callError{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d", len(patch),
-			jsonpatch.MaxOperations)}
+		return &callError{i.name, fmt.Errorf("received a patch of %d operations in webhook response, the limit is %d",
+			len(patch), jsonpatch.MaxOperations)}
 	}
 	if i.request.Object == nil && i.request.ConnectOptions == nil {
 		return apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not "+

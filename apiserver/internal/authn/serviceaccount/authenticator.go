@@ -116,8 +116,8 @@ func (a *Authenticator) countUse(ctx context.Context, c *claims) {
 		return
 	}
 	a.Uses.stale.Inc()
-	authn.AddRemark(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject,
-		a.Clock.Since(after.Time).Seconds())})
+	authn.AddRemark(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f",
+		c.Subject, a.Clock.Since(after.Time).Seconds())})
 }
 
 // hasKnownIssuer checks a token's issuer without trusting anything else in it.

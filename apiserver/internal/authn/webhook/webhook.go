@@ -45,8 +45,8 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, wan
 		return nil, nil, false, fmt.Errorf("token webhook: %w", err)
 	}
 	if answer.APIVersion != version || answer.Kind != question.Kind {
-		return nil, nil, false, fmt.Errorf("token webhook: the answer is a %s %s instead of a %s %s", answer.APIVersion, answer.Kind, version,
-			question.Kind)
+		return nil, nil, false, fmt.Errorf("token webhook: the answer is a %s %s instead of a %s %s",
+			answer.APIVersion, answer.Kind, version, question.Kind)
 	}
 	status := &answer.Status
 	if !status.Authenticated {

@@ -129,8 +129,8 @@ func (a *Authorizer) ask(ctx context.Context,
 		return answer.Status, fmt.Errorf("authorization webhook: %w", err)
 	}
 	if answer.APIVersion != version || answer.Kind != meta.Kind {
-		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s instead of a %s %s", answer.APIVersion, answer.Kind,
-			version, meta.Kind)
+		return answer.Status, fmt.Errorf("authorization webhook: the answer is a %s %s instead of a %s %s",
+			answer.APIVersion, answer.Kind, version, meta.Kind)
 	}
 	return answer.Status, nil
 }

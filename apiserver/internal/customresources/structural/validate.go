@@ -294,8 +294,8 @@ func (s *Schema) fields(path *field.Path, value map[string]any, old any, hasOld 
 	p := s.props
 	count := int64(len(value))
 	if p.MinProperties != nil && count < *p.MinProperties {
-		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s in body should have at least %d properties", name(path),
-			*p.MinProperties)))
+		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s in body should have at least %d properties",
+			name(path), *p.MinProperties)))
 	}
 	if p.MaxProperties != nil && count > *p.MaxProperties {
 		errs = append(errs, field.TooMany(path, int(count), int(*p.MaxProperties)))

@@ -110,8 +110,8 @@ func validateStep(r *resourcev1.CapacityRequestPolicyRange, usual, whole apireso
 	var errs field.ErrorList
 	first := r.Min.DeepCopy()
 	if first.Add(*r.Step); first.Cmp(whole) > 0 {
-		errs = append(errs, field.Invalid(step, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", first.String(),
-			whole.String())))
+		errs = append(errs, field.Invalid(step, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s",
+			first.String(), whole.String())))
 	}
 	bounds := []struct {
 		name  string

@@ -115,8 +115,8 @@ func (e *evictions) recordDisruption(b *policyv1.PodDisruptionBudget, pod string
 	case len(s.DisruptedPods) > maxDisrupted:
 		return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
 	case s.DisruptionsAllowed == 0:
-		return violation(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy,
-			s.CurrentHealthy))
+		return violation(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
+			b.Name, s.DesiredHealthy, s.CurrentHealthy))
 	}
 	s.DisruptionsAllowed--
 	if s.DisruptionsAllowed == 0 {

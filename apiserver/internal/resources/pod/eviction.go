@@ -61,8 +61,8 @@ func deleteOptions(within *metav1.DeleteOptions, o *metav1.CreateOptions) (*meta
 	case len(options.DryRun) == 0:
 		options.DryRun = o.DryRun
 	case len(o.DryRun) > 0 && !slices.Equal(options.DryRun, o.DryRun):
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", o.DryRun,
-			options.DryRun))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v",
+			o.DryRun, options.DryRun))
 	}
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)

@@ -30,6 +30,5 @@ func TestTemplate(t *testing.T) {
 		t.Errorf("row is %s", got)
 	}
 	template.Template.Spec.Containers[0].Image = ""
-	checkErrors(t, "no image", strategy.Update.Validate(t.Context(), template, nil),
-		"template.spec.containers[0].image: Required value")
+	checkErrors(t, "no image", strategy.Update.Validate(t.Context(), template, nil), "template.spec.containers[0].image: Required value")
 }

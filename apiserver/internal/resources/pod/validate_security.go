@@ -116,8 +116,8 @@ func validateSysctls(sysctls []corev1.Sysctl, spec *core.PodSpec, at *field.Path
 		case s.Name == "":
 			errs = append(errs, field.Required(path, ""))
 		case len(s.Name) > maxSysctlLength || !sysctlName.MatchString(s.Name):
-			errs = append(errs, field.Invalid(path, s.Name, fmt.Sprintf("must have at most %d characters and match regex ^%s$", maxSysctlLength,
-				sysctlPattern)))
+			errs = append(errs, field.Invalid(path, s.Name, fmt.Sprintf("must have at most %d characters and match regex ^%s$",
+				maxSysctlLength, sysctlPattern)))
 		case seen.Has(s.Name):
 			errs = append(errs, field.Duplicate(path, s.Name))
 		}

@@ -112,8 +112,8 @@ func portWarnings(spots []containerPosition) []string {
 				continue
 			}
 			if first, taken := named[port.Name]; taken {
-				names = append(names, fmt.Sprintf("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", now,
-					port.Name, first, first))
+				names = append(names, fmt.Sprintf("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s",
+					now, port.Name, first, first))
 			} else {
 				named[port.Name] = now
 			}

@@ -99,8 +99,7 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 		},
 		AllowCreateOnUpdate:      true,
 		AllowUnconditionalUpdate: true,
-		Columns: bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved,
-			"clusterRoleBinding"),
+		Columns:                  bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
 		Row: func(b *rbacv1.ClusterRoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},

@@ -144,8 +144,7 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.E
 			errs = append(errs, field.NotSupported(at.Child("apiGroup"), s.APIGroup, []string{rbacv1.GroupName}))
 		}
 	default:
-		errs = append(errs, field.NotSupported(at.Child("kind"), s.Kind,
-			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		errs = append(errs, field.NotSupported(at.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 	}
 	return errs
 }

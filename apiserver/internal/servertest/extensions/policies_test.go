@@ -199,8 +199,8 @@ func TestValidatingPolicies(t *testing.T) {
 		obj := labelled("c", name)
 		got, warnings := c.told(core.ConfigMaps, "default", obj, nil)
 		if strings.HasPrefix(want.want, " ") {
-			want.want = fmt.Sprintf(`422 Invalid configmaps "c" is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s-b' denied request:%s`, name, name,
-				want.want)
+			want.want = fmt.Sprintf(`422 Invalid configmaps "c" is forbidden: ValidatingAdmissionPolicy '%s' with binding '%s-b' denied request:%s`,
+				name, name, want.want)
 		}
 		if got == "" {
 			c.Must(c.Root().Resource(core.ConfigMaps, "default").Delete(t.Context(), "c", nil, nil))

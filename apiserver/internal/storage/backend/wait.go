@@ -38,8 +38,8 @@ func (b *Backend) Wait(ctx context.Context) error {
 			reason = err
 		}
 		if isCertificateProblem(reason) {
-			return fmt.Errorf("etcd at %s: %w; see that --etcd-cafile, --etcd-certfile and --etcd-keyfile are of etcd's own authority", b.servers(),
-				reason)
+			return fmt.Errorf("etcd at %s: %w; see that --etcd-cafile, --etcd-certfile and --etcd-keyfile are of etcd's own authority",
+				b.servers(), reason)
 		}
 		if reason.Error() != said {
 			said = reason.Error()

@@ -174,8 +174,8 @@ func (c *consumer) check(t *testing.T, m *model) {
 			upTo = s.changes[n-1].revision
 		}
 		if want := m.below(c.prefix, s.revision, upTo); !slices.Equal(s.changes, want) {
-			t.Errorf("%s, stretch %d after %d: saw %d changes, there were %d; the first that differ: %s", c.prefix, i, s.revision, len(s.changes), len(want),
-				firstDifference(s.changes, want))
+			t.Errorf("%s, stretch %d after %d: saw %d changes, there were %d; the first that differ: %s",
+				c.prefix, i, s.revision, len(s.changes), len(want), firstDifference(s.changes, want))
 		}
 	}
 }

@@ -73,8 +73,8 @@ func startError(dir string, err error) error {
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(dir, &disk) == nil && int64(disk.Bavail)*disk.Bsize < wal.SegmentSizeBytes {
-		return fmt.Errorf("start embedded etcd on %s: %w (%d MB are free there, but a log file needs %d: free some space)", dir, err,
-			int64(disk.Bavail)*disk.Bsize/1e6, wal.SegmentSizeBytes/1e6)
+		return fmt.Errorf("start embedded etcd on %s: %w (%d MB are free there, but a log file needs %d: free some space)",
+			dir, err, int64(disk.Bavail)*disk.Bsize/1e6, wal.SegmentSizeBytes/1e6)
 	}
 	return fmt.Errorf("start embedded etcd on %s: %w", dir, err)
 }
