@@ -3,6 +3,7 @@ package resources
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -185,6 +186,15 @@ func (s *Set) Store(r core.Resource) registry.Resource {
 		}
 	}
 	return nil
+}
+
+// Find reads an object of a built-in resource, as registry.Find does.
+func (s *Set) Find(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error) {
+	store := s.Store(r)
+	if store == nil {
+		return nil, fmt.Errorf("no built-in resource is %s", r.GVR())
+	}
+	return registry.Find[core.Object](ctx, store, namespace, name)
 }
 
 // addStore makes a resource's store and adds it to the set.

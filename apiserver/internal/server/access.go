@@ -36,7 +36,7 @@ func newAccess(a *api, identities *authnchain.Authentication) (*access, error) {
 		Roles: r.Roles, RoleBindings: r.RoleBindings, ClusterRoles: r.ClusterRoles, ClusterRoleBindings: r.ClusterRoleBindings,
 	}, a.clock, a.logger)
 	authorizer, files, err := authzchain.New(authzchain.Options{
-		Flags: a.options, Rules: roles, Pods: pods, PodsChanged: r.Pods.LastChangeRevision, Stored: a.storedNow, Ready: a.ready,
+		Flags: a.options, Rules: roles, Pods: pods, PodsChanged: r.Pods.LastChangeRevision, Stored: r.Find, Ready: a.ready,
 		Metrics: a.metrics, Clock: a.clock, Logger: a.logger,
 	})
 	if err != nil {

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"kctl/apiserver/internal/request"
 	serviceaccounts "kctl/apiserver/internal/resources/serviceaccount"
 	"kctl/apiserver/internal/reviews"
-	"kctl/proto/core"
 )
 
 // api is what is served of the objects: the built-in resources of the versions that are
@@ -81,16 +78,6 @@ func (a *api) builtinStores() []registry.Resource {
 func (a *api) stores() []registry.Resource {
 	custom, _ := a.definitions.Resources()
 	return append(a.builtinStores(), custom...)
-}
-
-// storedNow reads an object of a built-in resource.
-func (a *api) storedNow(ctx context.Context, r core.Resource, namespace, name string) (core.Object, error) {
-	for _, served := range a.served {
-		if served.Resource.Info().GVR() == r.GVR() {
-			return registry.Find[core.Object](ctx, served.Resource, namespace, name)
-		}
-	}
-	return nil, fmt.Errorf("%s are not served", r.Name)
 }
 
 // measure finds the size of a list, by which its cost is estimated.
