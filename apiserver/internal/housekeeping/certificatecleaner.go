@@ -22,10 +22,9 @@ const (
 type certificateCleaner struct{ *certificateRequests }
 
 func newCertificateCleaner(d *Dependencies) (Loop, error) {
-	return newCertificateLoop(d, "certificatesigningrequest-cleaner-controller",
-		func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-			return (&certificateCleaner{c}).sync
-		})
+	return newCertificateLoop(d, "certificatesigningrequest-cleaner-controller", func(c *certificateRequests) certificateSync {
+		return (&certificateCleaner{c}).sync
+	})
 }
 
 func (c *certificateCleaner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {

@@ -29,25 +29,23 @@ type certificateRequests struct {
 	clock    clock.Clock
 }
 
-func newCertificateLoop(d *Dependencies, name string,
-	sync func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error),
-) (Loop, error) {
+// certificateSync does what is due for a request, and returns when to look at it again, 0 for not
+// before it changes.
+type certificateSync func(context.Context, *certificatesv1.CertificateSigningRequest) (again time.Duration, err error)
+
+func newCertificateLoop(d *Dependencies, name string, syncOf func(*certificateRequests) certificateSync) (Loop, error) {
 	c := &certificateRequests{clock: d.Clock}
 	var err error
-	whole := func(obj core.Object) *certificatesv1.CertificateSigningRequest {
-		return obj.(*certificatesv1.CertificateSigningRequest)
-	}
-	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, whole,
-		informer.Options[*certificatesv1.CertificateSigningRequest]{}); err != nil {
+	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, whole[*certificatesv1.CertificateSigningRequest]); err != nil {
 		return nil, err
 	}
-	each := sync(c)
+	sync := syncOf(c)
 	w := newWorker(name, d, func(ctx context.Context, key informer.Key) (time.Duration, error) {
 		r, ok := c.requests.Get("", key.Name)
 		if !ok {
 			return 0, nil
 		}
-		return each(ctx, r)
+		return sync(ctx, r)
 	})
 	c.requests.OnChange(func(key informer.Key, _, _ **certificatesv1.CertificateSigningRequest) { w.add(key) })
 	return runTogether(c.requests.Run, afterSync(w.run, c.requests.Synced())), nil
@@ -84,9 +82,10 @@ func (c *certificateRequests) write(ctx context.Context, seen *certificatesv1.Ce
 	return ignoreNotFound(err, "write the request's "+subresource)
 }
 
-func newCertificateCondition(t certificatesv1.RequestConditionType,
-	reason, message string) certificatesv1.CertificateSigningRequestCondition {
-	return certificatesv1.CertificateSigningRequestCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+func addCertificateCondition(to *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType, reason, message string) {
+	to.Status.Conditions = append(to.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+	})
 }
 
 // certificateApprover approves kubelets' requests for client certificates, if the
@@ -100,10 +99,9 @@ type certificateApprover struct {
 const reauthorizeInterval = time.Minute
 
 func newCertificateApprover(d *Dependencies) (Loop, error) {
-	return newCertificateLoop(d, "certificatesigningrequest-approving-controller",
-		func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-			return (&certificateApprover{c, d.Authorizer}).sync
-		})
+	return newCertificateLoop(d, "certificatesigningrequest-approving-controller", func(c *certificateRequests) certificateSync {
+		return (&certificateApprover{c, d.Authorizer}).sync
+	})
 }
 
 func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
@@ -119,8 +117,9 @@ func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.Certif
 		{"nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."},
 	}
 	if parsed.Subject.CommonName == r.Spec.Username {
-		kinds = append(kinds, struct{ subresource, message string }{"selfnodeclient",
-			"Auto approving self kubelet client certificate after SubjectAccessReview."})
+		kinds = append(kinds, struct{ subresource, message string }{
+			"selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.",
+		})
 	}
 	for _, kind := range slices.Backward(kinds) {
 		decision, _, err := a.authorizer.Authorize(ctx, selfApprovalAttributes(r, kind.subresource))
@@ -129,8 +128,7 @@ func (a *certificateApprover) sync(ctx context.Context, r *certificatesv1.Certif
 		}
 		if decision == authz.Allow {
 			return 0, a.write(ctx, r, certificatesigningrequest.Approval, func(r *certificatesv1.CertificateSigningRequest) {
-				r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateApproved, "AutoApproved",
-					kind.message))
+				addCertificateCondition(r, certificatesv1.CertificateApproved, "AutoApproved", kind.message)
 			})
 		}
 	}
@@ -160,10 +158,9 @@ func newCertificateSigner(d *Dependencies) (Loop, error) {
 	if d.Signing == nil {
 		return runTogether(), nil
 	}
-	return newCertificateLoop(d, "certificatesigningrequest-signing-controller",
-		func(c *certificateRequests) func(context.Context, *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
-			return (&certificateSigner{c, d.Signing}).sync
-		})
+	return newCertificateLoop(d, "certificatesigningrequest-signing-controller", func(c *certificateRequests) certificateSync {
+		return (&certificateSigner{c, d.Signing}).sync
+	})
 }
 
 func (s *certificateSigner) sync(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (time.Duration, error) {
@@ -178,8 +175,7 @@ func (s *certificateSigner) sync(ctx context.Context, r *certificatesv1.Certific
 	}
 	if err != nil {
 		return 0, s.write(ctx, r, "status", func(r *certificatesv1.CertificateSigningRequest) {
-			r.Status.Conditions = append(r.Status.Conditions, newCertificateCondition(certificatesv1.CertificateFailed, "SignerValidationFailure",
-				err.Error()))
+			addCertificateCondition(r, certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error())
 		})
 	}
 	certificate, err := s.authority.Sign(parsed, &r.Spec, s.clock.Now())

@@ -66,7 +66,7 @@ func unusedCondition(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolu
 func newClaimUsage(d *Dependencies) (*claimUsage, error) {
 	u := &claimUsage{clock: d.Clock, users: map[informer.Key]map[types.UID]claimUser{}}
 	var err error
-	if u.claims, u.claimStore, err = newInformer(d, volume.Claims, claimUseOf, informer.Options[claimUse]{}); err != nil {
+	if u.claims, u.claimStore, err = newInformer(d, volume.Claims, claimUseOf); err != nil {
 		return nil, err
 	}
 	u.worker = newWorker(claimProtectionName, d, u.sync)

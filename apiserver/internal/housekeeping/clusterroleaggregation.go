@@ -30,8 +30,7 @@ type clusterRoleAggregation struct {
 func newClusterRoleAggregation(d *Dependencies) (Loop, error) {
 	a := &clusterRoleAggregation{}
 	var err error
-	whole := func(obj core.Object) *rbacv1.ClusterRole { return obj.(*rbacv1.ClusterRole) }
-	if a.roles, a.store, err = newInformer(d, core.ClusterRoles, whole, informer.Options[*rbacv1.ClusterRole]{}); err != nil {
+	if a.roles, a.store, err = newInformer(d, core.ClusterRoles, whole[*rbacv1.ClusterRole]); err != nil {
 		return nil, err
 	}
 	w := newWorker(aggregationName, d, a.sync)

@@ -50,12 +50,11 @@ type disruptions struct {
 func newDisruptions(d *Dependencies) (Loop, error) {
 	l := &disruptions{Dependencies: d, retrigger: make(chan struct{}, 1), clock: d.Clock}
 	options := informer.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
-	whole := func(obj core.Object) *policyv1.PodDisruptionBudget { return obj.(*policyv1.PodDisruptionBudget) }
 	var err error
-	if l.budgets, l.store, err = newInformer(d, core.PodDisruptionBudgets, whole, options); err != nil {
+	if l.budgets, l.store, err = newInformerWith(d, core.PodDisruptionBudgets, whole[*policyv1.PodDisruptionBudget], options); err != nil {
 		return nil, err
 	}
-	if l.pods, err = d.Of(core.Pods); err != nil {
+	if l.pods, err = d.Store(core.Pods); err != nil {
 		return nil, err
 	}
 	l.worker = newWorker("disruption-controller", d, l.sync)

@@ -91,8 +91,8 @@ type AggregatedServers interface {
 	OnChange(callback func()) (forget func())
 }
 
-// Of returns the store of a resource, which must be served.
-func (d *Dependencies) Of(resource core.Resource) (registry.Resource, error) {
+// Store returns the store of a resource, which must be served.
+func (d *Dependencies) Store(resource core.Resource) (registry.Resource, error) {
 	for _, r := range d.Resources {
 		if r.Info().Resource == resource {
 			return r, nil

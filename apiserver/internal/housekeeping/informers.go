@@ -34,11 +34,21 @@ func afterSync(part func(ctx context.Context) error, synced ...<-chan struct{}) 
 }
 
 // newInformer returns an informer of a resource, and its store.
-func newInformer[P any](d *Dependencies, resource core.Resource, project func(core.Object) P, o informer.Options[P]) (*informer.Informer[P],
-	registry.Resource, error) {
-	store, err := d.Of(resource)
+func newInformer[P any](
+	d *Dependencies, resource core.Resource, project func(core.Object) P,
+) (*informer.Informer[P], registry.Resource, error) {
+	return newInformerWith(d, resource, project, informer.Options[P]{})
+}
+
+func newInformerWith[P any](
+	d *Dependencies, resource core.Resource, project func(core.Object) P, o informer.Options[P],
+) (*informer.Informer[P], registry.Resource, error) {
+	store, err := d.Store(resource)
 	if err != nil {
 		return nil, nil, err
 	}
 	return informer.New(store, project, o, d.Clock, d.Logger), store, nil
 }
+
+// whole is the projection of those who need all of an object.
+func whole[T core.Object](obj core.Object) T { return obj.(T) }

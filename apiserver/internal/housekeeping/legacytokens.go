@@ -40,7 +40,7 @@ func newLegacyTokens(d *Dependencies) (Loop, error) {
 		core.Secrets: &l.secrets, core.ServiceAccounts: &l.accounts, core.Pods: &l.pods, core.ConfigMaps: &l.maps,
 	} {
 		var err error
-		if *store, err = d.Of(resource); err != nil {
+		if *store, err = d.Store(resource); err != nil {
 			return nil, err
 		}
 	}

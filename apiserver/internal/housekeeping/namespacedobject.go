@@ -40,11 +40,11 @@ type namespacedObject struct {
 // loop follows the namespaces and the objects.
 func (f *namespacedObject) loop(d *Dependencies, name string, resource core.Resource) (Loop, error) {
 	var err error
-	if f.namespaces, _, err = newInformer(d, core.Namespaces, namespaceStateOf, informer.Options[namespaceState]{}); err != nil {
+	if f.namespaces, _, err = newInformer(d, core.Namespaces, namespaceStateOf); err != nil {
 		return nil, err
 	}
 	named := informer.Options[bool]{Fields: fields.OneTermEqualSelector("metadata.name", f.name)}
-	if f.objects, f.store, err = newInformer(d, resource, f.isCorrect, named); err != nil {
+	if f.objects, f.store, err = newInformerWith(d, resource, f.isCorrect, named); err != nil {
 		return nil, err
 	}
 	w := newWorker(name, d, f.sync)

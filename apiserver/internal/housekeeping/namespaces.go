@@ -34,7 +34,7 @@ type namespaces struct {
 func newNamespaces(d *Dependencies) (Loop, error) {
 	n := &namespaces{dynamic: d.DynamicResources, aggregated: d.AggregatedServers, clock: d.Clock}
 	var err error
-	if n.states, n.store, err = newInformer(d, core.Namespaces, namespaceStateOf, informer.Options[namespaceState]{}); err != nil {
+	if n.states, n.store, err = newInformer(d, core.Namespaces, namespaceStateOf); err != nil {
 		return nil, err
 	}
 	for _, r := range d.Resources {

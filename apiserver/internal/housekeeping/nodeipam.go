@@ -68,10 +68,10 @@ func newNodeIPAM(d *Dependencies) (Loop, error) {
 		assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{},
 	}
 	var err error
-	if n.nodes, n.store, err = newInformer(d, core.Nodes, podCIDRStateOf, informer.Options[podCIDRState]{}); err != nil {
+	if n.nodes, n.store, err = newInformer(d, core.Nodes, podCIDRStateOf); err != nil {
 		return nil, err
 	}
-	if n.events, err = d.Of(core.Events); err != nil {
+	if n.events, err = d.Store(core.Events); err != nil {
 		return nil, err
 	}
 	n.worker = newWorker(nodeIPAMName, d, n.sync)

@@ -83,7 +83,7 @@ func newNodeLifecycle(d *Dependencies) (Loop, error) {
 	n := &nodeLifecycle{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{},
 		events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
 	var err error
-	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeStateOf, informer.Options[nodeState]{}); err != nil {
+	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeStateOf); err != nil {
 		return nil, err
 	}
 	renewed := func(obj core.Object) (t metav1.MicroTime) {
@@ -92,13 +92,13 @@ func newNodeLifecycle(d *Dependencies) (Loop, error) {
 		}
 		return t
 	}
-	if n.leases, n.renewed, err = newInformer(d, core.Leases, renewed, informer.Options[metav1.MicroTime]{}); err != nil {
+	if n.leases, n.renewed, err = newInformer(d, core.Leases, renewed); err != nil {
 		return nil, err
 	}
-	if n.podAPI, err = d.Of(core.Pods); err != nil {
+	if n.podAPI, err = d.Store(core.Pods); err != nil {
 		return nil, err
 	}
-	if n.events.events, err = d.Of(core.Events); err != nil {
+	if n.events.events, err = d.Store(core.Events); err != nil {
 		return nil, err
 	}
 	n.worker = newWorker("node-lifecycle-controller", d, n.sync)

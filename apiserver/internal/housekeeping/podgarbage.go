@@ -45,10 +45,10 @@ type podGarbage struct {
 func newPodGarbage(d *Dependencies) (Loop, error) {
 	g := &podGarbage{pods: d.Pods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
 	var err error
-	if g.nodes, g.nodeStore, err = newInformer(d, core.Nodes, isOutOfService, informer.Options[bool]{}); err != nil {
+	if g.nodes, g.nodeStore, err = newInformer(d, core.Nodes, isOutOfService); err != nil {
 		return nil, err
 	}
-	if g.store, err = d.Of(core.Pods); err != nil {
+	if g.store, err = d.Store(core.Pods); err != nil {
 		return nil, err
 	}
 	return runTogether(g.nodes.Run, afterSync(g.run, g.nodes.Synced(), d.Pods.Synced())), nil

@@ -38,8 +38,7 @@ func policyStateOf(obj core.Object) policyState {
 func newPolicyStatus(d *Dependencies) (Loop, error) {
 	p := &policyStatus{documents: d.Documents}
 	var err error
-	if p.policies, p.store, err = newInformer(d, admissionregistration.ValidatingPolicyResource, policyStateOf,
-		informer.Options[policyState]{}); err != nil {
+	if p.policies, p.store, err = newInformer(d, admissionregistration.ValidatingPolicyResource, policyStateOf); err != nil {
 		return nil, err
 	}
 	w := newWorker(policyStatusName+"-controller", d, p.sync)

@@ -36,7 +36,7 @@ type protection struct {
 func newProtection(d *Dependencies, name string, resource core.Resource, finalizer string) (*protection, error) {
 	p := &protection{finalizer: finalizer}
 	var err error
-	if p.unsettled, p.store, err = newInformer(d, resource, p.needsFinalizerChange, informer.Options[bool]{}); err != nil {
+	if p.unsettled, p.store, err = newInformer(d, resource, p.needsFinalizerChange); err != nil {
 		return nil, err
 	}
 	p.worker = newWorker(name, d, p.sync)
@@ -111,7 +111,7 @@ func newClaimProtection(d *Dependencies) (Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods, err := d.Of(core.Pods)
+	pods, err := d.Store(core.Pods)
 	if err != nil {
 		return nil, err
 	}
@@ -166,11 +166,11 @@ func newClassProtection(d *Dependencies) (Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	claims, err := d.Of(volume.Claims)
+	claims, err := d.Store(volume.Claims)
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := d.Of(volume.Volumes)
+	volumes, err := d.Store(volume.Volumes)
 	if err != nil {
 		return nil, err
 	}

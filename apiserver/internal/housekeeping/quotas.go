@@ -42,8 +42,7 @@ func newQuotas(d *Dependencies) (Loop, error) {
 	resource := core.Resource{Version: "v1", Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true}
 	options := informer.Options[*corev1.ResourceQuota]{Index: func(r *corev1.ResourceQuota) string { return r.Namespace }}
 	var err error
-	whole := func(obj core.Object) *corev1.ResourceQuota { return obj.(*corev1.ResourceQuota) }
-	if q.all, _, err = newInformer(d, resource, whole, options); err != nil {
+	if q.all, _, err = newInformerWith(d, resource, whole[*corev1.ResourceQuota], options); err != nil {
 		return nil, err
 	}
 	q.usage = d.QuotaUsage

@@ -67,11 +67,11 @@ func newSecretTokens(d *Dependencies) (Loop, error) {
 		Fields: secretsOf(corev1.SecretTypeServiceAccountToken),
 		Index:  func(a accountSecret) string { return a.account.String() },
 	}
-	if s.secrets, s.store, err = newInformer(d, core.Secrets, s.secretOf, options); err != nil {
+	if s.secrets, s.store, err = newInformerWith(d, core.Secrets, s.secretOf, options); err != nil {
 		return nil, err
 	}
 	uid := func(obj core.Object) types.UID { return obj.GetUID() }
-	if s.uids, s.accounts, err = newInformer(d, core.ServiceAccounts, uid, informer.Options[types.UID]{}); err != nil {
+	if s.uids, s.accounts, err = newInformer(d, core.ServiceAccounts, uid); err != nil {
 		return nil, err
 	}
 	w := newWorker("serviceaccount-token-controller", d, s.sync)

@@ -75,16 +75,16 @@ func NewServiceAddresses(d Dependencies) Loop {
 	return func(ctx context.Context) error {
 		s := &serviceAddresses{clock: d.Clock, logger: d.Logger}
 		var err error
-		if s.services, s.serviceStore, err = newInformer(&d, core.Services, clusterIPsOf, informer.Options[[]netip.Addr]{}); err != nil {
+		if s.services, s.serviceStore, err = newInformer(&d, core.Services, clusterIPsOf); err != nil {
 			return err
 		}
-		if s.addresses, s.addressStore, err = newInformer(&d, core.IPAddresses, addressStateOf, informer.Options[addressState]{}); err != nil {
+		if s.addresses, s.addressStore, err = newInformer(&d, core.IPAddresses, addressStateOf); err != nil {
 			return err
 		}
-		if s.cidrs, err = d.Of(networking.ServiceCIDRResource); err != nil {
+		if s.cidrs, err = d.Store(networking.ServiceCIDRResource); err != nil {
 			return err
 		}
-		if s.events, err = d.Of(core.Events); err != nil {
+		if s.events, err = d.Store(core.Events); err != nil {
 			return err
 		}
 		s.byService = newWorker(serviceAddressesName, &d, s.syncService)

@@ -45,12 +45,10 @@ type serviceCIDRs struct {
 func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	s := &serviceCIDRs{clock: d.Clock}
 	var err error
-	whole := func(obj core.Object) *networkingv1.ServiceCIDR { return obj.(*networkingv1.ServiceCIDR) }
-	if s.cidrs, s.store, err = newInformer(d, networking.ServiceCIDRResource, whole,
-		informer.Options[*networkingv1.ServiceCIDR]{}); err != nil {
+	if s.cidrs, s.store, err = newInformer(d, networking.ServiceCIDRResource, whole[*networkingv1.ServiceCIDR]); err != nil {
 		return nil, err
 	}
-	if s.addresses, s.addressStore, err = newInformer(d, core.IPAddresses, serviceAddressOf, informer.Options[netip.Addr]{}); err != nil {
+	if s.addresses, s.addressStore, err = newInformer(d, core.IPAddresses, serviceAddressOf); err != nil {
 		return nil, err
 	}
 	s.worker = newWorker(serviceCIDRsName, d, s.sync)

@@ -37,10 +37,10 @@ type taintKey struct{ key, value string }
 func newTaintEviction(d *Dependencies) (Loop, error) {
 	e := &taintEviction{pods: d.Pods, clock: d.Clock, logger: d.Logger, seen: map[string]map[taintKey]time.Time{}}
 	var err error
-	if e.nodes, _, err = newInformer(d, core.Nodes, nodeStateOf, informer.Options[nodeState]{}); err != nil {
+	if e.nodes, _, err = newInformer(d, core.Nodes, nodeStateOf); err != nil {
 		return nil, err
 	}
-	if e.store, err = d.Of(core.Pods); err != nil {
+	if e.store, err = d.Store(core.Pods); err != nil {
 		return nil, err
 	}
 	w := newWorker("taint-eviction-controller", d, e.sync)

@@ -45,7 +45,7 @@ func newTokenCleaner(d *Dependencies) (Loop, error) {
 	c := &tokenCleaner{clock: d.Clock}
 	var err error
 	options := informer.Options[bootstrapToken]{Fields: secretsOf(corev1.SecretTypeBootstrapToken)}
-	if c.tokens, c.store, err = newInformer(d, core.Secrets, bootstrapTokenOf, options); err != nil {
+	if c.tokens, c.store, err = newInformerWith(d, core.Secrets, bootstrapTokenOf, options); err != nil {
 		return nil, err
 	}
 	w := newWorker("token-cleaner-controller", d, c.sync)

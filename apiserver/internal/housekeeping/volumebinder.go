@@ -59,24 +59,19 @@ type volumeBinder struct {
 	logger     *zap.Logger
 }
 
-func identity[T core.Object](obj core.Object) T { return obj.(T) }
-
 func newVolumeBinder(d *Dependencies) (Loop, error) {
 	b := &volumeBinder{lastEvents: map[informer.Key]string{}, clock: d.Clock, logger: d.Logger.With(zap.String("loop", volumeBinderName))}
 	var err error
-	if b.claims, b.claimStore, err = newInformer(d, volume.Claims, identity[*corev1.PersistentVolumeClaim],
-		informer.Options[*corev1.PersistentVolumeClaim]{}); err != nil {
+	if b.claims, b.claimStore, err = newInformer(d, volume.Claims, whole[*corev1.PersistentVolumeClaim]); err != nil {
 		return nil, err
 	}
-	if b.volumes, b.volumeStore, err = newInformer(d, volume.Volumes, identity[*corev1.PersistentVolume],
-		informer.Options[*corev1.PersistentVolume]{}); err != nil {
+	if b.volumes, b.volumeStore, err = newInformer(d, volume.Volumes, whole[*corev1.PersistentVolume]); err != nil {
 		return nil, err
 	}
-	if b.classes, _, err = newInformer(d, storage.ClassResource, identity[*storagev1.StorageClass],
-		informer.Options[*storagev1.StorageClass]{}); err != nil {
+	if b.classes, _, err = newInformer(d, storage.ClassResource, whole[*storagev1.StorageClass]); err != nil {
 		return nil, err
 	}
-	if b.events, err = d.Of(core.Events); err != nil {
+	if b.events, err = d.Store(core.Events); err != nil {
 		return nil, err
 	}
 	b.worker = newWorker(volumeBinderName, d, b.sync)
