@@ -20,7 +20,7 @@ var logOptions = runtimeschema.GroupVersionKind{Version: "v1", Kind: "PodLogOpti
 func (b *builder) addLog(path, name string) {
 	b.group.pathParameters[path] = sortParameters(append(b.group.pathParameters[path], optionParameters(logOptions)...))
 	b.add(path, operation{
-		method: http.MethodGet, action: "get", id: b.operationID("read", true, name), description: "read log of the specified " + b.info.Kind,
+		method: http.MethodGet, action: "get", id: b.operationID("read", name), description: "read log of the specified " + b.info.Kind,
 		produces: append([]string{"text/plain"}, objectTypes...), answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
 	})
 }
@@ -40,7 +40,7 @@ func (b *builder) addConnection(path string, sub registry.Subresource, suffix st
 	b.group.pathParameters[path] = sortParameters(parameters)
 	for method := range sub.Connect {
 		b.add(path, operation{
-			method: method, action: "connect", id: b.operationID("connect "+title(strings.ToLower(method)), true, sub.Name) + suffix, kind: sub.Kind,
+			method: method, action: "connect", id: b.operationID("connect "+title(strings.ToLower(method)), sub.Name) + suffix, kind: sub.Kind,
 			description: "connect " + method + " requests to " + sub.Name + " of " + b.info.Kind,
 			produces:    []string{"*/*"}, answer: &schema{kind: "string"}, codes: []int{http.StatusOK},
 		})
@@ -48,8 +48,9 @@ func (b *builder) addConnection(path string, sub registry.Subresource, suffix st
 }
 
 func (b *builder) connectionParameters(sub registry.Subresource) []parameter {
-	out := append(optionParameters(sub.Kind), parameter{name: "name", in: "path", kind: "string", required: true,
-		description: "name of the " + sub.Kind.Kind})
+	out := append(optionParameters(sub.Kind), parameter{
+		name: "name", in: "path", kind: "string", required: true, description: "name of the " + sub.Kind.Kind,
+	})
 	if b.info.Namespaced {
 		out = append(out, namespaceParameter)
 	}

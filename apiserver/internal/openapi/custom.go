@@ -72,15 +72,15 @@ func (g *group) describeCustom(c Custom, d definitions) {
 	}
 	b := builder{group: g, info: c.Info, definitions: d, object: &schema{ref: name}, listed: list, jsonOnly: true}
 	b.addCollection()
-	b.addObject("", true)
+	b.addObject()
 	if c.HasStatus {
-		b.addObject("status", false)
+		b.addPart("status")
 	}
 	if c.HasScale {
 		kind := autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 		b.object, b.kind = &schema{ref: d.define(reflect.TypeFor[autoscalingv1.Scale]())}, kind
 		d.addKind(b.object.ref, kind)
-		b.addObject("scale", false)
+		b.addPart("scale")
 	}
 }
 

@@ -14,12 +14,12 @@ func (m *model) describeDiscovery() {
 	described := map[string]bool{"": true} // the core group has no document of its own: it is under /api
 	for _, g := range m.groups {
 		name := groupName(g.version.Group)
-		g.addRoot("get"+title(name)+title(g.version.Version)+"APIResources", "get available resources", m.meta(metav1.APIResourceList{}),
-			objectTypes)
+		id := "get" + title(name) + title(g.version.Version) + "APIResources"
+		g.addRoot(id, "get available resources", m.meta(metav1.APIResourceList{}), objectTypes)
 		if !described[g.version.Group] {
 			described[g.version.Group] = true
-			m.newGroup("apis/"+g.version.Group, name).addRoot("get"+title(name)+"APIGroup", "get information of a group", m.meta(metav1.APIGroup{}),
-				objectTypes)
+			group := m.newGroup("apis/"+g.version.Group, name)
+			group.addRoot("get"+title(name)+"APIGroup", "get information of a group", m.meta(metav1.APIGroup{}), objectTypes)
 		}
 	}
 	const versions = "get available API versions"

@@ -115,8 +115,9 @@ const bearerToken = "BearerToken"
 
 // securitySchemes are how users authenticate, which is described alike in both versions.
 func securitySchemes() map[string]any {
-	return map[string]any{bearerToken: map[string]any{"type": "apiKey", "name": "authorization", "in": "header",
-		"description": "Bearer Token authentication"}}
+	return map[string]any{bearerToken: map[string]any{
+		"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication",
+	}}
 }
 
 func info(release string) map[string]any {

@@ -41,8 +41,10 @@ func entries() []registry.Served {
 				make: func() core.Object { return new(core.Pod) },
 			},
 			Subresources: []registry.Subresource{
-				{Name: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), New: func() any { return new(policyv1.Eviction) },
-					Create: func(context.Context, string, string, any, *metav1.CreateOptions) (any, error) { return nil, nil }},
+				{
+					Name: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), New: func() any { return new(policyv1.Eviction) },
+					Create: func(context.Context, string, string, any, *metav1.CreateOptions) (any, error) { return nil, nil },
+				},
 			},
 		},
 		{Resource: resource{info: registry.Info{Resource: core.Nodes, HasStatus: true}, make: func() core.Object { return new(core.Node) }}},

@@ -71,8 +71,10 @@ var (
 	}
 	listParameters = byName(queryParameter(lists, "allowWatchBookmarks", "boolean"), queryParameter(lists, "watch", "boolean"))
 
-	namespaceParameter = parameter{name: "namespace", in: "path", kind: "string", required: true,
-		description: "object name and auth scope, such as for teams and projects"}
+	namespaceParameter = parameter{
+		name: "namespace", in: "path", kind: "string", required: true,
+		description: "object name and auth scope, such as for teams and projects",
+	}
 
 	objectTypes = []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"}
 	listTypes   = append(append([]string{}, objectTypes...), "application/json;stream=watch",
@@ -98,12 +100,12 @@ func (g *group) describe(e registry.Served, d definitions) {
 	d.addKind(object.ref, info.GVK())
 	b := builder{group: g, info: info, definitions: d, object: object}
 	b.addCollection()
-	b.addObject("", true)
+	b.addObject()
 	if info.HasStatus {
-		b.addObject("status", false)
+		b.addPart("status")
 	}
 	for _, part := range info.Subresources {
-		b.addObject(part, false)
+		b.addPart(part)
 	}
 	for _, sub := range e.Subresources {
 		b.addSubresource(sub)
@@ -117,7 +119,7 @@ func (g *group) describeCreated(resource core.Resource, obj any, d definitions) 
 	object := &schema{ref: d.define(reflect.TypeOf(obj).Elem())}
 	d.addKind(object.ref, resource.GVK())
 	b := builder{group: g, info: registry.Info{Resource: resource}, definitions: d, object: object}
-	b.addCreate(b.path(true))
+	b.addCreate(b.path())
 }
 
 type builder struct {
@@ -132,16 +134,24 @@ type builder struct {
 	jsonOnly bool
 }
 
-func (b *builder) path(namespaced bool, parts ...string) string {
+// acrossNamespaces builds what is about the objects of all namespaces.
+func (b *builder) acrossNamespaces() *builder {
+	all := *b
+	all.info.Namespaced = false
+	return &all
+}
+
+func (b *builder) path(parts ...string) string {
 	namespace := ""
-	if namespaced && b.info.Namespaced {
+	if b.info.Namespaced {
 		namespace = "{namespace}"
 	}
 	path := strings.Join(append([]string{b.info.Path(namespace, "")}, parts...), "/")
 	var parameters []parameter
 	if len(parts) > 0 {
-		parameters = append(parameters, parameter{name: "name", in: "path", kind: "string", required: true,
-			description: "name of the " + b.operationKind().Kind})
+		parameters = append(parameters, parameter{
+			name: "name", in: "path", kind: "string", required: true, description: "name of the " + b.operationKind().Kind,
+		})
 	}
 	if namespace != "" {
 		parameters = append(parameters, namespaceParameter)
@@ -186,10 +196,10 @@ func withoutStrategic(types []string) []string {
 
 // operationID is the operation's name in upstream's form: readCoreV1NamespacedPodStatus.
 // verb may have a part that follows the group and version: "connect Get".
-func (b *builder) operationID(verb string, namespaced bool, subresource string) string {
+func (b *builder) operationID(verb, subresource string) string {
 	verb, more, _ := strings.Cut(verb, " ")
 	name := verb + title(groupName(b.info.Group)) + title(b.info.Version) + more
-	if namespaced && b.info.Namespaced {
+	if b.info.Namespaced {
 		name += "Namespaced"
 	}
 	return name + b.info.Kind + title(subresource)
@@ -236,32 +246,33 @@ func title(s string) string {
 // addCollection adds the path that lists and creates; namespaced resources also
 // list on one without the namespace.
 func (b *builder) addCollection() {
-	path, kind := b.path(true), b.info.Kind
+	path, kind := b.path(), b.info.Kind
 	b.addCreate(path)
 	list, reads := &schema{ref: b.list()}, "list"
 	if b.info.Serves("watch") {
 		reads = "list or watch"
 	}
 	lists := operation{
-		method: http.MethodGet, action: "list", id: b.operationID("list", true, ""), description: reads + " objects of kind " + kind,
+		method: http.MethodGet, action: "list", id: b.operationID("list", ""), description: reads + " objects of kind " + kind,
 		parameters: listParameters, produces: listTypes, answer: list, codes: []int{http.StatusOK},
 	}
 	b.add(path, lists)
 	b.add(path, operation{
-		method: http.MethodDelete, action: "deletecollection", id: b.operationID("delete Collection", true, ""),
+		method: http.MethodDelete, action: "deletecollection", id: b.operationID("delete Collection", ""),
 		description: "delete collection of " + kind,
 		parameters:  byName(deleteParameters...),
 		body:        b.deleteOptions(), answer: b.status(), codes: []int{http.StatusOK},
 	})
 	if b.info.Namespaced {
-		lists.id = b.operationID("list", false, "") + "ForAllNamespaces"
-		b.add(b.path(false), lists)
+		all := b.acrossNamespaces()
+		lists.id = all.operationID("list", "") + "ForAllNamespaces"
+		all.add(all.path(), lists)
 	}
 }
 
 func (b *builder) addCreate(path string) {
 	b.add(path, operation{
-		method: http.MethodPost, action: "post", id: b.operationID("create", true, ""),
+		method: http.MethodPost, action: "post", id: b.operationID("create", ""),
 		description: "create " + article(b.info.Kind) + b.info.Kind,
 		parameters:  writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
@@ -295,14 +306,29 @@ func (b *builder) status() *schema {
 	return &schema{ref: name}
 }
 
-// addObject adds the path of one object, or of a part of it that is read and written
-// like the object.
-func (b *builder) addObject(subresource string, whole bool) {
+// addObject adds the path of one object.
+func (b *builder) addObject() {
+	b.addPart("")
+	answer := b.status()
+	if b.info.ReturnDeletedObject {
+		answer = b.object
+	}
+	b.add(b.path("{name}"), operation{
+		method: http.MethodDelete, action: "delete", id: b.operationID("delete", ""),
+		description: "delete " + article(b.info.Kind) + b.info.Kind,
+		parameters:  deleteParameters, body: b.deleteOptions(), answer: answer,
+		codes: []int{http.StatusOK, http.StatusAccepted},
+	})
+}
+
+// addPart adds the path of a part of an object that is read and written like the object; "" for
+// the object itself.
+func (b *builder) addPart(subresource string) {
 	parts := []string{"{name}"}
 	if subresource != "" {
 		parts = append(parts, subresource)
 	}
-	path, of := b.path(true, parts...), "the specified "+b.info.Kind
+	path, of := b.path(parts...), "the specified "+b.info.Kind
 	if subresource != "" {
 		of = subresource + " of " + of
 	}
@@ -312,42 +338,30 @@ func (b *builder) addObject(subresource string, whole bool) {
 		b = &part
 	}
 	b.add(path, operation{
-		method: http.MethodGet, action: "get", id: b.operationID("read", true, subresource), description: "read " + of,
+		method: http.MethodGet, action: "get", id: b.operationID("read", subresource), description: "read " + of,
 		answer: b.object, codes: []int{http.StatusOK},
 	})
 	b.add(path, operation{
-		method: http.MethodPut, action: "put", id: b.operationID("replace", true, subresource), description: "replace " + of,
+		method: http.MethodPut, action: "put", id: b.operationID("replace", subresource), description: "replace " + of,
 		parameters: writeParameters, body: b.object, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
 	patch := &schema{ref: b.definitions.define(reflect.TypeFor[metav1.Patch]())}
 	b.add(path, operation{
-		method: http.MethodPatch, action: "patch", id: b.operationID("patch", true, subresource), description: "partially update " + of,
+		method: http.MethodPatch, action: "patch", id: b.operationID("patch", subresource), description: "partially update " + of,
 		parameters: patchParameters, consumes: patchTypes, body: patch, answer: b.object,
 		codes: []int{http.StatusOK, http.StatusCreated},
 	})
-	if whole {
-		answer := b.status()
-		if b.info.ReturnDeletedObject {
-			answer = b.object
-		}
-		b.add(path, operation{
-			method: http.MethodDelete, action: "delete", id: b.operationID("delete", true, ""),
-			description: "delete " + article(b.info.Kind) + b.info.Kind,
-			parameters:  deleteParameters, body: b.deleteOptions(), answer: answer,
-			codes: []int{http.StatusOK, http.StatusAccepted},
-		})
-	}
 }
 
 // addSubresource adds the path of one that has a handler of its own.
 func (b *builder) addSubresource(sub registry.Subresource) {
-	path := b.path(true, "{name}", sub.Name)
+	path := b.path("{name}", sub.Name)
 	if sub.Create != nil && sub.New != nil {
 		object := &schema{ref: b.definitions.define(reflect.TypeOf(sub.New()).Elem())}
 		b.definitions.addKind(object.ref, sub.Kind)
 		b.add(path, operation{
-			method: http.MethodPost, action: "post", id: b.operationID("create", true, sub.Name), kind: sub.Kind,
+			method: http.MethodPost, action: "post", id: b.operationID("create", sub.Name), kind: sub.Kind,
 			description: "create " + sub.Name + " of a " + b.info.Kind,
 			parameters:  writeParameters, body: object, answer: object,
 			codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
@@ -358,7 +372,7 @@ func (b *builder) addSubresource(sub registry.Subresource) {
 		part.object = &schema{ref: b.definitions.define(reflect.TypeOf(sub.Object.New()).Elem())}
 		b.definitions.addKind(part.object.ref, sub.Kind)
 		part.kind = sub.Kind
-		part.addObject(sub.Name, false)
+		part.addPart(sub.Name)
 	}
 	switch {
 	case sub.Name == "log":

@@ -21,15 +21,18 @@ func (b *builder) addWatches() {
 		return
 	}
 	kind := b.info.Kind
-	list := operation{action: "watchlist", id: b.operationID("watch", true, "") + "List",
-		description: "watch individual changes to a list of " + kind + listWatchDeprecated + "."}
-	b.addWatch(b.path(true), list)
-	if b.info.Namespaced {
-		list.id = b.operationID("watch", false, "") + "ListForAllNamespaces"
-		b.addWatch(b.path(false), list)
+	list := operation{
+		action: "watchlist", id: b.operationID("watch", "") + "List",
+		description: "watch individual changes to a list of " + kind + listWatchDeprecated + ".",
 	}
-	b.addWatch(b.path(true, "{name}"), operation{
-		action: "watch", id: b.operationID("watch", true, ""), description: "watch changes to an object of kind " + kind + objectWatchDeprecated,
+	b.addWatch(b.path(), list)
+	if b.info.Namespaced {
+		all := b.acrossNamespaces()
+		list.id = all.operationID("watch", "") + "ListForAllNamespaces"
+		all.addWatch(all.path(), list)
+	}
+	b.addWatch(b.path("{name}"), operation{
+		action: "watch", id: b.operationID("watch", ""), description: "watch changes to an object of kind " + kind + objectWatchDeprecated,
 	})
 }
 
