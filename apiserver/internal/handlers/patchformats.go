@@ -18,6 +18,7 @@ import (
 
 	"kctl/apiserver/internal/bodylimit"
 	"kctl/apiserver/internal/jsonpatch"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 )
 
@@ -118,8 +119,7 @@ func unmergeable(err error) error {
 			return apierrors.NewBadRequest(err.Error())
 		}
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Message: err.Error()}}
+	return status.WithoutReason(err.Error())
 }
 
 // readObject reads a patch that is an object, and returns its duplicate fields.
@@ -156,7 +156,8 @@ func unprocessable(err error) error {
 		Code:    http.StatusUnprocessableEntity,
 		Reason:  metav1.StatusReasonInvalid,
 		Message: "the server rejected our request due to an error in our request",
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse, Field: "patch",
-			Message: why}}},
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+			Type: metav1.CauseTypeUnexpectedServerResponse, Field: "patch", Message: why,
+		}}},
 	}}
 }

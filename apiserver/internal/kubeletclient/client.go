@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/rotation"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/tracing"
@@ -94,10 +94,7 @@ func (c *Client) Close() {
 
 // noAddress is upstream's answer if a node has reported no suitable address.
 func noAddress(node *core.Node) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Message: fmt.Sprintf("no preferred addresses found; known addresses: %v", node.Status.Addresses),
-	}}
+	return status.WithoutReason(fmt.Sprintf("no preferred addresses found; known addresses: %v", node.Status.Addresses))
 }
 
 // URL is the URL of path at the node's kubelet.

@@ -6,8 +6,9 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"kctl/apiserver/internal/status"
 )
 
 // RequireUpgrade refuses a stream request without an upgrade.
@@ -27,10 +28,7 @@ func CheckUpgraded(request *http.Request, answer *http.Response) error {
 	if !httpstream.IsUpgradeRequest(request) || code == http.StatusSwitchingProtocols || code >= http.StatusBadRequest {
 		return nil
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Message: fmt.Sprintf("invalid upgrade response: status code %d", code),
-	}}
+	return status.WithoutReason(fmt.Sprintf("invalid upgrade response: status code %d", code))
 }
 
 // unreachable is the error for a request without an answer, or with one that

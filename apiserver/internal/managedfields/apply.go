@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"kctl/apiserver/internal/mergeschema"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 	"kctl/proto/quantity"
 )
@@ -54,13 +53,11 @@ func (t *Tracker) Apply(old core.Object, applied *unstructured.Unstructured, by 
 // statusOf turns the library's errors into upstream's statuses: most are
 // reported as internal errors, though the fault is in the client's YAML.
 func statusOf(err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
+	var known apierrors.APIStatus
+	if errors.As(err, &known) {
 		return err
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
-	}}
+	return status.WithoutReason(err.Error())
 }
 
 // resetFilter keeps fields that a subresource resets from counting as changed,

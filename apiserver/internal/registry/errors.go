@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"kctl/apiserver/internal/status"
 	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/cache"
 	"kctl/proto/core"
@@ -168,8 +168,7 @@ func checkIsVersion(version string) error {
 	if err == nil {
 		return nil
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Message: err.Error()}}
+	return status.WithoutReason(err.Error())
 }
 
 // resourceVersionTooLarge is upstream's answer to a resourceVersion from the future; clients

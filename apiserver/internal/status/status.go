@@ -28,6 +28,14 @@ func Of(err error) *metav1.Status {
 	return &status
 }
 
+// WithoutReason is an error of which clients see 500 and the message alone. kube-apiserver answers so where it
+// meets an error that it does not expect; apierrors.NewInternalError gives a reason and words of its own.
+func WithoutReason(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,
+	}}
+}
+
 // JSON is the Status of an error as a watch sends it.
 func JSON(err error) []byte { return encodeJSON(Of(err)) }
 

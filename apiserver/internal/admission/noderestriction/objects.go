@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -14,12 +13,12 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 )
 
@@ -61,10 +60,10 @@ func admitClaim(node string, a *admission.Attributes) error {
 	claim, old := a.Object.DeepCopyObject().(*corev1.PersistentVolumeClaim), a.OldObject.(*corev1.PersistentVolumeClaim)
 	claim.ManagedFields, claim.ResourceVersion = old.ManagedFields, old.ResourceVersion
 	claim.Status.Capacity, claim.Status.Conditions = old.Status.Capacity, old.Status.Conditions
-	claim.Status.AllocatedResources, claim.Status.AllocatedResourceStatuses = old.Status.AllocatedResources,
-		old.Status.AllocatedResourceStatuses
-	if !equality.Semantic.DeepEqual(claim.ObjectMeta, old.ObjectMeta) || !equality.Semantic.DeepEqual(claim.Spec, old.Spec) ||
-		!equality.Semantic.DeepEqual(claim.Status, old.Status) {
+	claim.Status.AllocatedResources = old.Status.AllocatedResources
+	claim.Status.AllocatedResourceStatuses = old.Status.AllocatedResourceStatuses
+	if !equality.Semantic.DeepEqual(claim.ObjectMeta, old.ObjectMeta) ||
+		!equality.Semantic.DeepEqual(claim.Spec, old.Spec) || !equality.Semantic.DeepEqual(claim.Status, old.Status) {
 		return fmt.Errorf("node %q is not allowed to update fields other than status.quantity and status.conditions", node)
 	}
 	return nil
@@ -171,8 +170,7 @@ func notYetError(cause error, format string, args ...any) error {
 	if cause != nil && !apierrors.IsNotFound(cause) {
 		return err
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Message: err.Error()}}
+	return status.WithoutReason(err.Error())
 }
 
 func wantsCertificate(pod *core.Pod, signer string) bool {

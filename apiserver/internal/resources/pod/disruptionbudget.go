@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 )
 
@@ -90,10 +90,7 @@ func (e *evictions) budgetOf(ctx context.Context, pod *core.Pod) (*policyv1.PodD
 			continue // an unreadable one selects nothing
 		}
 		if found != nil {
-			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-			}}
+			return nil, status.WithoutReason("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 		}
 		found = budget
 	}

@@ -19,6 +19,7 @@ import (
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
 )
 
@@ -104,10 +105,7 @@ func redirected(to *url.URL, location string) error {
 	if there, err := to.Parse(location); err == nil {
 		location = there.String()
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-		Message: fmt.Sprintf("Get %q: redirects forbidden", location),
-	}}
+	return status.WithoutReason(fmt.Sprintf("Get %q: redirects forbidden", location))
 }
 
 // refusal is the kubelet's own message and code for why there is no log, even if the
