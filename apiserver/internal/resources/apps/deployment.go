@@ -25,29 +25,35 @@ const templatePath = "spec.template"
 
 // Served are the resources of the group apps.
 func Served(o registry.Options) []registry.Served {
-	deployments := registry.NewStore(workload.WithTemplate(deployment(o.Clock), templatePath,
-		func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
-	replicaSets := registry.NewStore(workload.WithTemplate(replicaSet(o.Clock), templatePath,
-		func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
-	statefulSets := registry.NewStore(workload.WithTemplate(statefulSet(o.Clock), templatePath,
-		func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)
+	deployments := newStore(deployment(o.Clock), o, func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template })
+	replicaSets := newStore(replicaSet(o.Clock), o, func(s *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &s.Spec.Template })
+	statefulSets := newStore(statefulSet(o.Clock), o, func(s *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &s.Spec.Template })
+	daemonSets := newStore(daemonSet(o.Clock), o, func(s *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &s.Spec.Template })
 	return []registry.Served{
-		{Resource: deployments, Subresources: []registry.Subresource{workload.Scale(deployments, o.Clock,
-			func(d *appsv1.Deployment) workload.Replicas {
-				return workload.Replicas{Desired: d.Spec.Replicas, Current: d.Status.Replicas, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
-			})}},
-		{Resource: replicaSets, Subresources: []registry.Subresource{workload.Scale(replicaSets, o.Clock,
-			func(s *appsv1.ReplicaSet) workload.Replicas {
-				return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
-			})}},
-		{Resource: statefulSets, Subresources: []registry.Subresource{workload.Scale(statefulSets, o.Clock,
-			func(s *appsv1.StatefulSet) workload.Replicas {
-				return workload.Replicas{Desired: s.Spec.Replicas, Current: s.Status.Replicas, Selector: metav1.FormatLabelSelector(s.Spec.Selector)}
-			})}},
-		{Resource: registry.NewStore(workload.WithTemplate(daemonSet(o.Clock), templatePath,
-			func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template }), o)},
+		scalable(deployments, o.Clock, func(d *appsv1.Deployment) workload.Replicas {
+			return replicas(d.Spec.Replicas, d.Status.Replicas, d.Spec.Selector)
+		}),
+		scalable(replicaSets, o.Clock, func(s *appsv1.ReplicaSet) workload.Replicas {
+			return replicas(s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector)
+		}),
+		scalable(statefulSets, o.Clock, func(s *appsv1.StatefulSet) workload.Replicas {
+			return replicas(s.Spec.Replicas, s.Status.Replicas, s.Spec.Selector)
+		}),
+		{Resource: daemonSets},
 		{Resource: registry.NewStore(controllerRevision(o.Clock), o)},
 	}
+}
+
+func newStore[T core.Object](s registry.Strategy[T], o registry.Options, template func(T) *corev1.PodTemplateSpec) *registry.Store[T] {
+	return registry.NewStore(workload.WithTemplate(s, templatePath, template), o)
+}
+
+func scalable[T core.Object](store *registry.Store[T], clock clock.PassiveClock, replicas func(T) workload.Replicas) registry.Served {
+	return registry.Served{Resource: store, Subresources: []registry.Subresource{workload.Scale(store, clock, replicas)}}
+}
+
+func replicas(desired *int32, current int32, selector *metav1.LabelSelector) workload.Replicas {
+	return workload.Replicas{Desired: desired, Current: current, Selector: metav1.FormatLabelSelector(selector)}
 }
 
 func resource(name, kind string) core.Resource {

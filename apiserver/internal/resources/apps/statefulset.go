@@ -36,19 +36,23 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 			}
 			return errs
 		},
-		Update: registry.UpdateStrategy[*appsv1.StatefulSet]{Warnings: func(_ context.Context, s, _ *appsv1.StatefulSet) []string {
-			return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d].Spec")
-		}, Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
-			return append(validateStatefulSet(&s.Spec), sameStatefulSet(&s.Spec, &old.Spec)...)
-		}},
+		Update: registry.UpdateStrategy[*appsv1.StatefulSet]{
+			Warnings: func(_ context.Context, s, _ *appsv1.StatefulSet) []string {
+				return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d].Spec")
+			},
+			Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
+				return append(validateStatefulSet(&s.Spec), sameStatefulSet(&s.Spec, &old.Spec)...)
+			},
+		},
 		Status: &registry.UpdateStrategy[*appsv1.StatefulSet]{
 			Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
 				return validateStatefulSetStatus(&s.Status, &old.Status)
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Age", "Containers*",
-			"Images*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(),
+			"Name", "Ready=readyReplicas", "Age", "Containers*", "Images*",
+		), map[string]string{
 			"Ready": "Number of the pod with ready state",
 		}),
 		Row: func(s *appsv1.StatefulSet) []any {

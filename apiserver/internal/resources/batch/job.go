@@ -26,13 +26,11 @@ import (
 
 // Served are the resources of the group batch.
 func Served(o registry.Options) []registry.Served {
+	ofJob := func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }
+	ofCronJob := func(c *batchv1.CronJob) *corev1.PodTemplateSpec { return &c.Spec.JobTemplate.Spec.Template }
 	return registry.Serve(
-		registry.NewStore(workload.WithTemplate(jobs(o.Clock), "spec.template",
-			func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }), o),
-		registry.NewStore(workload.WithTemplate(cronJobs(o.Clock), "spec.jobTemplate.spec.template",
-			func(c *batchv1.CronJob) *corev1.PodTemplateSpec {
-				return &c.Spec.JobTemplate.Spec.Template
-			}), o),
+		registry.NewStore(workload.WithTemplate(jobs(o.Clock), "spec.template", ofJob), o),
+		registry.NewStore(workload.WithTemplate(cronJobs(o.Clock), "spec.jobTemplate.spec.template", ofCronJob), o),
 	)
 }
 
@@ -62,14 +60,18 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 			errs := append(validatePodNames(j), validateManualSelector(j)...)
 			return append(errs, validateJob(&j.Spec, specPath)...)
 		},
-		Update: registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) },
+		Update: registry.UpdateStrategy[*batchv1.Job]{
+			Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) },
 			Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 				return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
-			}},
-		Status: &registry.UpdateStrategy[*batchv1.Job]{Prepare: func(_ context.Context, j, _ *batchv1.Job) { defaultLabels(j) },
+			},
+		},
+		Status: &registry.UpdateStrategy[*batchv1.Job]{
+			Prepare: func(_ context.Context, j, _ *batchv1.Job) { defaultLabels(j) },
 			Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 				return validateStatus(j, old)
-			}},
+			},
+		},
 		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
 		Fields: func(j *batchv1.Job) fields.Set {
 			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}

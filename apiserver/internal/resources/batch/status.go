@@ -172,8 +172,9 @@ func indexErrors(j *batchv1.Job) field.ErrorList {
 func statusChange(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Status, &old.Status
 	var errs field.ErrorList
-	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget,
-		batchv1.JobSuccessCriteriaMet} {
+	for _, kind := range []batchv1.JobConditionType{
+		batchv1.JobFailed, batchv1.JobComplete, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet,
+	} {
 		if isTrue(was, kind) && !isTrue(now, kind) {
 			terminal := "terminal "
 			if kind == batchv1.JobSuccessCriteriaMet {

@@ -32,21 +32,26 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 		Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
 			return validateDriver(&d.Spec)
 		},
-		Update: registry.UpdateStrategy[*storagev1.CSIDriver]{Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
-			errs := validateDriver(&d.Spec)
-			errs = append(errs, check.Unchanged(d.Spec.AttachRequired, old.Spec.AttachRequired, specPath.Child("attachedRequired"))...)
-			return append(errs, check.Unchanged(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes,
-				specPath.Child("volumeLifecycleModes"))...)
-		}, Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
-			if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as in upstream
-				d.Generation = old.Generation + 1
-			}
-		}, Warnings: func(ctx context.Context, d, old *storagev1.CSIDriver) []string {
-			if equality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
-				return nil
-			}
-			return driverWarnings(ctx, d)
-		}},
+		Update: registry.UpdateStrategy[*storagev1.CSIDriver]{
+			Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
+				if !equality.Semantic.DeepEqual(d.Spec, old.Spec) { // new ones have none, as in upstream
+					d.Generation = old.Generation + 1
+				}
+			},
+			Validate: func(_ context.Context, d, old *storagev1.CSIDriver) field.ErrorList {
+				now, was := &d.Spec, &old.Spec
+				errs := validateDriver(now)
+				errs = append(errs, check.Unchanged(now.AttachRequired, was.AttachRequired, specPath.Child("attachedRequired"))...)
+				modesPath := specPath.Child("volumeLifecycleModes")
+				return append(errs, check.Unchanged(now.VolumeLifecycleModes, was.VolumeLifecycleModes, modesPath)...)
+			},
+			Warnings: func(ctx context.Context, d, old *storagev1.CSIDriver) []string {
+				if equality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
+					return nil
+				}
+				return driverWarnings(ctx, d)
+			},
+		},
 		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(), "Name", "AttachRequired:boolean=attachRequired",
 			"PodInfoOnMount:boolean=podInfoOnMount", "StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests",
 			"RequiresRepublish:boolean=requiresRepublish", "Modes=volumeLifecycleModes", "Age"),
@@ -56,8 +61,9 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 
 func defaultDriver(s *storagev1.CSIDriverSpec) {
 	workload.DefaultTo(&s.AttachRequired, true)
-	for _, off := range []**bool{&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount,
-		&s.PreventPodSchedulingIfMissing} {
+	for _, off := range []**bool{
+		&s.PodInfoOnMount, &s.StorageCapacity, &s.RequiresRepublish, &s.SELinuxMount, &s.PreventPodSchedulingIfMissing,
+	} {
 		workload.DefaultTo(off, false)
 	}
 	workload.DefaultTo(&s.FSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)
@@ -221,8 +227,9 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 }
 
 func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
-	columns := cell.Describe(cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), "Name", "Attacher=attacher", "PV", "Node=nodeName",
-		"Attached:boolean", "Age"), map[string]string{
+	columns := cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(),
+		"Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age")
+	columns = cell.Describe(columns, map[string]string{
 		"PV":       storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"],
 		"Attached": storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"],
 	})
@@ -240,10 +247,12 @@ func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 				return append(errs, check.DeclaredImmutable(a.Spec, old.Spec, specPath)...)
 			},
 		},
-		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{KeepsMetadata: true,
+		Status: &registry.UpdateStrategy[*storagev1.VolumeAttachment]{
+			KeepsMetadata: true,
 			Validate: func(_ context.Context, a, _ *storagev1.VolumeAttachment) field.ErrorList {
 				return validateAttachmentStatus(&a.Status)
-			}},
+			},
+		},
 		Columns: columns,
 		Row: func(a *storagev1.VolumeAttachment) []any {
 			return []any{

@@ -70,26 +70,35 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 			return topologyWarnings(c.AllowedTopologies)
 		},
 		Validate: func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
-		Update: registry.UpdateStrategy[*storagev1.StorageClass]{Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
-			return topologyWarnings(c.AllowedTopologies)
-		}, Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
-			errs := validateClass(c)
-			for _, fixed := range []struct {
-				name     string
-				now, was any
-			}{
-				{"parameters", c.Parameters, old.Parameters}, {"provisioner", c.Provisioner, old.Provisioner},
-				{"reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy}, {"volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode},
-			} {
-				errs = append(errs, check.DeclaredImmutable(fixed.now, fixed.was, field.NewPath(fixed.name))...)
-			}
-			return errs
-		}},
+		Update: registry.UpdateStrategy[*storagev1.StorageClass]{
+			Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
+				return topologyWarnings(c.AllowedTopologies)
+			},
+			Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
+				return append(validateClass(c), sameClass(c, old)...)
+			},
+		},
 		AllowUnconditionalUpdate: true,
 		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(), "Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy",
 			"VolumeBindingMode=volumeBindingMode", "AllowVolumeExpansion=allowVolumeExpansion", "Age"),
 		Row: func(c *storagev1.StorageClass) []any { return classRow(c, clock.Now()) },
 	}
+}
+
+// sameClass are the errors of a class's change: it applies to volumes that are there already.
+func sameClass(c, old *storagev1.StorageClass) (errs field.ErrorList) {
+	for _, fixed := range []struct {
+		name     string
+		now, was any
+	}{
+		{"parameters", c.Parameters, old.Parameters},
+		{"provisioner", c.Provisioner, old.Provisioner},
+		{"reclaimPolicy", c.ReclaimPolicy, old.ReclaimPolicy},
+		{"volumeBindingMode", c.VolumeBindingMode, old.VolumeBindingMode},
+	} {
+		errs = append(errs, check.DeclaredImmutable(fixed.now, fixed.was, field.NewPath(fixed.name))...)
+	}
+	return errs
 }
 
 func classRow(c *storagev1.StorageClass, now time.Time) []any {

@@ -40,17 +40,21 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			},
 			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
 		},
-		Status: &registry.UpdateStrategy[*corev1.PersistentVolumeClaim]{Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
-			if old.Status.HealthStatus == nil {
-				c.Status.HealthStatus = nil // belongs to an alpha feature
-			}
-		}, Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
-			return validateClaimStatus(&c.Status)
-		}},
+		Status: &registry.UpdateStrategy[*corev1.PersistentVolumeClaim]{
+			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) {
+				if old.Status.HealthStatus == nil {
+					c.Status.HealthStatus = nil // belongs to an alpha feature
+				}
+			},
+			Validate: func(_ context.Context, c, _ *corev1.PersistentVolumeClaim) field.ErrorList {
+				return validateClaimStatus(&c.Status)
+			},
+		},
 		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), "Name", "Status", "Volume=volumeName", "Capacity",
-			"Access Modes=accessModes", "StorageClass=storageClassName", "VolumeAttributesClass=volumeAttributesClassName", "Age",
-			"VolumeMode*=volumeMode"), map[string]string{
+		Columns: cell.Describe(cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(),
+			"Name", "Status", "Volume=volumeName", "Capacity", "Access Modes=accessModes", "StorageClass=storageClassName",
+			"VolumeAttributesClass=volumeAttributesClassName", "Age", "VolumeMode*=volumeMode",
+		), map[string]string{
 			"Status":                status["phase"],
 			"Capacity":              status["capacity"],
 			"Access Modes":          status["accessModes"],

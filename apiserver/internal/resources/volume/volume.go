@@ -27,16 +27,13 @@ const (
 	terminating = "Terminating"
 )
 
-var (
-	specPath = field.NewPath("spec")
-)
+var specPath = field.NewPath("spec")
 
 // Strategy is the strategy of persistent volumes.
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolume] {
 	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
-		Resource: Volumes,
-		Singular: "persistentvolume", ShortNames: []string{"pv"},
+		Resource: Volumes, Singular: "persistentvolume", ShortNames: []string{"pv"},
 		ReturnDeletedObject: true,
 		Default:             defaultVolume,
 		ValidateName:        check.NameIsSubdomain,
@@ -45,22 +42,26 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 		},
 		Validate: func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
 		Warnings: func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
-		Update: registry.UpdateStrategy[*corev1.PersistentVolume]{Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string {
-			return volumeWarnings(v)
-		}, Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
-			return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
-		}},
+		Update: registry.UpdateStrategy[*corev1.PersistentVolume]{
+			Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string { return volumeWarnings(v) },
+			Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
+				return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
+			},
+		},
 		Status: &registry.UpdateStrategy[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
-			if v.Status.Phase != old.Status.Phase && (v.Status.LastPhaseTransitionTime == nil ||
-				v.Status.LastPhaseTransitionTime.Equal(old.Status.LastPhaseTransitionTime)) {
+			given, was := v.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
+			switch {
+			case v.Status.Phase != old.Status.Phase && (given == nil || given.Equal(was)):
 				v.Status.LastPhaseTransitionTime = new(metav1.NewTime(clock.Now()))
-			} else if v.Status.LastPhaseTransitionTime == nil {
-				v.Status.LastPhaseTransitionTime = old.Status.LastPhaseTransitionTime
+			case given == nil:
+				v.Status.LastPhaseTransitionTime = was
 			}
 		}},
 		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(status, "Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass",
-			"VolumeAttributesClass", "Reason=reason", "Age", "VolumeMode*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(status,
+			"Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass", "VolumeAttributesClass",
+			"Reason=reason", "Age", "VolumeMode*",
+		), map[string]string{
 			"Capacity":              spec["capacity"],
 			"Access Modes":          spec["accessModes"],
 			"Reclaim Policy":        spec["persistentVolumeReclaimPolicy"],
