@@ -41,16 +41,18 @@ var (
 	// PriorityClasses are names for how much a pod matters.
 	PriorityClasses = Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Kind: "PriorityClass"}
 	// PodDisruptionBudgets say how many pods of a kind may be missing at once.
-	PodDisruptionBudgets = Resource{Group: "policy", Version: "v1", Name: "poddisruptionbudgets", Kind: "PodDisruptionBudget",
-		Namespaced: true}
+	PodDisruptionBudgets = Resource{
+		Group: "policy", Version: "v1", Name: "poddisruptionbudgets", Kind: "PodDisruptionBudget", Namespaced: true,
+	}
 	// EndpointSlices are where a service's traffic goes.
 	EndpointSlices = Resource{Group: "discovery.k8s.io", Version: "v1", Name: "endpointslices", Kind: "EndpointSlice", Namespaced: true}
 	// IPAddresses are the addresses that services have: one holder each.
 	IPAddresses = Resource{Group: "networking.k8s.io", Version: "v1", Name: "ipaddresses", Kind: "IPAddress"}
 	// CertificateSigningRequests ask for certificates, and hold those that were
 	// issued.
-	CertificateSigningRequests = Resource{Group: "certificates.k8s.io", Version: "v1", Name: "certificatesigningrequests",
-		Kind: "CertificateSigningRequest"}
+	CertificateSigningRequests = Resource{
+		Group: "certificates.k8s.io", Version: "v1", Name: "certificatesigningrequests", Kind: "CertificateSigningRequest",
+	}
 	TokenReviews  = Resource{Group: "authentication.k8s.io", Version: "v1", Name: "tokenreviews", Kind: "TokenReview"}
 	AccessReviews = Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview"}
 )

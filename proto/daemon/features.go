@@ -22,8 +22,9 @@ func Features(differs map[string]bool) []prometheus.Collector {
 	}
 	version := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "version_info", Help: "Versions of Kubernetes: the one it is built for, the one it acts as, and the oldest that it works with.",
-		ConstLabels: prometheus.Labels{"component": "kube", "binary": release.Kubernetes, "emulation": release.Kubernetes,
-			"min_compat": release.Previous},
+		ConstLabels: prometheus.Labels{
+			"component": "kube", "binary": release.Kubernetes, "emulation": release.Kubernetes, "min_compat": release.Previous,
+		},
 	}, func() float64 { return 1 })
 	return []prometheus.Collector{gates, version}
 }

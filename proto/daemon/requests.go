@@ -27,8 +27,8 @@ func NewRequests() *Requests {
 	sizes := []float64{64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216}
 	return &Requests{
 		answered: counter("requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "code", "method", "host"),
-		retried: counter("request_retries_total", "Number of request retries, partitioned by status code, verb, and host.", "code", "verb",
-			"host"),
+		retried: counter("request_retries_total", "Number of request retries, partitioned by status code, verb, and host.",
+			"code", "verb", "host"),
 		duration: histogram("request_duration_seconds", "Request latency in seconds. Broken down by verb, and host.",
 			[]float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60}),
 		sent:     histogram("request_size_bytes", "Request size in bytes. Broken down by verb and host.", sizes),

@@ -65,7 +65,12 @@ type limiterKey struct {
 }
 
 func newCorrelator(clock clock.PassiveClock) *correlator {
-	return &correlator{clock: clock, events: lru.New(maxRemembered), groups: lru.New(maxRemembered), limits: lru.New(maxRemembered)}
+	return &correlator{
+		clock:  clock,
+		events: lru.New(maxRemembered),
+		groups: lru.New(maxRemembered),
+		limits: lru.New(maxRemembered),
+	}
 }
 
 // remembered is what cache has for key; what was not there yet is made.

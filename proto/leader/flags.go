@@ -53,6 +53,8 @@ func (f *Flags) Validate() error {
 
 // Config is what an Elector needs of the flags.
 func (f *Flags) Config() Config {
-	return Config{Namespace: f.Namespace, Name: f.Name, LeaseDuration: f.LeaseDuration, RenewDeadline: f.RenewDeadline,
-		RetryPeriod: f.RetryPeriod}
+	return Config{
+		Namespace: f.Namespace, Name: f.Name, LeaseDuration: f.LeaseDuration, RenewDeadline: f.RenewDeadline,
+		RetryPeriod: f.RetryPeriod,
+	}
 }

@@ -136,8 +136,8 @@ func (a *Aggregator) fetchDiscovery(ctx context.Context, r *remote, etag string)
 	if response == nil {
 		return nil, "", err
 	}
-	if _, body, err = a.send(ctx, r, remoteRequest{path: "/apis/" + r.String(), accept: "application/json",
-		user: aggregatorUser}); err != nil {
+	_, body, err = a.send(ctx, r, remoteRequest{path: "/apis/" + r.String(), accept: "application/json", user: aggregatorUser})
+	if err != nil {
 		return nil, "", err
 	}
 	found, err := fromPlain(r, body)

@@ -167,9 +167,9 @@ func (a *Aggregator) reconcileLocal(ctx context.Context, defined []schema.GroupV
 		if s.Labels[managedLabel] != managedAlways || slices.Contains(defined, apiservice.GroupVersion(s)) {
 			return
 		}
-		preconditions := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}}
-		if err := a.options.Store.DeleteTyped(ctx, "", s.Name, &preconditions); err != nil && !apierrors.IsNotFound(err) &&
-			!apierrors.IsConflict(err) {
+		only := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}}
+		err := a.options.Store.DeleteTyped(ctx, "", s.Name, only)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			errs = append(errs, err)
 		}
 	})

@@ -50,8 +50,10 @@ const deliverTimeout = 10 * time.Second
 
 // NewSink returns a sink that uses backend as o says. The sink closes it.
 func NewSink(backend Backend, o SinkOptions, lost *prometheus.CounterVec, clock clock.WithTicker, logger *zap.Logger) Sink {
-	d := &delivery{backend: backend, truncate: o.Truncate, lost: lost.WithLabelValues(backend.Name()),
-		logger: logger.Named("audit-" + backend.Name())}
+	d := &delivery{
+		backend: backend, truncate: o.Truncate, lost: lost.WithLabelValues(backend.Name()),
+		logger: logger.Named("audit-" + backend.Name()),
+	}
 	if o.Mode == ModeBatch {
 		b := &batching{delivery: d, o: o.Batch, clock: clock, queue: make(chan *Event, o.Batch.BufferSize)}
 		if o.Batch.ThrottleEnable {

@@ -152,8 +152,8 @@ func (r *Rule) matches(user *request.User, info *request.Info) bool {
 	if len(r.Users) > 0 && (user == nil || !slices.Contains(r.Users, user.Username)) {
 		return false
 	}
-	if len(r.UserGroups) > 0 && (user == nil || !slices.ContainsFunc(user.Groups,
-		func(group string) bool { return slices.Contains(r.UserGroups, group) })) {
+	listed := func(group string) bool { return slices.Contains(r.UserGroups, group) }
+	if len(r.UserGroups) > 0 && (user == nil || !slices.ContainsFunc(user.Groups, listed)) {
 		return false
 	}
 	if len(r.Verbs) > 0 && !slices.Contains(r.Verbs, info.Verb) {

@@ -40,8 +40,9 @@ func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock, tol
 	if err != nil {
 		return nil, fmt.Errorf("audit webhook: %w", err)
 	}
-	return &webhook{client: client, clock: clock, policy: backoff.Policy{Initial: initial, Max: 10 * initial, Factor: webhookGrowth,
-		Jitter: 0.2}}, nil
+	return &webhook{client: client, clock: clock, policy: backoff.Policy{
+		Initial: initial, Max: 10 * initial, Factor: webhookGrowth, Jitter: 0.2,
+	}}, nil
 }
 
 func (w *webhook) Name() string { return "webhook" }

@@ -118,8 +118,8 @@ func (o *Operation) CORS() ([]*regexp.Regexp, error) {
 		}
 		anchored := strings.HasPrefix(text, "^") || strings.Contains(text, "//")
 		if !anchored || !strings.HasSuffix(text, "$") && !strings.Contains(strings.TrimPrefix(text, "//"), ":") {
-			return nil, fmt.Errorf("--cors-allowed-origins=%s: must be anchored, at the start by ^ or //, at the end by $ or the : before the port",
-				text)
+			return nil, fmt.Errorf(
+				"--cors-allowed-origins=%s: must be anchored, at the start by ^ or //, at the end by $ or the : before the port", text)
 		}
 		out = append(out, pattern)
 	}

@@ -27,8 +27,10 @@ var unused = []daemon.Unused{
 	{Flag: "shutdown-watch-termination-grace-period", Why: "watches end after --shutdown-delay-duration"},
 	{Flag: "storage-initialization-timeout", Why: "the server waits for etcd without a time limit"},
 	{Flag: "storage-backend", Values: []string{"etcd3", ""}},
-	{Flag: "storage-media-type", Values: []string{"application/json", ""},
-		Why: "objects are stored as JSON, which kube-apiserver can read; its protobuf is readable here, too"},
+	{
+		Flag: "storage-media-type", Values: []string{"application/json", ""},
+		Why: "objects are stored as JSON, which kube-apiserver can read; its protobuf is readable here, too",
+	},
 
 	// What is not supported.
 	{Flag: "admission-control", Values: daemon.Off, Why: "use --enable-admission-plugins and --disable-admission-plugins instead"},
@@ -36,8 +38,10 @@ var unused = []daemon.Unused{
 	{Flag: "debug-socket-path", Values: daemon.Off, Why: "use /debug/pprof, which needs authorization"},
 	{Flag: "egress-selector-config-file", Values: daemon.Off, Why: "nodes, webhooks and extension API servers are reached directly"},
 	{Flag: "etcd-servers-overrides", Values: daemon.Off, Why: "all resources are stored in the same etcd"},
-	{Flag: "kubernetes-service-node-port", Values: []string{"0"},
-		Why: "the service kubernetes can't have a node port; create another service for it"},
+	{
+		Flag: "kubernetes-service-node-port", Values: []string{"0"},
+		Why: "the service kubernetes can't have a node port; create another service for it",
+	},
 	{Flag: "max-connection-bytes-per-sec", Values: []string{"0"}},
 	{Flag: "permit-port-sharing", Switch: true, Values: daemon.Off, Why: "two servers on one port would answer clients at random"},
 	{Flag: "service-account-signing-endpoint", Values: daemon.Off, Why: "use --service-account-signing-key-file instead"},

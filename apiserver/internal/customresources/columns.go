@@ -43,8 +43,9 @@ func newColumns(wanted []apiextensionsv1.CustomResourceColumnDefinition) *column
 		if text == "" {
 			text = "Custom resource definition column (in JSONPath format): " + w.JSONPath
 		}
-		c.definitions = append(c.definitions, metav1.TableColumnDefinition{Name: w.Name, Type: w.Type, Format: w.Format, Description: text,
-			Priority: w.Priority})
+		c.definitions = append(c.definitions, metav1.TableColumnDefinition{
+			Name: w.Name, Type: w.Type, Format: w.Format, Description: text, Priority: w.Priority,
+		})
 		c.paths, c.types = append(c.paths, path), append(c.types, w.Type)
 	}
 	return c

@@ -64,8 +64,10 @@ func acceptNames(d *definition,
 	kinds.Delete("")
 	wanted := &d.Spec.Names
 	accepted := d.Status.AcceptedNames
-	result := condition{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
-		Message: "no conflicts found"}
+	result := condition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts",
+		Message: "no conflicts found",
+	}
 	try := func(name string, among sets.Set[string], into *string, reason string) {
 		if among.Has(name) {
 			result.Status, result.Reason, result.Message = apiextensionsv1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", name)

@@ -40,8 +40,10 @@ func encode(v runtime.Object) (*document, error) {
 		return nil, fmt.Errorf("encode discovery document: %w", err)
 	}
 	sum := sha256.Sum256(body)
-	return &document{body: append(body, '\n'), etag: strings.ToUpper(hex.EncodeToString(sum[:])),
-		empty: reflect.New(reflect.TypeOf(v).Elem()).Interface().(runtime.Object)}, nil
+	return &document{
+		body: append(body, '\n'), etag: strings.ToUpper(hex.EncodeToString(sum[:])),
+		empty: reflect.New(reflect.TypeOf(v).Elem()).Interface().(runtime.Object),
+	}, nil
 }
 
 // answer writes the document in a form that r accepts, or all, the aggregated

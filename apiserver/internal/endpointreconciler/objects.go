@@ -45,8 +45,9 @@ func (r *Reconciler) newSlice(alive []netip.AddrPort) *discoveryv1.EndpointSlice
 		s.AddressType = discoveryv1.AddressTypeIPv6
 	}
 	for _, a := range alive {
-		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a.Addr().String()},
-			Conditions: discoveryv1.EndpointConditions{Ready: new(true)}})
+		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{a.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+		})
 	}
 	if len(alive) > 0 {
 		s.Ports = []discoveryv1.EndpointPort{{Name: new(portName), Port: new(int32(alive[0].Port())), Protocol: new(corev1.ProtocolTCP)}}

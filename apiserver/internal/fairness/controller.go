@@ -181,8 +181,9 @@ func (c *Controller) adjust() {
 	for name, l := range c.levels {
 		s := l.summarize()
 		l.high, l.smoothed = int(s.high), s.smooth(l.smoothed)
-		for gauge, value := range map[string]float64{"high_watermark": s.high, "average": s.average, "stdev": s.deviation,
-			"smoothed": l.smoothed} {
+		for gauge, value := range map[string]float64{
+			"high_watermark": s.high, "average": s.average, "stdev": s.deviation, "smoothed": l.smoothed,
+		} {
 			c.metrics.ofLevels["demand_seats_"+gauge].WithLabelValues(name).Set(value)
 		}
 	}

@@ -64,8 +64,8 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			"Concurrency (number of seats) occupied by the currently executing requests in the API Priority and Fairness subsystem", labels...),
 		waiting: gauge("current_inqueue_requests",
 			"Number of requests currently pending in queues of the API Priority and Fairness subsystem", labels...),
-		waitingSeats: gauge("current_inqueue_seats", "Number of seats currently pending in queues of the API Priority and Fairness subsystem",
-			labels...),
+		waitingSeats: gauge("current_inqueue_seats",
+			"Number of seats currently pending in queues of the API Priority and Fairness subsystem", labels...),
 		waited: histogram("request_wait_duration_seconds", "Length of time a request spent waiting in its queue", seconds, "execute"),
 		took: histogram("request_execution_seconds",
 			"Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
@@ -76,8 +76,10 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			"Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
 			[]float64{0, 10, 25, 50, 100, 250, 500, 1000}),
 		ofLevels: map[string]*prometheus.GaugeVec{},
-		fairFraction: prometheus.NewGauge(prometheus.GaugeOpts{Name: metricPrefix + "seat_fair_frac",
-			Help: "Fair fraction of server's concurrency to allocate to each priority level that can use it"}),
+		fairFraction: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: metricPrefix + "seat_fair_frac",
+			Help: "Fair fraction of server's concurrency to allocate to each priority level that can use it",
+		}),
 		ratios: newRatioMetrics(registry),
 	}
 	registry.MustRegister(m.fairFraction)

@@ -67,13 +67,7 @@ func Audit(a *audit.Auditor, clock clock.PassiveClock) gin.HandlerFunc {
 		c.Request = c.Request.WithContext(audit.With(ctx, record))
 		defer func() {
 			if cause := recover(); cause != nil {
-				record.Stage(audit.Panic, func(e *audit.Event) {
-					w.identify(e)
-					e.ResponseStatus = &metav1.Status{
-						Code: http.StatusInternalServerError, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
-						Message: fmt.Sprintf("APIServer panic'd: %v", cause),
-					}
-				})
+				w.panicked(cause)
 				panic(cause)
 			}
 		}()
@@ -101,6 +95,17 @@ type auditWriter struct {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *auditWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// panicked records why the request got no answer.
+func (w *auditWriter) panicked(cause any) {
+	w.record.Stage(audit.Panic, func(e *audit.Event) {
+		w.identify(e)
+		e.ResponseStatus = &metav1.Status{
+			Code: http.StatusInternalServerError, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
+			Message: fmt.Sprintf("APIServer panic'd: %v", cause),
+		}
+	})
+}
 
 // identify records the impersonated user, if there is one.
 func (w *auditWriter) identify(e *audit.Event) {

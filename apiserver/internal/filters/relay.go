@@ -39,9 +39,9 @@ func Relay(ring *relaystamps.Ring, logger *zap.Logger) gin.HandlerFunc {
 			return
 		}
 		var told relay.Told
-		if stamps, restarts := c.GetHeader(relay.Header), c.GetHeader(relay.RestartHeader); (stamps != "" || restarts != "") &&
-			mayStamp(sender, request.UserFrom(ctx)) {
-			sent, err := decode(stamps, restarts)
+		stampHeader, restartHeader := c.GetHeader(relay.Header), c.GetHeader(relay.RestartHeader)
+		if (stampHeader != "" || restartHeader != "") && mayStamp(sender, request.UserFrom(ctx)) {
+			sent, err := decode(stampHeader, restartHeader)
 			if err != nil {
 				logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", pod.Namespace+"/"+pod.Name))
 			}

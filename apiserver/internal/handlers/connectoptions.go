@@ -45,8 +45,10 @@ func (c *call) askedOptions() runtime.Object {
 	default:
 		return nil
 	}
-	kinds := map[string]string{"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions",
-		"proxy": r.Kind + "ProxyOptions"}
+	kinds := map[string]string{
+		"exec": "PodExecOptions", "attach": "PodAttachOptions", "portforward": "PodPortForwardOptions",
+		"proxy": r.Kind + "ProxyOptions",
+	}
 	options.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kinds[subresource]))
 	return options
 }

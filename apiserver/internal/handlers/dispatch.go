@@ -91,8 +91,10 @@ func (c *call) methodsOfPath(served registry.Served, resource registry.Info, inf
 		return subresourceMethods(), true
 	}
 	missing := func(c *call) error { return apierrors.NewNotFound(c.groupResource(), c.name) }
-	return methods{http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing,
-		http.MethodDelete: missing}, true
+	return methods{
+		http.MethodGet: missing, http.MethodPost: missing, http.MethodPut: missing, http.MethodPatch: missing,
+		http.MethodDelete: missing,
+	}, true
 }
 
 // methodsOfPrefixedPath are the methods of a path with a verb before the resource. Other

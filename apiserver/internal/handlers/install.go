@@ -86,8 +86,9 @@ func collectionMethods() methods {
 }
 
 func objectMethods() methods {
-	return methods{http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch,
-		http.MethodDelete: (*call).delete}
+	return methods{
+		http.MethodGet: (*call).get, http.MethodPut: (*call).update, http.MethodPatch: (*call).patch, http.MethodDelete: (*call).delete,
+	}
 }
 
 // subresourceMethods are the handlers of a subresource that is read and written as the object is, such as status.
@@ -133,8 +134,8 @@ func (h *handlers) install(router gin.IRouter, served registry.Served) {
 	for _, part := range parts {
 		base := base
 		base.subresource = part
-		h.route(router, object+"/"+part, limitToVerbs(registry.Info{Verbs: registry.SubresourceVerbs(part)}, subresourceMethods(), "get",
-			"delete"), base)
+		served := registry.Info{Verbs: registry.SubresourceVerbs(part)}
+		h.route(router, object+"/"+part, limitToVerbs(served, subresourceMethods(), "get", "delete"), base)
 	}
 	for _, sub := range served.Subresources {
 		h.installSubresource(router, object, base, sub)

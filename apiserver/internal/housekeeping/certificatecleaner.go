@@ -39,9 +39,10 @@ func (c *certificateCleaner) sync(ctx context.Context, r *certificatesv1.Certifi
 // expiryOf is the time after which the request is no longer needed.
 func expiryOf(r *certificatesv1.CertificateSigningRequest) time.Time {
 	until := r.CreationTimestamp.Add(pendingRetention)
-	if c := findCertificateCondition(r, certificatesv1.CertificateApproved, certificatesv1.CertificateDenied,
-		certificatesv1.CertificateFailed); c != nil {
-		until = c.LastUpdateTime.Add(decidedRetention)
+	decided := findCertificateCondition(r,
+		certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed)
+	if decided != nil {
+		until = decided.LastUpdateTime.Add(decidedRetention)
 	}
 	if ends, ok := certificateExpiry(r.Status.Certificate); ok && ends.Before(until) {
 		return ends

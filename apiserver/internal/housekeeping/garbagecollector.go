@@ -85,8 +85,10 @@ type kind struct {
 }
 
 func newGarbageCollector(d *Dependencies) (Loop, error) {
-	o := &garbageCollector{kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{},
-		goneOwners: map[types.UID]bool{}}
+	o := &garbageCollector{
+		kinds: map[schema.GroupKind]*kind{}, logger: d.Logger, dependents: map[types.UID]map[dependent]bool{},
+		goneOwners: map[types.UID]bool{},
+	}
 	var parts []func(context.Context) error
 	var synced []<-chan struct{}
 	for _, r := range d.Resources {

@@ -28,8 +28,10 @@ func (o *garbageCollector) followDynamicKinds(d *Dependencies, synced []<-chan s
 		if d.AggregatedServers != nil {
 			defer d.AggregatedServers.OnChange(notify)()
 		}
-		g := &dynamicKinds{garbageCollector: o, dependencies: d, synced: synced, followed: map[schema.GroupKind]*dynamicKind{},
-			dropped: map[schema.GroupKind]*kind{}}
+		g := &dynamicKinds{
+			garbageCollector: o, dependencies: d, synced: synced, followed: map[schema.GroupKind]*dynamicKind{},
+			dropped: map[schema.GroupKind]*kind{},
+		}
 		defer g.running.Wait()
 		for {
 			g.catchUp(ctx)

@@ -119,8 +119,8 @@ func (n *namespaces) deleteContent(ctx context.Context, namespace string) remain
 // deleteResource deletes all objects of a resource, and returns those that remain.
 func deleteResource(ctx context.Context, r registry.Resource, namespace string) ([]core.Object, error) {
 	background := metav1.DeletePropagationBackground
-	_, err := r.DeleteCollection(ctx, namespace, registry.Admission{}, &metav1.DeleteOptions{PropagationPolicy: &background},
-		registry.ListOptions{})
+	options := &metav1.DeleteOptions{PropagationPolicy: &background}
+	_, err := r.DeleteCollection(ctx, namespace, registry.Admission{}, options, registry.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("delete all %s: %w", r.Info().Name, err)
 	}

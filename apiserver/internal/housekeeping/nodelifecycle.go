@@ -80,8 +80,10 @@ type nodeLifecycle struct {
 }
 
 func newNodeLifecycle(d *Dependencies) (Loop, error) {
-	n := &nodeLifecycle{pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{},
-		events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock)}
+	n := &nodeLifecycle{
+		pods: d.Pods, grace: d.NodeGrace, clock: d.Clock, logger: d.Logger, lastHeartbeat: map[string]time.Time{},
+		events: nodeEvents{pending: map[string][]*core.Event{}}, outages: newOutages(d.Clock),
+	}
 	var err error
 	if n.nodes, n.store, err = newInformer(d, core.Nodes, nodeStateOf); err != nil {
 		return nil, err

@@ -66,8 +66,9 @@ func (q *Queues) meter(name string) *queueMeter {
 	defer q.mu.Unlock()
 	m := q.names[name]
 	if m == nil {
-		m = &queueMeter{queues: q, waited: q.waited.WithLabelValues(name), worked: q.worked.WithLabelValues(name),
-			running: map[*worker]time.Time{}}
+		m = &queueMeter{
+			queues: q, waited: q.waited.WithLabelValues(name), worked: q.worked.WithLabelValues(name), running: map[*worker]time.Time{},
+		}
 		q.names[name] = m
 	}
 	return m

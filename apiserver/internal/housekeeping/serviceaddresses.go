@@ -222,8 +222,8 @@ func (s *serviceAddresses) remainingAllocationTime(f addressState) time.Duration
 // syncAddress removes an address that no service has.
 func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (again time.Duration, err error) {
 	f, ok := s.addresses.Get("", key.Name)
-	if !ok || !f.managed || f.parent != (informer.Key{}) && slices.ContainsFunc(s.knownAddresses(f.parent),
-		func(a netip.Addr) bool { return a.String() == key.Name }) {
+	same := func(a netip.Addr) bool { return a.String() == key.Name }
+	if !ok || !f.managed || f.parent != (informer.Key{}) && slices.ContainsFunc(s.knownAddresses(f.parent), same) {
 		return 0, nil
 	}
 	ip, ok, err := getTyped[*networkingv1.IPAddress](ctx, s.addressStore, key)
@@ -237,13 +237,13 @@ func (s *serviceAddresses) syncAddress(ctx context.Context, key informer.Key) (a
 		switch {
 		case err != nil:
 			return 0, err
-		case ok && slices.ContainsFunc(service.ClusterIPs(svc), func(a netip.Addr) bool { return a.String() == key.Name }):
+		case ok && slices.ContainsFunc(service.ClusterIPs(svc), same):
 			return 0, nil
 		case s.remainingAllocationTime(addressStateOf(ip)) > 0:
 			return s.remainingAllocationTime(addressStateOf(ip)), nil
 		case ok:
-			reason, message = "IPAddressWrongReference", fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up",
-				ip.Name, parent)
+			reason = "IPAddressWrongReference"
+			message = fmt.Sprintf("IPAddress: %s for Service %s has a wrong reference; cleaning up", ip.Name, parent)
 		default:
 			message = fmt.Sprintf("IPAddress: %s for Service %s appears to have leaked: cleaning up", ip.Name, parent)
 		}

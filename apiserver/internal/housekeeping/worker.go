@@ -143,8 +143,8 @@ func (w *worker) process(ctx context.Context, next dueKey) {
 	}
 	if err != nil && ctx.Err() == nil {
 		delay := w.failures.Fail(key)
-		w.logger.Warn("an object could not be dealt with, trying again", zap.String("object", key.String()), zap.Duration("after", delay),
-			zap.Error(err))
+		w.logger.Warn("an object could not be dealt with, trying again",
+			zap.String("object", key.String()), zap.Duration("after", delay), zap.Error(err))
 		w.addAfter(key, delay)
 		return
 	}

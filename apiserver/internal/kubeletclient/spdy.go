@@ -87,11 +87,12 @@ func (c *Client) dialSPDY(ctx context.Context, to *url.URL,
 	}
 	carrier := &netConn{connection: connection, frames: newSPDYFrames(connection)}
 	if got := header.Get(httpstream.HeaderUpgrade); !strings.EqualFold(got, spdy.HeaderSpdy31) {
-		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)),
-			carrier.Close())
+		err = fmt.Errorf("the kubelet upgraded to %.40q, %s is needed", got, spdy.HeaderSpdy31)
+		return nil, nil, errors.Join(dialError(err), carrier.Close())
 	}
 	if got := header.Get(httpstream.HeaderProtocolVersion); got != protocol {
-		return nil, nil, errors.Join(dialError(fmt.Errorf("the kubelet chose the protocol %.40q, %s is needed", got, protocol)), carrier.Close())
+		err = fmt.Errorf("the kubelet chose the protocol %.40q, %s is needed", got, protocol)
+		return nil, nil, errors.Join(dialError(err), carrier.Close())
 	}
 	streams, err := spdy.NewClientConnectionWithPings(carrier, pingPeriod)
 	if err != nil {

@@ -41,8 +41,10 @@ func (s *Store[T]) Delete(ctx context.Context, namespace, name string, admit Adm
 		err := s.deleteUnreadable(ctx, s.key(namespace, name), name, dryRun(o.DryRun))
 		return Encoded{}, err == nil, s.statusOf(err, "delete", name)
 	}
-	d := &deletion[T]{basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, requestedGrace: o.GracePeriodSeconds,
-		dry: dryRun(o.DryRun)}
+	d := &deletion[T]{
+		basis: basis[T]{store: s, key: s.key(namespace, name)}, admit: admit, options: o, requestedGrace: o.GracePeriodSeconds,
+		dry: dryRun(o.DryRun),
+	}
 	if err := d.read(ctx); err != nil {
 		return Encoded{}, false, s.statusOf(err, "delete", name)
 	}

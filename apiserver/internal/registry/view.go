@@ -295,9 +295,11 @@ func (v *View) admissionOfShown(admit Admission) Admission {
 			return v.WriteBack(shown, obj)
 		}
 	}
-	return Admission{TrackFields: v.trackFields(admit.TrackFields), FieldManager: admit.FieldManager,
+	return Admission{
+		TrackFields: v.trackFields(admit.TrackFields), FieldManager: admit.FieldManager,
 		MayDropManagedFields: admit.MayDropManagedFields, Mutate: wrap(admit.Mutate), Validate: wrap(admit.Validate),
-		CreatesIfMissing: admit.CreatesIfMissing}
+		CreatesIfMissing: admit.CreatesIfMissing,
+	}
 }
 
 func (v *View) show(stored core.Object) (core.Object, error) {

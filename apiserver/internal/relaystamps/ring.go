@@ -92,8 +92,8 @@ func (r *Ring) Trace(namespace, name string) (relay.Trace, bool) {
 	}
 	out := *t
 	out.Stamps, out.Restarts = slices.Clone(t.Stamps), slices.Clone(t.Restarts)
-	if stored, watched := find(out.Stamps, relay.ServerStored), find(out.Stamps, relay.ServerWatched); stored != nil && watched != nil &&
-		watched.At.Before(stored.At) {
+	stored, watched := find(out.Stamps, relay.ServerStored), find(out.Stamps, relay.ServerWatched)
+	if stored != nil && watched != nil && watched.At.Before(stored.At) {
 		stored.At = watched.At
 	}
 	inOrder(out.Stamps)

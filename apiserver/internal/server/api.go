@@ -95,9 +95,8 @@ func (a *api) measure() func(info *request.Info, mostObjects, mostBytes int) (ob
 	return func(info *request.Info, mostObjects, mostBytes int) (objects, bytes int) {
 		store, ok := stores[[2]string{info.APIGroup, info.ResourceName}]
 		if !ok {
-			return a.definitions.Measure(
-				schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}, info.Namespace, mostObjects,
-				mostBytes)
+			custom := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}
+			return a.definitions.Measure(custom, info.Namespace, mostObjects, mostBytes)
 		}
 		return store.Measure(info.Namespace, mostObjects, mostBytes)
 	}

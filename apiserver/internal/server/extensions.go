@@ -121,8 +121,9 @@ func describeCustom(info customresources.Info) discovery.Resource {
 		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "status", Verbs: discovery.StatusVerbs})
 	}
 	if info.HasScale {
-		d.Subresources = append(d.Subresources, discovery.Subresource{Name: "scale", Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
-			Verbs: discovery.StatusVerbs})
+		d.Subresources = append(d.Subresources, discovery.Subresource{
+			Name: "scale", Kind: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Verbs: discovery.StatusVerbs,
+		})
 	}
 	return d
 }

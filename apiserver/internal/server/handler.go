@@ -80,8 +80,9 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // installOperations serves pages about the server itself.
 func (s *surface) installOperations(router gin.IRoutes) {
 	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.Metrics})
-	for _, path := range []string{"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics",
-		"/metrics/slis"} {
+	for _, path := range []string{
+		"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis",
+	} {
 		router.Match(reading, path, func(c *gin.Context) {
 			if roundabout(c.Request.URL.Path) || strings.HasSuffix(c.Request.URL.Path, "/") {
 				s.notFound(c)

@@ -70,8 +70,10 @@ func (p *presence) keepOwnService(ctx context.Context) error {
 
 // tellOtherRanges records an event that the cluster's range is not this server's.
 func (p *presence) tellOtherRanges(ctx context.Context, cause error) {
-	ref := &core.ObjectReference{Kind: networking.ServiceCIDRResource.Kind,
-		APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(), Name: networking.DefaultServiceCIDRName}
+	ref := &core.ObjectReference{
+		Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(),
+		Name: networking.DefaultServiceCIDRName,
+	}
 	if known, err := p.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
 		ref.UID = known.UID
 	}

@@ -49,9 +49,9 @@ func newSurface(a *api, access *access, policy *policy, stamps *stamps, endpoint
 // creatableIn are the served resources that can only be created.
 func creatableIn(a *api, access *access) []handlers.CreateOnly {
 	bindings, bind := a.resources.Bindings()
-	all := append([]handlers.CreateOnly{{Resource: bindings, Subresource: bind}},
-		reviews.Served(reviews.Options{Tokens: access.identities.Tokens, Authorizer: access.authorizer, Rules: access.authorizer,
-			Clock: a.clock})...)
+	all := append([]handlers.CreateOnly{{Resource: bindings, Subresource: bind}}, reviews.Served(reviews.Options{
+		Tokens: access.identities.Tokens, Authorizer: access.authorizer, Rules: access.authorizer, Clock: a.clock,
+	})...)
 	return slices.DeleteFunc(all, func(c handlers.CreateOnly) bool {
 		return !a.options.Operation.RuntimeConfig.Serves(c.GVK().GroupVersion())
 	})

@@ -202,8 +202,9 @@ func (c *Cluster) Namespace(name string) {
 
 // Pod returns a pod with just enough to be accepted.
 func Pod(name string) *core.Pod {
-	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: core.PodSpec{Containers: []core.Container{{Name: "c",
-		Image: "registry.test/demo:1"}}}}
+	return &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: core.PodSpec{Containers: []core.Container{{
+		Name: "c", Image: "registry.test/demo:1",
+	}}}}
 }
 
 // Created creates a pod and returns what the server made of it.

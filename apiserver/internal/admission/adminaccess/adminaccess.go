@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -41,8 +40,8 @@ func (p Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if namespace.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true" {
 		return nil
 	}
-	return registry.Invalid(schema.GroupKind{Group: a.Resource.Group, Kind: a.Resource.Kind}, a.Name, field.ErrorList{field.Forbidden(at,
-		fmt.Sprintf("admin access to devices requires the `%s: true` label on the containing namespace", resourcev1.DRAAdminNamespaceLabelKey))})
+	const needs = "admin access to devices requires the `" + resourcev1.DRAAdminNamespaceLabelKey + ": true` label on the containing namespace"
+	return registry.Invalid(a.Resource.GVK().GroupKind(), a.Name, field.ErrorList{field.Forbidden(at, needs)})
 }
 
 // newAdminAccess is the path of the first new adminAccess in the object, or nil. For a

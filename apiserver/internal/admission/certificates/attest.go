@@ -51,6 +51,8 @@ func (p PodSigning) Validate(ctx context.Context, a *admission.Attributes) error
 	if mayUseSigner(ctx, p.Authorizer, a.User, "sign", signer) {
 		return nil
 	}
-	return apierrors.NewInvalid(a.Resource.GVK().GroupKind(), a.Name, field.ErrorList{field.Forbidden(
-		field.NewPath("spec", "signerName"), fmt.Sprintf("User %q is not permitted to \"sign\" for signer %q", a.User.Username, signer))})
+	refusal := fmt.Sprintf("User %q is not permitted to \"sign\" for signer %q", a.User.Username, signer)
+	return apierrors.NewInvalid(a.Resource.GVK().GroupKind(), a.Name, field.ErrorList{
+		field.Forbidden(field.NewPath("spec", "signerName"), refusal),
+	})
 }

@@ -56,10 +56,14 @@ func newUserRules(o Options, s plugins.Settings) (*userRules, error) {
 		followers:          []follower{mutating, validating, mutates, validates},
 		manifests: []manifest.Plugin{
 			{Name: webhook.MutatingName, Directory: webhook.Directory, Kinds: []string{"MutatingWebhookConfiguration"}, Apply: mutating.SetStatic},
-			{Name: webhook.ValidatingName, Directory: webhook.Directory, Kinds: []string{"ValidatingWebhookConfiguration"},
-				Apply: validating.SetStatic},
-			{Name: policy.MutatingName, Directory: policy.Directory, Kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
-				Apply: mutates.SetStatic},
+			{
+				Name: webhook.ValidatingName, Directory: webhook.Directory, Kinds: []string{"ValidatingWebhookConfiguration"},
+				Apply: validating.SetStatic,
+			},
+			{
+				Name: policy.MutatingName, Directory: policy.Directory,
+				Kinds: []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}, Apply: mutates.SetStatic,
+			},
 			{Name: policy.ValidatingName, Directory: policy.Directory, Kinds: []string{"ValidatingAdmissionPolicy",
 				"ValidatingAdmissionPolicyBinding"}, Apply: validates.SetStatic},
 		},

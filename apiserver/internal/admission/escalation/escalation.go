@@ -113,8 +113,8 @@ const maxComparisons = 20_000_000
 func comparisons(owned, rules []rbacv1.PolicyRule) float64 {
 	combinations, have := 0.0, 200.0 // even for a user without permissions, a combination costs something
 	for _, r := range rules {
-		combinations += float64(len(r.Verbs)) * (float64(len(r.APIGroups))*float64(len(r.Resources))*float64(max(1,
-			len(r.ResourceNames))) + float64(len(r.NonResourceURLs)))
+		ofResources := float64(len(r.APIGroups)) * float64(len(r.Resources)) * float64(max(1, len(r.ResourceNames)))
+		combinations += float64(len(r.Verbs)) * (ofResources + float64(len(r.NonResourceURLs)))
 	}
 	for _, r := range owned {
 		have += float64(len(r.Verbs) + len(r.APIGroups) + len(r.Resources) + len(r.ResourceNames) + len(r.NonResourceURLs))

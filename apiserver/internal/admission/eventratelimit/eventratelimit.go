@@ -71,9 +71,9 @@ type Plugin struct {
 
 // New returns the plugin, which must be configured.
 func New(files configuration.Files, clock clock.PassiveClock) (*Plugin, error) {
+	kind := configuration.Kind{Kind: "Configuration", Versions: []string{"eventratelimit.admission.k8s.io/v1alpha1"}}
 	var s settings
-	found, err := files.Decode(Name, configuration.Kind{Kind: "Configuration", Versions: []string{"eventratelimit.admission.k8s.io/v1alpha1"}},
-		&s)
+	found, err := files.Decode(Name, kind, &s)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,8 @@ func (p *Plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err = p.store.Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}, registry.Admission{},
-		&metav1.CreateOptions{})
+	missing := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.Namespace}}
+	_, err = p.store.Create(ctx, missing, registry.Admission{}, &metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

@@ -44,8 +44,8 @@ func (p *Plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if equality.Semantic.DeepEqual(owners, had) {
 			return nil
 		}
-		if decision, reason, err := p.authorize(ctx, a.User, a.Resource,
-			request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}); decision != authz.Allow {
+		deletes := request.Info{Verb: "delete", Namespace: a.Namespace, Name: a.Name}
+		if decision, reason, err := p.authorize(ctx, a.User, a.Resource, deletes); decision != authz.Allow {
 			return fmt.Errorf("cannot set an ownerRef on a resource you can't delete: %v, %v", reason, err)
 		}
 	}

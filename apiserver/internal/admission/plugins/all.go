@@ -132,14 +132,22 @@ var allPlugins = []pluginEntry{
 	{name: podresize.Name, enabledByDefault: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podresize.Plugin{Nodes: d.nodes}, nil
 	}},
-	{name: policy.MutatingName, enabledByDefault: true, configurable: true,
-		make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil }},
-	{name: webhook.MutatingName, enabledByDefault: true, configurable: true,
-		make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil }},
-	{name: policy.ValidatingName, enabledByDefault: true, configurable: true,
-		make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil }},
-	{name: webhook.ValidatingName, enabledByDefault: true, configurable: true,
-		make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil }},
+	{
+		name: policy.MutatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingPolicies, nil },
+	},
+	{
+		name: webhook.MutatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.MutatingWebhooks, nil },
+	},
+	{
+		name: policy.ValidatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingPolicies, nil },
+	},
+	{
+		name: webhook.ValidatingName, enabledByDefault: true, configurable: true,
+		make: func(d *dependencies) (admission.Plugin, error) { return d.ValidatingWebhooks, nil },
+	},
 	{name: resourcequota.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return resourcequota.New(d.Quotas, d.QuotaRules, d.Files)
 	}},

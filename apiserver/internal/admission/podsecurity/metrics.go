@@ -31,8 +31,8 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		return c
 	}
 	m := &metrics{
-		evaluations: counter("evaluations_total", "Policies evaluated for requests, by what was decided.", "decision", "policy_level",
-			"policy_version", "mode"),
+		evaluations: counter("evaluations_total", "Policies evaluated for requests, by what was decided.",
+			"decision", "policy_level", "policy_version", "mode"),
 		exemptions: counter("exemptions_total", "Requests that were exempt from Pod Security."),
 		errors: counter("errors_total",
 			"Requests that could not be evaluated as their namespace asks; those that are not fatal were held to the level restricted.", "fatal"),

@@ -44,8 +44,9 @@ type settings struct {
 // New returns the configured plugin.
 func New(namespaces Namespaces, bestEffort func(*core.PodSpec) bool, files configuration.Files) (*Plugin, error) {
 	p := &Plugin{namespaces: namespaces, bestEffort: bestEffort}
-	_, err := files.Decode(Name, configuration.Kind{Kind: "Configuration",
-		Versions: []string{"podtolerationrestriction.admission.k8s.io/v1alpha1"}}, &p.cluster)
+	_, err := files.Decode(Name, configuration.Kind{
+		Kind: "Configuration", Versions: []string{"podtolerationrestriction.admission.k8s.io/v1alpha1"},
+	}, &p.cluster)
 	return p, err
 }
 

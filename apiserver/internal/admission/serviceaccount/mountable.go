@@ -100,8 +100,8 @@ func (m *mountableSecrets) checkVolume(v *corev1.Volume) error {
 func (m *mountableSecrets) checkEnvironment(container string, variables []corev1.EnvVar, sources []corev1.EnvFromSource) error {
 	for _, v := range variables {
 		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil && !m.listed[v.ValueFrom.SecretKeyRef.Name] {
-			return m.check(fmt.Sprintf("%s with envVar %s referencing secret.secretName", container, v.Name), v.ValueFrom.SecretKeyRef.Name,
-				"secret")
+			at := fmt.Sprintf("%s with envVar %s referencing secret.secretName", container, v.Name)
+			return m.check(at, v.ValueFrom.SecretKeyRef.Name, "secret")
 		}
 	}
 	for _, from := range sources {

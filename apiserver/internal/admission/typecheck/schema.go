@@ -143,8 +143,8 @@ func (d *document) declareObject(n *node, root bool, inside []string) *apiserver
 	if root { // what every object has
 		add("apiVersion", apiservercel.StringType)
 		add("kind", apiservercel.StringType)
-		add("metadata", d.declareObject(&node{Properties: map[string]*node{"name": {Type: "string"}, "generateName": {Type: "string"}}}, false,
-			nil))
+		metadata := &node{Properties: map[string]*node{"name": {Type: "string"}, "generateName": {Type: "string"}}}
+		add("metadata", d.declareObject(metadata, false, nil))
 	}
 	for name, property := range n.Properties {
 		if t := d.declare(property, property.Embedded, inside); t != nil && (name != "metadata" || !root || len(t.Fields) > 0) {

@@ -113,7 +113,8 @@ func newHook(configuration string, index int, w *commonWebhook, access webhookcl
 			return condition.Compile(w.MatchConditions, compiler), nil
 		})
 	}
-	h.client = webhookclient.NewClient(&w.ClientConfig, access, webhookclient.ClientOptions{Timeout: h.timeout, MaxAnswer: maxAnswer,
-		UserAgent: userAgent})
+	h.client = webhookclient.NewClient(&w.ClientConfig, access, webhookclient.ClientOptions{
+		Timeout: h.timeout, MaxAnswer: maxAnswer, UserAgent: userAgent,
+	})
 	return h
 }

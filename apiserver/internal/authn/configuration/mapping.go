@@ -66,8 +66,9 @@ func newMapping(j *apiserverv1.JWTAuthenticator, at *field.Path) (*Mapping, fiel
 			continue
 		}
 		c.errs = append(c.errs, seenTexts.add(r.Expression, path)...)
-		m.userRules = append(m.userRules, rule{text: r.Expression, message: r.Message,
-			expression: c.compile(userEnvironment, r.Expression, path, cel.BoolType)})
+		m.userRules = append(m.userRules, rule{
+			text: r.Expression, message: r.Message, expression: c.compile(userEnvironment, r.Expression, path, cel.BoolType),
+		})
 	}
 	return m, c.errs
 }

@@ -71,8 +71,8 @@ func NewAuthenticator(issuers []string, checks Checks) *Authenticator {
 }
 
 func newParser(clock clock.PassiveClock, more ...jwt.ParserOption) *jwt.Parser {
-	return jwt.NewParser(append(more, jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithLeeway(leeway),
-		jwt.WithIssuedAt())...)
+	return jwt.NewParser(append(more,
+		jwt.WithValidMethods(methods), jwt.WithTimeFunc(clock.Now), jwt.WithLeeway(leeway), jwt.WithIssuedAt())...)
 }
 
 // AuthenticateToken returns a token's user, and for which of the wanted
@@ -116,8 +116,10 @@ func (a *Authenticator) countUse(ctx context.Context, c *claims) {
 		return
 	}
 	a.Uses.stale.Inc()
-	authn.AddRemark(ctx, authn.Remark{Key: keyStale, Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f",
-		c.Subject, a.Clock.Since(after.Time).Seconds())})
+	authn.AddRemark(ctx, authn.Remark{
+		Key:   keyStale,
+		Value: fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", c.Subject, a.Clock.Since(after.Time).Seconds()),
+	})
 }
 
 // hasKnownIssuer checks a token's issuer without trusting anything else in it.

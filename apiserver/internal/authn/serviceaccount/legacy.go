@@ -110,8 +110,8 @@ func (l *Legacy) checkBoundObjects(ctx context.Context, c *legacyClaims, token s
 	switch {
 	case secret.DeletionTimestamp != nil:
 		return fmt.Errorf("service account token: its secret %s has been deleted", c.Secret)
-	case secret.Type != corev1.SecretTypeServiceAccountToken || subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey],
-		[]byte(token)) != 1:
+	case secret.Type != corev1.SecretTypeServiceAccountToken,
+		subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1:
 		return fmt.Errorf("service account token: its secret %s contains a different token", c.Secret)
 	}
 	account, err := l.Objects.ServiceAccount(ctx, c.Namespace, c.Account)
@@ -143,8 +143,9 @@ func (l *Legacy) checkUse(ctx context.Context, account *core.ServiceAccount, sec
 	authn.AddRemark(ctx, authn.Remark{Key: keyLegacy, Value: core.ServiceAccountPrefix + account.Namespace + ":" + account.Name})
 	if Automatic(account, secret.Name) {
 		l.Uses.automatic.Inc()
-		authn.AddRemark(ctx, authn.Remark{Key: keyAutomatic, Value: secret.Name,
-			Warning: useRequests + " instead of auto-generated secret-based tokens."})
+		authn.AddRemark(ctx, authn.Remark{
+			Key: keyAutomatic, Value: secret.Name, Warning: useRequests + " instead of auto-generated secret-based tokens.",
+		})
 		return nil
 	}
 	l.Uses.manual.Inc()

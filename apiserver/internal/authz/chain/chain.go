@@ -72,8 +72,9 @@ func (o Options) modes() (authz.Union, error) {
 		authorizer, err := o.authorizerOf(mode)
 		if mode == config.ModeWebhook {
 			w := o.Flags.AuthorizationWebhook
-			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{Name: "default", Version: w.Version, AllowedTTL: w.TTL,
-				RefusedTTL: w.RefusedTTL})
+			authorizer, err = o.askingAuthorizer(w.ConfigFile, webhook.Options{
+				Name: "default", Version: w.Version, AllowedTTL: w.TTL, RefusedTTL: w.RefusedTTL,
+			})
 			if err != nil {
 				err = fmt.Errorf("--authorization-webhook-config-file: %w", err)
 			}

@@ -67,8 +67,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		s := declareObject(name+"Attributes", apiservercel.StringType, "rawSelector")
 		return addFields(s, apiservercel.NewListType(requirement, -1), "requirements")
 	}
-	resource := declareObject("ResourceAttributes", apiservercel.StringType, "namespace", "verb", "group", "version", "resource",
-		"subresource", "name")
+	resource := declareObject("ResourceAttributes", apiservercel.StringType,
+		"namespace", "verb", "group", "version", "resource", "subresource", "name")
 	addFields(resource, selector("FieldSelector"), "fieldSelector")
 	addFields(resource, selector("LabelSelector"), "labelSelector")
 	spec := declareObject("SubjectAccessReviewSpec", apiservercel.StringType, "user", "uid")

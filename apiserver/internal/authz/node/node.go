@@ -100,8 +100,8 @@ var rules = map[resourceKey]rule{
 		objectNamesNode(sliceResource, nodeOfSlice), "nodeName", "list", "watch", "deletecollection"),
 	{"certificates.k8s.io", "certificatesigningrequests", ""}: allowVerbs("create", "get", "list", "watch"),
 	{"certificates.k8s.io", "clustertrustbundles", ""}:        allowVerbs("get", "list", "watch"),
-	{"certificates.k8s.io", "podcertificaterequests", ""}: ofNode([]string{"get"}, objectNamesNode(podRequestResource, nodeOfRequest),
-		"nodeName", "list", "watch"),
+	{"certificates.k8s.io", "podcertificaterequests", ""}: ofNode([]string{"get"},
+		objectNamesNode(podRequestResource, nodeOfRequest), "nodeName", "list", "watch"),
 }
 
 func (a *Authorizer) refusalReason(ctx context.Context, node string, at *authz.Attributes) string {

@@ -23,8 +23,9 @@ var (
 	claimResource      = core.PersistentVolumeClaims
 	attachmentResource = core.Resource{Group: storagev1.GroupName, Version: "v1", Name: "volumeattachments", Kind: "VolumeAttachment"}
 	sliceResource      = core.Resource{Group: resourcev1.GroupName, Version: "v1", Name: "resourceslices", Kind: "ResourceSlice"}
-	podRequestResource = core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests",
-		Kind: "PodCertificateRequest", Namespaced: true}
+	podRequestResource = core.Resource{
+		Group: certificatesv1.GroupName, Version: "v1", Name: "podcertificaterequests", Kind: "PodCertificateRequest", Namespaced: true,
+	}
 )
 
 // objectNamesNode: the stored object names the node.

@@ -68,8 +68,9 @@ func (f *Follower) Run(ctx context.Context) error {
 }
 
 func (f *Follower) rebuild(ctx context.Context) error {
-	for _, synced := range []<-chan struct{}{f.roles.Synced(), f.roleBindings.Synced(), f.clusterRoles.Synced(),
-		f.clusterRoleBindings.Synced()} {
+	for _, synced := range []<-chan struct{}{
+		f.roles.Synced(), f.roleBindings.Synced(), f.clusterRoles.Synced(), f.clusterRoleBindings.Synced(),
+	} {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -19,15 +19,16 @@ type Metrics struct {
 // NewMetrics registers them.
 func NewMetrics(registry prometheus.Registerer) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "apiserver", Subsystem: "authorization", Name: name, Help: help},
-			labels)
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "apiserver", Subsystem: "authorization", Name: name, Help: help,
+		}, labels)
 	}
 	m := &Metrics{
 		requests: counter("webhook_evaluations_total",
 			"Questions to authorization webhooks, by name and result: success, canceled, timeout or error.", "name", "result"),
 		failOpen: counter("webhook_evaluations_fail_open_total",
-			"Questions that were passed on to the next authorizer because they got no answer, by name and result: timeout or error.", "name",
-			"result"),
+			"Questions that were passed on to the next authorizer because they got no answer, by name and result: timeout or error.",
+			"name", "result"),
 		conditionExclusions: counter("match_condition_exclusions_total",
 			"Requests that match conditions kept from authorization webhooks, by type and name.", "type", "name"),
 		conditionErrors: counter("match_condition_evaluation_errors_total",

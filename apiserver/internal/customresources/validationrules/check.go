@@ -116,9 +116,10 @@ func (c *checker) rules(path *field.Path, s *structural.Schema, shown *adapted, 
 		}
 		before := len(c.errs)
 		c.words(path.Index(i), s, &source)
-		unsaid := hasLineBreaks(strings.TrimSpace(source.Rule)) && source.Message == ""
-		if strings.TrimSpace(source.Rule) == "" || unsaid || len(c.errs) > before && strings.TrimSpace(source.MessageExpression) == "" &&
-			source.MessageExpression != "" {
+		rule := strings.TrimSpace(source.Rule)
+		unsaid := hasLineBreaks(rule) && source.Message == ""
+		blank := source.MessageExpression != "" && strings.TrimSpace(source.MessageExpression) == ""
+		if rule == "" || unsaid || blank && len(c.errs) > before {
 			continue
 		}
 		c.compiles(path.Index(i), p, source, at)

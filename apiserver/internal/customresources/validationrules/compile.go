@@ -9,7 +9,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apiserver/pkg/cel/environment"
 
 	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/customresources/structural"
@@ -117,9 +116,8 @@ func newPlace(shown *adapted, root bool, origin celexpression.Origin) (*place, e
 	declared = declared.MaybeAssignTypeName("selfType")
 	p := &place{declared: declared}
 	p.set = func(old *cel.Type) (*cel.Env, error) {
-		var set *environment.EnvSet
-		set, err := celexpression.Environment([]*apiservercel.DeclType{declared}, cel.Variable("self", declared.CelType()),
-			cel.Variable("oldSelf", old))
+		set, err := celexpression.Environment([]*apiservercel.DeclType{declared},
+			cel.Variable("self", declared.CelType()), cel.Variable("oldSelf", old))
 		if err != nil {
 			return nil, err
 		}
@@ -184,8 +182,10 @@ func (p *place) compile(source apiextensionsv1.ValidationRule) (*compiled, failu
 
 // rule is what is kept.
 func (c *compiled) rule(s *structural.Schema) rule {
-	r := rule{source: c.source, check: c.check.Program, transition: c.transition,
-		optional: c.source.OptionalOldSelf != nil && *c.source.OptionalOldSelf}
+	r := rule{
+		source: c.source, check: c.check.Program, transition: c.transition,
+		optional: c.source.OptionalOldSelf != nil && *c.source.OptionalOldSelf,
+	}
 	if c.message != nil {
 		r.message = c.message.Program
 	}

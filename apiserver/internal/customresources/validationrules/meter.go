@@ -15,8 +15,9 @@ var (
 )
 
 func newHistogram(of, help string) prometheus.Histogram {
-	return daemon.NewHistogram(prometheus.HistogramOpts{Name: "apiserver_cel_" + of + "_duration_seconds", Help: help,
-		Buckets: prometheus.DefBuckets})
+	return daemon.NewHistogram(prometheus.HistogramOpts{
+		Name: "apiserver_cel_" + of + "_duration_seconds", Help: help, Buckets: prometheus.DefBuckets,
+	})
 }
 
 // Metrics are the times that rules take, under upstream's names.

@@ -115,8 +115,8 @@ func (k *Keeper) collect(ctx context.Context, now time.Time) error {
 		}
 		// Only this version: a lease that is being renewed stays.
 		only := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &lease.ResourceVersion}}
-		if err := k.store.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only); err != nil && !apierrors.IsNotFound(err) &&
-			!apierrors.IsConflict(err) {
+		err := k.store.DeleteTyped(ctx, core.NamespaceSystem, lease.Name, only)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete lease %s: %w", lease.Name, err)
 		}
 	}

@@ -100,16 +100,20 @@ func FromVersion1(shown, stored core.Object) error {
 	to.Spec.Metrics, to.Status.CurrentMetrics = metricsFromV1(metrics), statusesFromV1(current)
 	dropAnnotations(to.Annotations)
 	if cpu := from.Status.CurrentCPUUtilizationPercentage; cpu != nil && len(current) == 0 {
-		to.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{Type: autoscalingv2.ResourceMetricSourceType,
+		to.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{
+			Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricStatus{
 				Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: cpu},
-			}}}
+			},
+		}}
 	}
 	if cpu := from.Spec.TargetCPUUtilizationPercentage; cpu != nil {
-		to.Spec.Metrics = append([]autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType,
+		to.Spec.Metrics = append([]autoscalingv2.MetricSpec{{
+			Type: autoscalingv2.ResourceMetricSourceType,
 			Resource: &autoscalingv2.ResourceMetricSource{
 				Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: cpu},
-			}}}, to.Spec.Metrics...)
+			},
+		}}, to.Spec.Metrics...)
 	}
 	return nil
 }

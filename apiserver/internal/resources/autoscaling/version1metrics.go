@@ -29,8 +29,9 @@ func metricsFromV1(list []autoscalingv1.MetricSpec) []autoscalingv2.MetricSpec {
 			}
 		}
 		if r := m.Resource; r != nil {
-			out.Resource = &autoscalingv2.ResourceMetricSource{Name: r.Name,
-				Target: utilizationTarget(r.TargetAverageUtilization, r.TargetAverageValue)}
+			out.Resource = &autoscalingv2.ResourceMetricSource{
+				Name: r.Name, Target: utilizationTarget(r.TargetAverageUtilization, r.TargetAverageValue),
+			}
 		}
 		if r := m.ContainerResource; r != nil {
 			out.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
@@ -57,8 +58,9 @@ func metricsToV1(list []autoscalingv2.MetricSpec) []autoscalingv1.MetricSpec {
 			}
 		}
 		if p := m.Pods; p != nil {
-			out.Pods = &autoscalingv1.PodsMetricSource{MetricName: p.Metric.Name, Selector: p.Metric.Selector,
-				TargetAverageValue: orZero(p.Target.AverageValue)}
+			out.Pods = &autoscalingv1.PodsMetricSource{
+				MetricName: p.Metric.Name, Selector: p.Metric.Selector, TargetAverageValue: orZero(p.Target.AverageValue),
+			}
 		}
 		if r := m.Resource; r != nil {
 			out.Resource = &autoscalingv1.ResourceMetricSource{
@@ -97,14 +99,16 @@ func statusesFromV1(list []autoscalingv1.MetricStatus) []autoscalingv2.MetricSta
 		}
 		if r := m.Resource; r != nil {
 			out.Resource = &autoscalingv2.ResourceMetricStatus{
-				Name: r.Name, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue,
-					AverageUtilization: r.CurrentAverageUtilization},
+				Name: r.Name, Current: autoscalingv2.MetricValueStatus{
+					AverageValue: &r.CurrentAverageValue, AverageUtilization: r.CurrentAverageUtilization,
+				},
 			}
 		}
 		if r := m.ContainerResource; r != nil {
 			out.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{
-				Name: r.Name, Container: r.Container, Current: autoscalingv2.MetricValueStatus{AverageValue: &r.CurrentAverageValue,
-					AverageUtilization: r.CurrentAverageUtilization},
+				Name: r.Name, Container: r.Container, Current: autoscalingv2.MetricValueStatus{
+					AverageValue: &r.CurrentAverageValue, AverageUtilization: r.CurrentAverageUtilization,
+				},
 			}
 		}
 		if e := m.External; e != nil {
@@ -127,8 +131,9 @@ func statusesToV1(list []autoscalingv2.MetricStatus) []autoscalingv1.MetricStatu
 			}
 		}
 		if p := m.Pods; p != nil {
-			out.Pods = &autoscalingv1.PodsMetricStatus{MetricName: p.Metric.Name, Selector: p.Metric.Selector,
-				CurrentAverageValue: orZero(p.Current.AverageValue)}
+			out.Pods = &autoscalingv1.PodsMetricStatus{
+				MetricName: p.Metric.Name, Selector: p.Metric.Selector, CurrentAverageValue: orZero(p.Current.AverageValue),
+			}
 		}
 		if r := m.Resource; r != nil {
 			out.Resource = &autoscalingv1.ResourceMetricStatus{

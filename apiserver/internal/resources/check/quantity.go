@@ -77,8 +77,9 @@ func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorLi
 
 // containerResources are the names without a domain that containers can request, besides
 // huge pages.
-var containerResources = map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true,
-	corev1.ResourceEphemeralStorage: true}
+var containerResources = map[corev1.ResourceName]bool{
+	corev1.ResourceCPU: true, corev1.ResourceMemory: true, corev1.ResourceEphemeralStorage: true,
+}
 
 // HasFractionalBytes reports whether the amount of name is a fractional number of bytes.
 func HasFractionalBytes(amounts corev1.ResourceList, name corev1.ResourceName) bool {

@@ -40,10 +40,10 @@ func statusOf(d *resourcev1.AllocatedDeviceStatus) allocated {
 // of a disabled alpha feature.
 func prepareClaimStatus(_ context.Context, c, old *resourcev1.ResourceClaim) {
 	skips := func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.SkipNodeOperations) > 0 }
-	if a := c.Status.Allocation; a != nil && (old.Status.Allocation == nil ||
-		!slices.ContainsFunc(old.Status.Allocation.Devices.Results, skips)) {
-		for i := range a.Devices.Results {
-			a.Devices.Results[i].SkipNodeOperations = nil
+	now, was := c.Status.Allocation, old.Status.Allocation
+	if now != nil && (was == nil || !slices.ContainsFunc(was.Devices.Results, skips)) {
+		for i := range now.Devices.Results {
+			now.Devices.Results[i].SkipNodeOperations = nil
 		}
 	}
 	gone := allocatedBy(old.Status.Allocation).Difference(allocatedBy(c.Status.Allocation))

@@ -102,8 +102,12 @@ func validateStatus(b *policyv1.PodDisruptionBudget) field.ErrorList {
 	for _, count := range []struct {
 		name  string
 		value int32
-	}{{"disruptionsAllowed", s.DisruptionsAllowed}, {"currentHealthy", s.CurrentHealthy}, {"desiredHealthy", s.DesiredHealthy},
-		{"expectedPods", s.ExpectedPods}} {
+	}{
+		{"disruptionsAllowed", s.DisruptionsAllowed},
+		{"currentHealthy", s.CurrentHealthy},
+		{"desiredHealthy", s.DesiredHealthy},
+		{"expectedPods", s.ExpectedPods},
+	} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(count.value), at.Child(count.name).Upstream())...)
 	}
 	return errs

@@ -96,8 +96,9 @@ var builtinSchemas = []builtinSchema{
 }
 
 func rule(verbs []string, group string, cluster bool, resources ...string) flowcontrolv1.ResourcePolicyRule {
-	return flowcontrolv1.ResourcePolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources, ClusterScope: cluster,
-		Namespaces: all}
+	return flowcontrolv1.ResourcePolicyRule{
+		Verbs: verbs, APIGroups: []string{group}, Resources: resources, ClusterScope: cluster, Namespaces: all,
+	}
 }
 
 func groups(names ...string) []flowcontrolv1.Subject {

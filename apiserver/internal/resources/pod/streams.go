@@ -98,8 +98,9 @@ func (s *Streams) containerStreams(ctx context.Context, what, namespace, name st
 	if what == "exec" && len(query["command"]) == 0 {
 		return nil, kubeletclient.Streams{}, apierrors.NewBadRequest("you must specify at least one command for the container")
 	}
-	return to, kubeletclient.Streams{Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"),
-		TTY: query.Has("tty")}, nil
+	return to, kubeletclient.Streams{
+		Stdin: query.Has("input"), Stdout: query.Has("output"), Stderr: query.Has("error"), TTY: query.Has("tty"),
+	}, nil
 }
 
 func (s *Streams) portForward(ctx context.Context, w http.ResponseWriter, r *http.Request, namespace, name string) error {

@@ -36,8 +36,9 @@ func (s *containerScope) lifecycleAndProbes(c *core.Container, at *field.Path) f
 	errs = append(errs, validateProbe(c.StartupProbe, at.Child("startupProbe"))...)
 
 	// Liveness and startup probes succeed at the first success; only readiness counts.
-	for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe,
-		"startupProbe": c.StartupProbe} {
+	for name, probe := range map[string]*corev1.Probe{
+		"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe,
+	} {
 		if probe == nil {
 			continue
 		}

@@ -83,8 +83,8 @@ func withMutableFieldsReset(pod, old *core.Pod) core.PodSpec {
 	rest.ActiveDeadlineSeconds = old.Spec.ActiveDeadlineSeconds
 	rest.Tolerations = old.Spec.Tolerations
 	rest.SchedulingGates = old.Spec.SchedulingGates
-	if was, now := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds; was != nil && *was < 0 && now != nil &&
-		*now == 1 {
+	was, now := old.Spec.TerminationGracePeriodSeconds, rest.TerminationGracePeriodSeconds
+	if was != nil && *was < 0 && now != nil && *now == 1 {
 		rest.TerminationGracePeriodSeconds = was
 	}
 	return rest

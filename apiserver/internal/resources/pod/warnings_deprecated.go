@@ -126,12 +126,12 @@ func affinityWarnings(a *corev1.Affinity, at string) []string {
 func podTermsWarnings(a *corev1.Affinity, at string) []string {
 	var out []string
 	if p := a.PodAffinity; p != nil {
-		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
-			at+".podAffinity")...)
+		must, should := p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution
+		out = append(out, podTermWarnings(must, should, at+".podAffinity")...)
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		out = append(out, podTermWarnings(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
-			at+".podAntiAffinity")...)
+		must, should := p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution
+		out = append(out, podTermWarnings(must, should, at+".podAntiAffinity")...)
 	}
 	return out
 }

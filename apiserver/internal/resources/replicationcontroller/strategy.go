@@ -111,8 +111,8 @@ func validate(s *corev1.ReplicationControllerSpec) field.ErrorList {
 	if s.Template == nil {
 		errs = append(errs, field.Required(at.Child("template"), ""))
 	} else {
-		errs = append(errs, workload.TemplateSelectedBy(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController",
-			at.Child("template"))...)
+		selector := labels.SelectorFromSet(s.Selector)
+		errs = append(errs, workload.TemplateSelectedBy(s.Template, selector, "ReplicationController", at.Child("template"))...)
 	}
 	return append(errs, check.Nonnegative(int64(*s.Replicas), at.Child("replicas"))...) // last, as with upstream
 }

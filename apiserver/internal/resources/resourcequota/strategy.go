@@ -57,8 +57,9 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota]
 // their limits.
 func warnings(hard corev1.ResourceList) []string {
 	var out []string
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage,
-		corev1.ResourceEphemeralStorage} {
+	for _, name := range []corev1.ResourceName{
+		corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage,
+	} {
 		asked, limit := "requests."+name, "limits."+name
 		if _, ok := hard[asked]; !ok && (name == corev1.ResourceCPU || name == corev1.ResourceMemory) {
 			asked = name // the older name of the same

@@ -35,8 +35,9 @@ func (s *Store) Bootstrap(ctx context.Context, port int) error {
 	_, err := s.Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
 		ClusterIP: first.String(), IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), SessionAffinity: corev1.ServiceAffinityNone,
 		Type: corev1.ServiceTypeClusterIP,
-		Ports: []corev1.ServicePort{{Name: serverPortName, Port: serverPort, TargetPort: intstr.FromInt32(int32(port)),
-			Protocol: corev1.ProtocolTCP}},
+		Ports: []corev1.ServicePort{{
+			Name: serverPortName, Port: serverPort, TargetPort: intstr.FromInt32(int32(port)), Protocol: corev1.ProtocolTCP,
+		}},
 	}}, registry.Admission{}, &metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("bootstrap service %s: %w", ServerService, err)

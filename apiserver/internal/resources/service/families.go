@@ -247,8 +247,8 @@ func validateClusterIPs(spec *corev1.ServiceSpec, at *field.Path) field.ErrorLis
 		f, _ := familyOf(ip)
 		have[f] = true
 		if i < len(spec.IPFamilies) && familyKnown(spec.IPFamilies[i]) && spec.IPFamilies[i] != f {
-			order = append(order, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`",
-				spec.IPFamilies[i], i)))
+			order = append(order, field.Invalid(at.Index(i), ip,
+				fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%d]`", spec.IPFamilies[i], i)))
 		}
 	}
 	if len(spec.ClusterIPs) > 1 && len(have) < 2 {

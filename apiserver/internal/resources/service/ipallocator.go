@@ -41,8 +41,9 @@ func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress
 		ObjectMeta: metav1.ObjectMeta{Name: addr.String(), Labels: map[string]string{
 			networkingv1.LabelIPAddressFamily: string(FamilyOf(addr)), networkingv1.LabelManagedBy: allocatorName,
 		}},
-		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: core.Services.Name, Namespace: namespace,
-			Name: name}},
+		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{
+			Resource: core.Services.Name, Namespace: namespace, Name: name,
+		}},
 	}
 }
 

@@ -120,8 +120,8 @@ func (s *Store) release(ctx context.Context, old, now *corev1.Service) {
 		done[port] = true
 	}
 	if err := errors.Join(errs...); err != nil {
-		s.logger.Warn("some of a service's addresses and ports were not released", zap.String("service", old.Namespace+"/"+old.Name),
-			zap.Error(err))
+		s.logger.Warn("some of a service's addresses and ports were not released",
+			zap.String("service", old.Namespace+"/"+old.Name), zap.Error(err))
 	}
 }
 

@@ -59,8 +59,11 @@ func headlessWarnings(spec *corev1.ServiceSpec) (out []string) {
 	for _, of := range [...]struct {
 		name string
 		set  bool
-	}{{"loadBalancerIP", spec.LoadBalancerIP != ""}, {"externalIPs", len(spec.ExternalIPs) > 0},
-		{"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone}} {
+	}{
+		{"loadBalancerIP", spec.LoadBalancerIP != ""},
+		{"externalIPs", len(spec.ExternalIPs) > 0},
+		{"SessionAffinity", spec.SessionAffinity != corev1.ServiceAffinityNone},
+	} {
 		if of.set {
 			out = append(out, "spec."+of.name+" is ignored for headless services")
 		}

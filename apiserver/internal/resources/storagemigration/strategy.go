@@ -36,8 +36,9 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		})
 	columns[0].Format = ""
 	return registry.WithStatus(registry.Strategy[*migrationv1.StorageVersionMigration]{
-		Resource: core.Resource{Group: "storagemigration.k8s.io", Version: "v1", Name: "storageversionmigrations",
-			Kind: "StorageVersionMigration"},
+		Resource: core.Resource{
+			Group: "storagemigration.k8s.io", Version: "v1", Name: "storageversionmigrations", Kind: "StorageVersionMigration",
+		},
 		Singular:     "storageversionmigration",
 		ValidateName: check.NameIsSubdomain,
 		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
@@ -65,8 +66,9 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 // state is the first condition that is true: what the table shows as the
 // status.
 func state(conditions []metav1.Condition) string {
-	for _, kind := range []migrationv1.MigrationConditionType{migrationv1.MigrationSucceeded, migrationv1.MigrationFailed,
-		migrationv1.MigrationRunning} {
+	for _, kind := range []migrationv1.MigrationConditionType{
+		migrationv1.MigrationSucceeded, migrationv1.MigrationFailed, migrationv1.MigrationRunning,
+	} {
 		for _, c := range conditions {
 			if c.Type == string(kind) && c.Status == metav1.ConditionStatus(corev1.ConditionTrue) {
 				return c.Type

@@ -60,8 +60,8 @@ func (c *Cache) load(ctx context.Context) error {
 		}
 		delay := reflectorBackoff.Delay(failures)
 		if !errors.Is(err, storage.ErrUnreadable) { // which has been reported
-			c.options.Logger.Warn("resource not read, trying again", zap.String("prefix", c.options.Prefix), zap.Duration("after", delay),
-				zap.Error(err))
+			c.options.Logger.Warn("resource not read, trying again",
+				zap.String("prefix", c.options.Prefix), zap.Duration("after", delay), zap.Error(err))
 		}
 		select {
 		case <-c.options.Clock.After(delay):

@@ -300,8 +300,9 @@ func (k *kms) unseal(ctx context.Context, s, current *seed) error {
 	k.metrics.misses.Inc()
 	ctx, cancel := context.WithTimeout(ctx, k.timeout)
 	defer cancel()
-	answer, err := k.client.Decrypt(ctx, &kmsv2.DecryptRequest{Uid: uuid.NewString(), Ciphertext: s.sealed, KeyId: s.keyID,
-		Annotations: s.annotations})
+	answer, err := k.client.Decrypt(ctx, &kmsv2.DecryptRequest{
+		Uid: uuid.NewString(), Ciphertext: s.sealed, KeyId: s.keyID, Annotations: s.annotations,
+	})
 	if err != nil {
 		return fmt.Errorf("decrypt: %w", err)
 	}

@@ -87,8 +87,8 @@ func ensure[T core.Object](ctx context.Context, store Store, want T, merge func(
 	case apierrors.IsNotFound(err):
 		err = create()
 	case err == nil && recreate:
-		if _, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admission{}, &metav1.DeleteOptions{}); err == nil ||
-			apierrors.IsNotFound(err) {
+		_, _, err = store.Delete(ctx, want.GetNamespace(), want.GetName(), registry.Admission{}, &metav1.DeleteOptions{})
+		if err == nil || apierrors.IsNotFound(err) {
 			err = create()
 		}
 	}
