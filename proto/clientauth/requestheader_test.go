@@ -27,8 +27,10 @@ func TestRequestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := HeaderNames{Username: []string{"X-Remote-User", "X-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"},
-		ExtraPrefix: []string{"X-Remote-Extra-"}}
+	names := HeaderNames{
+		Username: []string{"X-Remote-User", "X-User"}, UID: []string{"X-Remote-Uid"}, Group: []string{"X-Remote-Group"},
+		ExtraPrefix: []string{"X-Remote-Extra-"},
+	}
 	proxy := func(name string, by *pki.Pair) *x509.Certificate {
 		return issue(t, by, pki.Subject{CommonName: name, Client: true})
 	}

@@ -228,8 +228,8 @@ func TestAnEventThatIsThereIsTold(t *testing.T) {
 	defer client.HTTP().CloseIdleConnections()
 	log, told := observer.New(zap.InfoLevel)
 	r := NewRecorder(client, Options{Component: "kubelet", Host: "node-1"}, clock.RealClock{}, zap.New(log))
-	r.sendWithRetry(t.Context(), New(&core.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web"}, corev1.EventSource{}, corev1.EventTypeNormal, "Pulled", "",
-		time.Unix(1, 0)), false)
+	web := &core.ObjectReference{Kind: "Pod", Namespace: "a", Name: "web"}
+	r.sendWithRetry(t.Context(), New(web, corev1.EventSource{}, corev1.EventTypeNormal, "Pulled", "", time.Unix(1, 0)), false)
 	if told.Len() > 0 {
 		t.Errorf("it was logged: %v", told.All())
 	}

@@ -167,8 +167,9 @@ func TestUntimelyCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for says, clock := range map[string]time.Time{"": time.Now(), "is not valid before": time.Now().AddDate(0, 0, -1),
-		"has expired at": time.Now().AddDate(100, 0, 0)} {
+	for says, clock := range map[string]time.Time{
+		"": time.Now(), "is not valid before": time.Now().AddDate(0, 0, -1), "has expired at": time.Now().AddDate(100, 0, 0),
+	} {
 		r, err := NewReloader(cert, key, testclock.NewFakeClock(clock))
 		if err != nil {
 			t.Fatal(err)

@@ -27,8 +27,9 @@ func TestAuthorization(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, transport := range map[string]http.RoundTripper{"the client": client.HTTP().Transport,
-			"another transport": test.cfg.Authorize(http.DefaultTransport)} {
+		for name, transport := range map[string]http.RoundTripper{
+			"the client": client.HTTP().Transport, "another transport": test.cfg.Authorize(http.DefaultTransport),
+		} {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -105,8 +105,9 @@ func TestWhatIsWrongWithFilesOfCredentialsIsTold(t *testing.T) {
 	writeAt(t, authorities, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), start)
 	var told []string
 	clock := testclock.NewFakeClock(start)
-	client, err := newClient(&Config{Host: server.URL, CertFile: certificate, KeyFile: key, CAFile: authorities,
-		Told: func(err error) { told = append(told, err.Error()) }}, clock)
+	client, err := newClient(&Config{
+		Host: server.URL, CertFile: certificate, KeyFile: key, CAFile: authorities, Told: func(err error) { told = append(told, err.Error()) },
+	}, clock)
 	if err != nil {
 		t.Fatal(err)
 	}

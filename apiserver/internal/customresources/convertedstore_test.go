@@ -50,8 +50,9 @@ func TestLongListsAreConvertedFewAtATime(t *testing.T) {
 	if err != nil || string(got[0].JSON) != string(long("c.io/v2")[0].JSON) || got[0].Revision != 7 || len(full) != 0 {
 		t.Errorf("with a place: %v, %d objects, %d places taken", err, len(got), len(full))
 	}
-	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}}}
+	d.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{}},
+	}
 	if newConverter(d, versions, options).bound == full {
 		t.Error("a webhook's conversions take the places of others")
 	}
@@ -67,8 +68,9 @@ func TestVersionsNameTheStoredOne(t *testing.T) {
 	def := &definition{ObjectMeta: metav1.ObjectMeta{Name: "knobs.example.com"}}
 	def.Spec.Group, def.Spec.Names, def.Status.AcceptedNames = "example.com", names, names
 	for _, version := range []string{"v1", "v2"} {
-		def.Spec.Versions = append(def.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: version, Served: true, Storage: version == "v1",
-			Schema: schema})
+		def.Spec.Versions = append(def.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: version, Served: true, Storage: version == "v1", Schema: schema,
+		})
 	}
 	text, err := json.Marshal(def)
 	if err != nil {

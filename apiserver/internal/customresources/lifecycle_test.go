@@ -48,8 +48,9 @@ func createdKnobs(t *testing.T) (*Definitions, *registry.Store[*definition], *de
 	if err := definitions.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	def := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "knobs.example.com",
-		Finalizers: []string{customresourcedefinition.Finalizer}}}
+	def := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
+		Name: "knobs.example.com", Finalizers: []string{customresourcedefinition.Finalizer},
+	}}
 	def.Spec.Group, def.Spec.Scope = "example.com", apiextensionsv1.ClusterScoped
 	def.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "knobs", Singular: "knob", Kind: "Knob", ListKind: "KnobList"}
 	schema := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}

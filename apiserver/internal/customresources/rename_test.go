@@ -18,7 +18,8 @@ func renamedVersions(tb testing.TB) (view *convertedStore, stored *compiledVersi
 	tb.Helper()
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	spec := func(more string) *apiextensionsv1.CustomResourceValidation {
-		return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+		return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object",
 			Properties: map[string]apiextensionsv1.JSONSchemaProps{
 				"metadata": {Type: "object"},
 				"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
@@ -29,12 +30,15 @@ func renamedVersions(tb testing.TB) (view *convertedStore, stored *compiledVersi
 					"items": {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
 						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"name": text, "value": {Type: "integer"}}}}},
 				}},
-			}}}
+			},
+		}}
 	}
-	d := &definition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "c.io", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "C"},
+	d := &definition{Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+		Group: "c.io", Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "C"},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{
 			{Name: "v1", Schema: spec("gone")}, {Name: "v2", Schema: spec("came")},
-		}}}
+		},
+	}}
 	versions := map[string]*compiledVersion{}
 	for i := range d.Spec.Versions {
 		f, err := compileVersion(d, &d.Spec.Versions[i])

@@ -27,8 +27,9 @@ func TestDescribe(t *testing.T) {
 	served := registry.Served{Resource: described{registrytest.New(core.Pods)}, Subresources: []registry.Subresource{
 		{Name: "scale", Object: registrytest.New(core.Pods)},
 		{Name: "exec", Connect: map[string]connect{http.MethodPost: nil, http.MethodGet: nil}},
-		{Name: "proxy", Connect: map[string]connect{http.MethodPut: nil, http.MethodPatch: nil, http.MethodDelete: nil, http.MethodGet: nil, http.MethodPost: nil,
-			http.MethodHead: nil}},
+		{Name: "proxy", Connect: map[string]connect{
+			http.MethodPut: nil, http.MethodPatch: nil, http.MethodDelete: nil, http.MethodGet: nil, http.MethodPost: nil, http.MethodHead: nil,
+		}},
 		{Name: "binding", Create: func(context.Context, string, string, any, *metav1.CreateOptions) (any, error) { return nil, nil }},
 	}}
 	d := Describe(served)

@@ -75,8 +75,9 @@ func levelOf(name string, shares int32, queuing *flowcontrolv1.QueuingConfigurat
 	}
 	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 		Type: flowcontrolv1.PriorityLevelEnablementLimited,
-		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: new(shares), BorrowingLimitPercent: new(int32(0)),
-			LimitResponse: response},
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+			NominalConcurrencyShares: new(shares), BorrowingLimitPercent: new(int32(0)), LimitResponse: response,
+		},
 	}}
 }
 
@@ -84,8 +85,9 @@ func levelOf(name string, shares int32, queuing *flowcontrolv1.QueuingConfigurat
 func only(level *flowcontrolv1.PriorityLevelConfiguration) Configuration {
 	s := schemaOf(50, level.Name, flowcontrolv1.PolicyRulesWithSubjects{
 		Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}},
-		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true,
-			Namespaces: []string{"*"}}},
+		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+			Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"},
+		}},
 	})
 	s.Spec.DistinguisherMethod = &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType}
 	return Configuration{Schemas: []*flowcontrolv1.FlowSchema{s}, Levels: []*flowcontrolv1.PriorityLevelConfiguration{level}}

@@ -97,11 +97,13 @@ func TestAuthenticate(t *testing.T) {
 		ok(c)
 	}
 	with := func(a authenticator) http.Handler {
-		return chain(handler, Authenticate(a, []clientauth.HeaderNames{clientauth.CommonHeaderNames, {Username: []string{"x-own"}}}, prometheus.NewRegistry(), clk,
-			zap.NewNop()))
+		headers := []clientauth.HeaderNames{clientauth.CommonHeaderNames, {Username: []string{"x-own"}}}
+		return chain(handler, Authenticate(a, headers, prometheus.NewRegistry(), clk, zap.NewNop()))
 	}
-	if w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/", "Authorization", "Bearer x", "X-Remote-User", "root",
-		"X-Remote-Extra-Key", "v", "X-Own", "root", "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA"); w.Code != 200 || seen != "jane" {
+	w := serve(with(authenticator{user: &request.User{Username: "jane"}}), "GET", "/",
+		"Authorization", "Bearer x", "Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA",
+		"X-Remote-User", "root", "X-Remote-Extra-Key", "v", "X-Own", "root")
+	if w.Code != 200 || seen != "jane" {
 		t.Errorf("%d, handler saw %q", w.Code, seen)
 	}
 	for name, a := range map[string]authenticator{"nobody": {}, "bad": {err: errors.New("token has expired")}} {

@@ -116,8 +116,9 @@ func TestActingAsOnesNode(t *testing.T) {
 			t.Errorf("%s: asked %q, acts as %+v", node, rules.asked, seen)
 		}
 	}
-	ways := constraintsOf(&request.User{Username: "system:serviceaccount:ops:agent",
-		Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n1"}, "a/b": {"c"}}}, &request.User{Username: "system:node:n1"})
+	ways := constraintsOf(&request.User{
+		Username: "system:serviceaccount:ops:agent", Extra: map[string]authenticationv1.ExtraValue{authn.ExtraNodeName: {"n1"}, "a/b": {"c"}},
+	}, &request.User{Username: "system:node:n1"})
 	if got := ways[0].who.Extra; len(got) != 1 || !slices.Equal(got[extraAssociatedNodeKeys], []string{"a/b", authn.ExtraNodeName}) {
 		t.Errorf("authorizers see %v", got)
 	}

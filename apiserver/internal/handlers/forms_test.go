@@ -35,8 +35,9 @@ func TestPatchFormats(t *testing.T) {
 
 func TestFormsIn(t *testing.T) {
 	s := start(t)
-	obj := &core.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "proto"},
-		Data: map[string]string{"k": "v"}}
+	obj := &core.ConfigMap{
+		TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "proto"}, Data: map[string]string{"k": "v"},
+	}
 	body, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), obj)
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,9 @@ import (
 // kept.
 func TestManagedFieldsAfterAdmission(t *testing.T) {
 	entry := func(operation metav1.ManagedFieldsOperationType) []metav1.ManagedFieldsEntry {
-		return []metav1.ManagedFieldsEntry{{Manager: "m", Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}}}
+		return []metav1.ManagedFieldsEntry{{
+			Manager: "m", Operation: operation, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
+		}}
 	}
 	for operation, want := range map[metav1.ManagedFieldsOperationType]struct {
 		kept    metav1.ManagedFieldsOperationType

@@ -36,6 +36,9 @@ func TestMergeSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	repeated := func(container string, times int) string {
+		return `{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat(container+",", times), ",") + `]}}`
+	}
 	for name, test := range map[string]struct {
 		patch string
 		ok    bool
@@ -48,10 +51,8 @@ func TestMergeSteps(t *testing.T) {
 		"an order of plain ones":    {`{"metadata":{"$setElementOrder/finalizers":` + string(text) + `,"finalizers":["a.b/c"]}}`, false},
 		"many that replace as many": {`{"spec":{"containers":[{"name":"long","args":` + string(text) + `}]}}`, true},
 		"what nobody knows":         {`{"spec":{"what":` + string(list) + `,"containers":{"a":{}}}}`, true},
-		"one of many, often": {`{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat(`{"name":"short","env":[{"name":"n1"}],"volumeMounts":[]},`,
-			5000), ",") + `]}}`, true},
-		"two of many, often": {`{"spec":{"containers":[` + strings.TrimSuffix(strings.Repeat(`{"name":"long","$setElementOrder/args":[],"$setElementOrder/env":[]},`,
-			2), ",") + `]}}`, false},
+		"one of many, often":        {repeated(`{"name":"short","env":[{"name":"n1"}],"volumeMounts":[]}`, 5000), true},
+		"two of many, often":        {repeated(`{"name":"long","$setElementOrder/args":[],"$setElementOrder/env":[]}`, 2), false},
 	} {
 		patch, err := strategicPatcher([]byte(test.patch), &core.Pod{})
 		if err != nil {

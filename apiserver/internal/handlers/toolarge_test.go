@@ -68,8 +68,8 @@ func TestFieldsThatMakeItTooLarge(t *testing.T) {
 		if a.into(t, &got); len(got.ManagedFields) > 0 || len(got.Data) < keys {
 			t.Errorf("%s: %d managers, %d keys", method, len(got.ManagedFields), len(got.Data))
 		}
-		if a := s.do("PATCH", collection+"/a?fieldManager=m&force=true", string(large), "Content-Type",
-			"application/apply-patch+yaml"); a.code != http.StatusRequestEntityTooLarge {
+		a = s.do("PATCH", collection+"/a?fieldManager=m&force=true", string(large), "Content-Type", "application/apply-patch+yaml")
+		if a.code != http.StatusRequestEntityTooLarge {
 			t.Errorf("applied after %s: %d %.300s", method, a.code, a.body)
 		}
 		s.do("DELETE", collection+"/a", "")

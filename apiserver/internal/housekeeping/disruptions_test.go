@@ -44,13 +44,18 @@ func TestHowManyMayGo(t *testing.T) {
 		"at most half":  {most: new(intstr.FromString("50%")), pods: pods, healthy: 3},
 		"neither":       {pods: pods, healthy: 3},
 		"no pods":       {least: new(intstr.FromInt32(0))},
-		"one is about to go": {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0},
-			healthy: 2, desired: 2, expected: 5, again: time.Minute},
-		"one never began to go": {least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2,
-			expected: 5, allowed: 1},
+		"one is about to go": {
+			least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": time.Minute, "gone": 0, "ending": 0}, healthy: 2, desired: 2,
+			expected: 5, again: time.Minute,
+		},
+		"one never began to go": {
+			least: new(intstr.FromInt32(2)), pods: pods, evicted: map[string]time.Duration{"a": disruptedPodTimeout}, healthy: 3, desired: 2, expected: 5,
+			allowed: 1,
+		},
 	} {
-		b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Generation: 7},
-			Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most}}
+		b := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Generation: 7}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: c.least, MaxUnavailable: c.most},
+		}
 		b.Status.DisruptedPods = map[string]metav1.Time{}
 		for pod, ago := range c.evicted {
 			b.Status.DisruptedPods[pod] = metav1.NewTime(now.Add(-ago))

@@ -48,8 +48,9 @@ func member(name string, owners ...string) *core.ConfigMap {
 	m := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 	for _, owner := range owners {
 		owner, blocks := strings.CutPrefix(owner, "!")
-		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner),
-			BlockOwnerDeletion: new(blocks)})
+		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{
+			APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner), BlockOwnerDeletion: new(blocks),
+		})
 	}
 	return m
 }

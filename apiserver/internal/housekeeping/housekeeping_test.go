@@ -29,8 +29,10 @@ type house struct {
 
 func run(t *testing.T, make func(*Dependencies) (Loop, error), objects ...core.Object) *house {
 	t.Helper()
-	h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods),
-		events: registrytest.New(core.Events)}
+	h := &house{
+		nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods),
+		events: registrytest.New(core.Events),
+	}
 	for _, obj := range objects {
 		switch obj.(type) {
 		case *core.Node:

@@ -133,8 +133,10 @@ func (n nothing) Events() iter.Seq2[registry.WatchEvent, bool] {
 // not lost; it is when the renewals end.
 func TestAWatchThatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods),
-			events: registrytest.New(core.Events)}
+		h := &house{
+			nodes: registrytest.New(core.Nodes), leases: registrytest.New(core.Leases), pods: registrytest.New(core.Pods),
+			events: registrytest.New(core.Events),
+		}
 		for _, name := range []string{"renews", "silent"} {
 			h.nodes.Put(node(name, corev1.ConditionTrue))
 			h.leases.Put(lease(name, time.Now()))

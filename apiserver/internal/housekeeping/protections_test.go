@@ -94,8 +94,9 @@ func TestClaimsInUse(t *testing.T) {
 			bare.Finalizers = bare.Finalizers[:1]
 			s.claims.Put(bare)
 		})
-		for name, protected := range map[string]bool{"used": true, "planned": false, "free": false, "kept": true, "own-v": true, "done-v": false, "foreign-v": false,
-			"bare": true} {
+		for name, protected := range map[string]bool{
+			"used": true, "planned": false, "free": false, "kept": true, "own-v": true, "done-v": false, "foreign-v": false, "bare": true,
+		} {
 			wants(t, name, s.claims, "shop", name, protected)
 		}
 		s.claims.Put(claim("kept", true))

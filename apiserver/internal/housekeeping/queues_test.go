@@ -46,12 +46,15 @@ func TestQueuesAreMeasured(t *testing.T) {
 				}
 			}
 		}
-		expect("while it works", map[string]float64{"adds_total": 4, "retries_total": 0, "depth": 2, "unfinished_work_seconds": 2,
-			"longest_running_processor_seconds": 2,
-			"queue_duration_seconds":            1, "work_duration_seconds": 0})
+		expect("while it works", map[string]float64{
+			"adds_total": 4, "retries_total": 0, "depth": 2, "unfinished_work_seconds": 2, "longest_running_processor_seconds": 2,
+			"queue_duration_seconds": 1, "work_duration_seconds": 0,
+		})
 		pass(3 * time.Hour)
-		expect("afterwards", map[string]float64{"adds_total": 5, "retries_total": 1, "depth": 0, "unfinished_work_seconds": 0, "longest_running_processor_seconds": 0,
-			"queue_duration_seconds": 5, "work_duration_seconds": 5})
+		expect("afterwards", map[string]float64{
+			"adds_total": 5, "retries_total": 1, "depth": 0, "unfinished_work_seconds": 0, "longest_running_processor_seconds": 0, "queue_duration_seconds": 5,
+			"work_duration_seconds": 5,
+		})
 		cancel()
 		<-done
 		w.add(informer.Key{Name: "a"})

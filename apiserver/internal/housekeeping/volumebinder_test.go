@@ -119,11 +119,13 @@ func TestClaimsGetTheVolumesThatFit(t *testing.T) {
 		many := func(v *corev1.PersistentVolume) {
 			v.Spec.AccessModes = append(v.Spec.AccessModes, corev1.ReadWriteMany)
 		}
+		leaving := func(v *corev1.PersistentVolume) {
+			v.DeletionTimestamp, v.Finalizers = new(metav1.Now()), []string{"x"}
+		}
 		b := bindVolumes(t,
-			disk("big", "hand", "9Gi"), disk("right", "hand", "2Gi"), disk("small", "hand", "1Gi"), disk("many", "hand", "2Gi", many), disk("other", "else", "2Gi"),
-			disk("kept", "hand", "5Gi", keptFor("expected", "")), disk("named", "hand", "3Gi"), disk("leaves", "hand", "2Gi", func(v *corev1.PersistentVolume) {
-				v.DeletionTimestamp, v.Finalizers = new(metav1.Now()), []string{"x"}
-			}))
+			disk("big", "hand", "9Gi"), disk("right", "hand", "2Gi"), disk("small", "hand", "1Gi"),
+			disk("many", "hand", "2Gi", many), disk("other", "else", "2Gi"), disk("kept", "hand", "5Gi", keptFor("expected", "")),
+			disk("named", "hand", "3Gi"), disk("leaves", "hand", "2Gi", leaving))
 		b.are(t, map[string]string{"right": "Available", "kept": "Available expected"})
 		b.put(wish("first", "hand", "2Gi"))
 		b.put(wish("expected", "hand", "1Gi"))
@@ -154,8 +156,10 @@ func TestClaimsWithoutAVolume(t *testing.T) {
 			wish("names", "hand", "5Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "tiny" }),
 			wish("robs", "hand", "1Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "theirs" }),
 			disk("tiny", "hand", "1Gi"), disk("theirs", "hand", "1Gi", keptFor("somebody", "")), disk("later", "late", "1Gi"))
-		b.are(t, map[string]string{"classless": "Pending", "unknown": "Pending", "waits": "Pending", "made": "Pending", "names": "Pending tiny",
-			"robs": "Pending theirs", "later": "Available"})
+		b.are(t, map[string]string{
+			"classless": "Pending", "unknown": "Pending", "waits": "Pending", "made": "Pending", "names": "Pending tiny", "robs": "Pending theirs",
+			"later": "Available",
+		})
 		for _, message := range []string{
 			"no persistent volumes available for this claim and no storage class is set", `storageclass.storage.k8s.io \"none\" not found`,
 			"waiting for first consumer to be created before binding", "by the external provisioner 'example.com/maker'",

@@ -164,8 +164,10 @@ func TestPodReferences(t *testing.T) {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: source})
 	}
 	got := PodOf(pod)
-	if !slices.Equal(got.Secrets, []string{"pull", "init", "from", "volume", "projected", "azure", "csi", "ceph", "cinder", "flex", "iscsi", "rbd", "scaleio",
-		"storageos"}) {
+	secrets := []string{
+		"pull", "init", "from", "volume", "projected", "azure", "csi", "ceph", "cinder", "flex", "iscsi", "rbd", "scaleio", "storageos",
+	}
+	if !slices.Equal(got.Secrets, secrets) {
 		t.Errorf("secrets %v", got.Secrets)
 	}
 	if !slices.Equal(got.ConfigMaps, []string{"all", "env", "files", "kube-root-ca.crt"}) {

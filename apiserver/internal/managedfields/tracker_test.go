@@ -112,8 +112,10 @@ var changes = []func(p *core.Pod, i int){
 		p.Status.HostIPs = []corev1.HostIP{{IP: fmt.Sprint("10.0.0.", i)}}
 	},
 	func(p *core.Pod, i int) {
-		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: "a", WhenUnsatisfiable: "DoNotSchedule", MaxSkew: int32(i),
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": fmt.Sprint(i)}}}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			TopologyKey: "a", WhenUnsatisfiable: "DoNotSchedule", MaxSkew: int32(i),
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"x": fmt.Sprint(i)}},
+		}}
 	},
 	func(p *core.Pod, i int) {
 		p.Annotations = map[string]string{"q": `"` + fmt.Sprint(i) + `"` + "\u2028<"}
@@ -228,8 +230,9 @@ func TestSchemaIsMadeOnce(t *testing.T) {
 	}
 	tracker, p := New(o), newPod()
 	tracker.Update(p, nil, nil, Manager{Name: "m"})
-	applied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"name": "p", "labels": map[string]any{"a": "1"}}}}
+	applied := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "labels": map[string]any{"a": "1"}},
+	}}
 	for range 2 {
 		if _, err := tracker.Apply(p, applied, Manager{Name: "n"}, false); err != nil {
 			t.Fatal(err)

@@ -63,8 +63,8 @@ func TestLimited(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	if err := NewUsage(Options{Quotas: listed(nil), Clock: clocktesting.NewFakePassiveClock(now)}).Reserve(t.Context(),
-		Change{Resource: pods, New: plain, LimitedResources: cluster}); err == nil {
+	unbounded := NewUsage(Options{Quotas: listed(nil), Clock: clocktesting.NewFakePassiveClock(now)})
+	if err := unbounded.Reserve(t.Context(), Change{Resource: pods, New: plain, LimitedResources: cluster}); err == nil {
 		t.Error("taken where there is no quota")
 	}
 	resized := Change{Resource: pods, New: plain, Old: plain, LimitedResources: cluster}

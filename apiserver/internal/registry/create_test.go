@@ -155,8 +155,8 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: new(int64(0))}); err != nil ||
-		!gone {
+	atOnce := &metav1.DeleteOptions{DryRun: dry, GracePeriodSeconds: new(int64(0))}
+	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, atOnce); err != nil || !gone {
 		t.Errorf("delete: %v, %v", gone, err)
 	}
 	if got, err := b.GetTyped(t.Context(), "ns", "a", ""); err != nil || got.ResourceVersion != made.ResourceVersion {
@@ -230,8 +230,10 @@ func TestTimesThatNobodyReads(t *testing.T) {
 		in(9999, 0): false, in(9998, -hour): false, in(999, 0): false, in(0, 0): false, in(-1, -hour): false,
 	} {
 		admit := registry.Admission{TrackFields: func(obj, _ core.Object, _ []byte) {
-			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1",
-				FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")}, Time: &metav1.Time{Time: at}}})
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{
+				Manager: "m", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
+				Time: &metav1.Time{Time: at},
+			}})
 		}}
 		s := service("new")
 		s.Annotations = map[string]string{"at": "10000-01-01T00:00:00Z"} // which is no time

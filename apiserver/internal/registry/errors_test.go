@@ -118,8 +118,9 @@ func TestFaultsThatQuoteMuch(t *testing.T) {
 	if len(said) > 5<<20 || !strings.Contains(said, "wrong") || !strings.HasSuffix(said, " and 17 more") {
 		t.Errorf("%d bytes, at the end %q", len(said), said[len(said)-20:])
 	}
-	if said = registry.Invalid(core.Pods.GVK().GroupKind(), "a", field.ErrorList{field.Invalid(field.NewPath("spec"), strings.Repeat("x", 6<<20),
-		"wrong")}).Error(); !strings.HasSuffix(said, "wrong") {
+	long := field.Invalid(field.NewPath("spec"), strings.Repeat("x", 6<<20), "wrong")
+	said = registry.Invalid(core.Pods.GVK().GroupKind(), "a", field.ErrorList{long}).Error()
+	if !strings.HasSuffix(said, "wrong") {
 		t.Errorf("one fault: %q", said[len(said)-20:])
 	}
 }

@@ -44,8 +44,9 @@ func TestAccept(t *testing.T) {
 			[]relay.Stamp{at(relay.SchedulerQueued, -160*time.Hour), at(relay.SchedulerBinding, -1)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Accept(relay.Told{Stamps: slices.Clone(tc.sent)}, tc.program, tc.born, arrived).Stamps; !slices.EqualFunc(got, tc.want,
-				func(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }) {
+			same := func(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }
+			got := Accept(relay.Told{Stamps: slices.Clone(tc.sent)}, tc.program, tc.born, arrived).Stamps
+			if !slices.EqualFunc(got, tc.want, same) {
 				t.Errorf("got  %v\nwant %v", got, tc.want)
 			}
 		})
@@ -91,8 +92,10 @@ func TestAcceptRestarts(t *testing.T) {
 		})
 	}
 	// What lies between stamps and restarts of one request stays as it was measured.
-	together := Accept(relay.Told{Stamps: []relay.Stamp{{Hop: relay.KubeletSeen, At: at(time.Second)}},
-		Restarts: []relay.Restart{{Container: "web", Number: 1, Ended: at(-time.Second)}}}, "kubelet", start, arrived)
+	together := Accept(relay.Told{
+		Stamps:   []relay.Stamp{{Hop: relay.KubeletSeen, At: at(time.Second)}},
+		Restarts: []relay.Restart{{Container: "web", Number: 1, Ended: at(-time.Second)}},
+	}, "kubelet", start, arrived)
 	if !together.Stamps[0].At.Equal(arrived) || !together.Restarts[0].Ended.Equal(at(-2*time.Second)) {
 		t.Errorf("%+v", together)
 	}

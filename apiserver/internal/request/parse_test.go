@@ -29,26 +29,34 @@ func TestParse(t *testing.T) {
 		"PATCH /api/v1/nodes/n1/status": {resource: true, verb: "patch", version: "v1", kind: "nodes", name: "n1", place: "status"},
 		"GET /api/v1/namespaces":        {resource: true, verb: "list", version: "v1", kind: "namespaces"},
 		"GET /api/v1/namespaces/a":      {resource: true, verb: "get", version: "v1", namespace: "a", name: "a", kind: "namespaces"},
-		"PUT /api/v1/namespaces/a/finalize": {resource: true, verb: "update", version: "v1", namespace: "a", name: "a", kind: "namespaces",
-			place: "finalize"},
+		"PUT /api/v1/namespaces/a/finalize": {
+			resource: true, verb: "update", version: "v1", namespace: "a", name: "a", kind: "namespaces", place: "finalize",
+		},
 		"GET /api/v1/namespaces/a/pods": {resource: true, verb: "list", version: "v1", namespace: "a", kind: "pods"},
-		"POST /api/v1/namespaces/a/pods/p/binding": {resource: true, verb: "create", version: "v1", namespace: "a", name: "p", kind: "pods",
-			place: "binding"},
+		"POST /api/v1/namespaces/a/pods/p/binding": {
+			resource: true, verb: "create", version: "v1", namespace: "a", name: "p", kind: "pods", place: "binding",
+		},
 		"DELETE /api/v1/namespaces/a/pods":   {resource: true, verb: "deletecollection", version: "v1", namespace: "a", kind: "pods"},
 		"DELETE /api/v1/namespaces/a/pods/p": {resource: true, verb: "delete", version: "v1", namespace: "a", name: "p", kind: "pods"},
-		"PUT /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1": {resource: true, verb: "update",
-			group: "coordination.k8s.io", version: "v1", namespace: "kube-node-lease", name: "n1", kind: "leases"},
-		"GET /api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dkey": {resource: true, verb: "watch", version: "v1",
-			namespace: "a", name: "key", kind: "secrets"},
-		"GET /api/v1/namespaces/a/secrets?fieldSelector=metadata.name!%3Dkey": {resource: true, verb: "list", version: "v1",
-			namespace: "a", kind: "secrets"},
-		"DELETE /api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dkey": {resource: true, verb: "deletecollection", version: "v1",
-			namespace: "a", kind: "secrets"},
-		"GET /api/v1/watch/namespaces/a/secrets?fieldSelector=metadata.name%3Dkey": {resource: true, verb: "watch", version: "v1",
-			namespace: "a", kind: "secrets"},
+		"PUT /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1": {
+			resource: true, verb: "update", group: "coordination.k8s.io", version: "v1", namespace: "kube-node-lease", name: "n1", kind: "leases",
+		},
+		"GET /api/v1/namespaces/a/secrets?watch=1&fieldSelector=metadata.name%3Dkey": {
+			resource: true, verb: "watch", version: "v1", namespace: "a", name: "key", kind: "secrets",
+		},
+		"GET /api/v1/namespaces/a/secrets?fieldSelector=metadata.name!%3Dkey": {
+			resource: true, verb: "list", version: "v1", namespace: "a", kind: "secrets",
+		},
+		"DELETE /api/v1/namespaces/a/secrets?fieldSelector=metadata.name%3Dkey": {
+			resource: true, verb: "deletecollection", version: "v1", namespace: "a", kind: "secrets",
+		},
+		"GET /api/v1/watch/namespaces/a/secrets?fieldSelector=metadata.name%3Dkey": {
+			resource: true, verb: "watch", version: "v1", namespace: "a", kind: "secrets",
+		},
 		"GET /api/v1/secrets?fieldSelector=metadata.name%3D..": {resource: true, verb: "list", version: "v1", kind: "secrets"},
-		"GET /api/v1/namespaces/a/pods/p/log?follow=true": {resource: true, verb: "get", version: "v1", namespace: "a", name: "p",
-			kind: "pods", place: "log"},
+		"GET /api/v1/namespaces/a/pods/p/log?follow=true": {
+			resource: true, verb: "get", version: "v1", namespace: "a", name: "p", kind: "pods", place: "log",
+		},
 	}
 	for line, w := range tests {
 		t.Run(line, func(t *testing.T) {

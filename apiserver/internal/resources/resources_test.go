@@ -215,8 +215,9 @@ func TestEviction(t *testing.T) {
 	if _, err := b.create(core.Pods, "binding", "web", bindTo("web", "n1")); err != nil {
 		t.Fatal(err)
 	}
-	other := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web"},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("nobody")}}
+	other := &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: "web"}, DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("nobody")},
+	}
 	if _, err := b.create(core.Pods, "eviction", "web", other); !apierrors.IsConflict(err) {
 		t.Errorf("evicting a pod by another's uid: %v", err)
 	}
@@ -273,8 +274,8 @@ func TestNamespacesEnd(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	b := start(t)
-	if _, err := b.ServiceAccounts.CreateTyped(t.Context(), &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default",
-		Namespace: "default"}}); err != nil {
+	account := &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: "default"}}
+	if _, err := b.ServiceAccounts.CreateTyped(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}
 	pod := b.pod("web")

@@ -61,8 +61,9 @@ func TestTheWidestRange(t *testing.T) {
 			break
 		}
 	}
-	for addr, gives := range map[string]bool{"fd00:1::": false, "fd00:1::1": true, "fd00:1::ffff:ffff:ffff:ffff": true, "fd00:1:0:1::1": false,
-		"10.0.0.1": false} {
+	for addr, gives := range map[string]bool{
+		"fd00:1::": false, "fd00:1::1": true, "fd00:1::ffff:ffff:ffff:ffff": true, "fd00:1:0:1::1": false, "10.0.0.1": false,
+	} {
 		if Assignable(r, netip.MustParseAddr(addr)) != gives {
 			t.Errorf("%s gives %s: %v", r, addr, !gives)
 		}

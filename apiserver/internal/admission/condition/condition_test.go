@@ -51,8 +51,9 @@ func subject(t *testing.T) *Subject {
 		User:    &request.User{Username: "jane", Groups: []string{"dev", core.GroupMasters}},
 	}
 	namespace := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}}
-	s, err := subjectInput{attributes: a, target: match.Target{Resource: core.Pods}, form: &Form{Object: pod}, namespace: namespace,
-		authorizer: masters{}}.subject()
+	s, err := subjectInput{
+		attributes: a, target: match.Target{Resource: core.Pods}, form: &Form{Object: pod}, namespace: namespace, authorizer: masters{},
+	}.subject()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,9 @@ func TestCombinations(t *testing.T) {
 		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{{Verbs: many, APIGroups: many, Resources: many}}}
 	}
 	for words, says := range map[int]string{20: "not currently held", 60: "too many combinations"} {
-		err := p.Admit(t.Context(), &admission.Attributes{Operation: admission.Create, Resource: core.Roles, Name: "r", Namespace: "a",
-			User: &request.User{Username: "jane"}, Object: role(words)})
+		err := p.Admit(t.Context(), &admission.Attributes{
+			Operation: admission.Create, Resource: core.Roles, Name: "r", Namespace: "a", User: &request.User{Username: "jane"}, Object: role(words),
+		})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%d words: %.300v, want %q", words, err, says)
 		}

@@ -84,21 +84,29 @@ func TestGranting(t *testing.T) {
 		want     string // the message behind who and what, "" if it is allowed
 	}{
 		"what one has": {user: "jane", obj: role(readPods)},
-		"part of it": {user: "jane", obj: role(rbacv1.PolicyRule{Verbs: one("list"), APIGroups: one(""), Resources: one("pods"),
-			ResourceNames: one("web")})},
+		"part of it": {user: "jane", obj: role(rbacv1.PolicyRule{
+			Verbs: one("list"), APIGroups: one(""), Resources: one("pods"), ResourceNames: one("web"),
+		})},
 		"nothing":        {user: "jane", obj: role()},
 		"what one lacks": {user: "jane", obj: role(readPods, readSecrets), want: secrets},
-		"all that one lacks, sorted": {user: "jane", obj: role(readSecrets, readPath,
-			rbacv1.PolicyRule{Verbs: one("watch"), APIGroups: one(""), Resources: one("pods")}),
+		"all that one lacks, sorted": {
+			user: "jane",
+			obj: role(readSecrets, readPath,
+				rbacv1.PolicyRule{Verbs: one("watch"), APIGroups: one(""), Resources: one("pods")}),
 			want: "user \"jane\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" + `{APIGroups:[""], Resources:["pods"], Verbs:["watch"]}` +
-				"\n" + `{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}` + "\n" + `{NonResourceURLs:["/metrics"], Verbs:["get"]}`},
-		"with a role that is missing": {user: "jane", groups: one("dev"), obj: role(readPath),
+				"\n" + `{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}` + "\n" + `{NonResourceURLs:["/metrics"], Verbs:["get"]}`,
+		},
+		"with a role that is missing": {
+			user: "jane", groups: one("dev"), obj: role(readPath),
 			want: "user \"jane\" (groups=[\"dev\"]) is attempting to grant RBAC permissions not currently held:\n" +
-				`{NonResourceURLs:["/metrics"], Verbs:["get"]}; resolution errors: [clusterroles.rbac.authorization.k8s.io "gone" not found]`},
+				`{NonResourceURLs:["/metrics"], Verbs:["get"]}; resolution errors: [clusterroles.rbac.authorization.k8s.io "gone" not found]`,
+		},
 		"by the right to escalate": {user: "escalator", obj: role(readSecrets)},
-		"not the cluster's by that": {user: "escalator", obj: clusterRole(false, readSecrets),
+		"not the cluster's by that": {
+			user: "escalator", obj: clusterRole(false, readSecrets),
 			want: "user \"escalator\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
-				`{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}`},
+				`{APIGroups:[""], Resources:["secrets"], ResourceNames:["key"], Verbs:["get"]}`,
+		},
 		"a cluster role":              {user: "jane", obj: clusterRole(false, readPods)},
 		"an aggregated one":           {user: "jane", obj: clusterRole(true), want: cluster},
 		"one that was aggregated":     {user: "jane", obj: clusterRole(false, readPods), old: clusterRole(true, readPods), want: cluster},
@@ -110,13 +118,17 @@ func TestGranting(t *testing.T) {
 		"to a role that is not there": {user: "jane", obj: binding("Role", "nowhere"), want: `rolebindings.rbac.authorization.k8s.io "nowhere" not found`},
 		"by the right to bind it":     {user: "binder", obj: binding("ClusterRole", "root")},
 		"by it, for the cluster":      {user: "binder", obj: clusterBinding("root")},
-		"not another by that": {user: "binder", obj: clusterBinding("jane"),
+		"not another by that": {
+			user: "binder", obj: clusterBinding("jane"),
 			want: "user \"binder\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
-				`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
+				`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`,
+		},
 		"roles, by the right to them": {user: "role binder", obj: binding("Role", "secrets")},
-		"not cluster roles by that": {user: "role binder", obj: binding("ClusterRole", "jane"),
+		"not cluster roles by that": {
+			user: "role binder", obj: binding("ClusterRole", "jane"),
 			want: "user \"role binder\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n" +
-				`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`},
+				`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`,
+		},
 		"by the group of masters": {user: "anyone", groups: one(core.GroupMasters), obj: role(readSecrets)},
 		"an update that changes no more than owners and finalizers": {user: "jane", old: role(readSecrets), obj: changed(role(readSecrets), func(o core.Object) {
 			o.SetFinalizers(one("f"))
@@ -124,8 +136,10 @@ func TestGranting(t *testing.T) {
 			o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}})
 			o.SetResourceVersion("2")
 		})},
-		"an update of labels, which may aggregate it": {user: "jane", old: role(readSecrets),
-			obj: changed(role(readSecrets), func(o core.Object) { o.SetLabels(map[string]string{"a": "b"}) }), want: secrets},
+		"an update of labels, which may aggregate it": {
+			user: "jane", old: role(readSecrets), obj: changed(role(readSecrets), func(o core.Object) { o.SetLabels(map[string]string{"a": "b"}) }),
+			want: secrets,
+		},
 		"another kind": {user: "jane", obj: &core.Namespace{}},
 	} {
 		a := &admission.Attributes{
@@ -166,8 +180,9 @@ func resourceOf(obj core.Object) core.Resource {
 // What the server's own loops write grants nothing on behalf of anybody.
 func TestLoopsGrantNothing(t *testing.T) {
 	rules := grants()
-	a := &admission.Attributes{Operation: admission.Create, Resource: core.Roles, Namespace: "shop", Name: "r",
-		Object: &rbacv1.Role{Rules: []rbacv1.PolicyRule{readSecrets}}}
+	a := &admission.Attributes{
+		Operation: admission.Create, Resource: core.Roles, Namespace: "shop", Name: "r", Object: &rbacv1.Role{Rules: []rbacv1.PolicyRule{readSecrets}},
+	}
 	if err := (Plugin{Rules: rules, Authorizer: rules}).Admit(t.Context(), a); err != nil {
 		t.Error(err)
 	}

@@ -140,8 +140,9 @@ func TestClaims(t *testing.T) {
 		"6Gi":   "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi",
 		"2Gi":   "",
 	} {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c"},
-			Spec: *read[corev1.PersistentVolumeClaimSpec](t, "{resources: {requests: {storage: "+size+"}}}")}
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: *read[corev1.PersistentVolumeClaimSpec](t, "{resources: {requests: {storage: "+size+"}}}"),
+		}
 		check(t, size, through(t, p, claim), want)
 	}
 }

@@ -46,38 +46,58 @@ func TestObjects(t *testing.T) {
 		"nothing":     {kinds: hookKinds},
 		"webhooks":    {kinds: hookKinds, files: map[string]string{"a.yaml": hooks + byURL}, names: "h.static.k8s.io"},
 		"other files": {kinds: hookKinds, files: map[string]string{"a.txt": "x", "b.YML": hooks + byURL, "c.json": ""}, names: "h.static.k8s.io"},
-		"several documents": {kinds: policyKinds, files: map[string]string{"a.yaml": next + policy + next + "\n" + next + binding},
-			names: "b.static.k8s.io p.static.k8s.io"},
+		"several documents": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": next + policy + next + "\n" + next + binding}, names: "b.static.k8s.io p.static.k8s.io",
+		},
 		"several files": {kinds: policyKinds, files: map[string]string{"a.yaml": binding, "b.yaml": policy}, names: "b.static.k8s.io p.static.k8s.io"},
-		"a list": {kinds: policyKinds, files: map[string]string{"a.json": `{"apiVersion":"v1","kind":"List","items":[` + inJSON + `]}`},
-			names: "p.static.k8s.io"},
-		"a list of one kind": {kinds: policyKinds,
+		"a list": {
+			kinds: policyKinds, files: map[string]string{"a.json": `{"apiVersion":"v1","kind":"List","items":[` + inJSON + `]}`}, names: "p.static.k8s.io",
+		},
+		"a list of one kind": {
+			kinds: policyKinds,
 			files: map[string]string{"a.json": `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyList","items":[` + inJSON + `]}`},
-			names: "p.static.k8s.io"},
-		"a service": {kinds: hookKinds, files: map[string]string{"a.yaml": hooks + "{" + hook +
-			", clientConfig: {service: {name: s, namespace: ns}}}\n"},
-			fails: `a.yaml: ValidatingWebhookConfiguration "h.static.k8s.io": webhook "a.b.c": clientConfig.service is not supported for static manifests; use clientConfig.url instead`},
-		"another name": {kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "p.static.k8s.io", "p", 1)},
-			fails: `a.yaml: ValidatingAdmissionPolicy "p": must have a name ending with ".static.k8s.io"`},
-		"another kind": {kinds: hookKinds, files: map[string]string{"a.yaml": policy},
-			fails: "a.yaml: a ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1 is not supported here, only ValidatingWebhookConfiguration"},
+			names: "p.static.k8s.io",
+		},
+		"a service": {
+			kinds: hookKinds,
+			files: map[string]string{"a.yaml": hooks + "{" + hook +
+				", clientConfig: {service: {name: s, namespace: ns}}}\n"},
+			fails: `a.yaml: ValidatingWebhookConfiguration "h.static.k8s.io": webhook "a.b.c": clientConfig.service is not supported for static manifests; use clientConfig.url instead`,
+		},
+		"another name": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "p.static.k8s.io", "p", 1)},
+			fails: `a.yaml: ValidatingAdmissionPolicy "p": must have a name ending with ".static.k8s.io"`,
+		},
+		"another kind": {
+			kinds: hookKinds, files: map[string]string{"a.yaml": policy},
+			fails: "a.yaml: a ValidatingAdmissionPolicy of admissionregistration.k8s.io/v1 is not supported here, only ValidatingWebhookConfiguration",
+		},
 		"no kind": {kinds: hookKinds, files: map[string]string{"a.yaml": "a: b\n"}, fails: "a.yaml: Object 'Kind' is missing"},
-		"an unknown field": {kinds: policyKinds, files: map[string]string{"a.yaml": policy + "foo: bar\n"},
-			fails: `a.yaml: strict decoding error: unknown field "foo"`},
-		"a namespace": {kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "static.k8s.io}", "static.k8s.io, namespace: shop}", 1)},
-			fails: `a.yaml: ValidatingAdmissionPolicy "p.static.k8s.io": metadata.namespace: Forbidden: not allowed on this type`},
-		"no name": {kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "name: p.static.k8s.io", "", 1)},
-			fails: `a.yaml: ValidatingAdmissionPolicy "": metadata.name: Required value`},
-		"an invalid policy": {kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "'true'", "'1'", 1)},
-			fails: `a.yaml: ValidatingAdmissionPolicy "p.static.k8s.io": spec.validations[0].expression: Invalid value`},
+		"an unknown field": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": policy + "foo: bar\n"}, fails: `a.yaml: strict decoding error: unknown field "foo"`,
+		},
+		"a namespace": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "static.k8s.io}", "static.k8s.io, namespace: shop}", 1)},
+			fails: `a.yaml: ValidatingAdmissionPolicy "p.static.k8s.io": metadata.namespace: Forbidden: not allowed on this type`,
+		},
+		"no name": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "name: p.static.k8s.io", "", 1)},
+			fails: `a.yaml: ValidatingAdmissionPolicy "": metadata.name: Required value`,
+		},
+		"an invalid policy": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "'true'", "'1'", 1)},
+			fails: `a.yaml: ValidatingAdmissionPolicy "p.static.k8s.io": spec.validations[0].expression: Invalid value`,
+		},
 		"a policy with parameters": {kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(policy, "spec: {",
 			"spec: {paramKind: {apiVersion: v1, kind: ConfigMap}, ", 1)}, fails: "spec.paramKind is not supported for static manifests"},
 		"a binding with parameters": {kinds: policyKinds, files: map[string]string{"a.yaml": policy + next + strings.Replace(binding, "spec: {",
 			"spec: {paramRef: {name: c, parameterNotFoundAction: Deny}, ", 1)}, fails: "spec.paramRef is not supported for static manifests"},
 		"a binding to a stored one": {kinds: policyKinds, files: map[string]string{"a.yaml": strings.Replace(binding, "policyName: p.static.k8s.io", "policyName: p",
 			1)}, fails: `spec.policyName "p" must end with ".static.k8s.io"`},
-		"a binding to none": {kinds: policyKinds, files: map[string]string{"a.yaml": binding},
-			fails: `binding "b.static.k8s.io" references policy "p.static.k8s.io" which does not exist in the manifest directory`},
+		"a binding to none": {
+			kinds: policyKinds, files: map[string]string{"a.yaml": binding},
+			fails: `binding "b.static.k8s.io" references policy "p.static.k8s.io" which does not exist in the manifest directory`,
+		},
 		"a name twice": {kinds: policyKinds, files: map[string]string{"a.yaml": policy, "b.yaml": policy}, fails: `duplicate name "p.static.k8s.io"`},
 	} {
 		directory := t.TempDir()

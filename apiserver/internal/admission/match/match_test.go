@@ -113,8 +113,9 @@ func TestMatch(t *testing.T) {
 		"the namespace that goes":   {"namespaceSelector: {matchLabels: {app: web}}", labelled(on(core.Namespaces, "", admission.Delete), nil, app), "v1"},
 		"the namespace's end": {"namespaceSelector: {matchLabels: {team: web}}", labelled(on(core.Namespaces, "finalize", admission.Update), app, app),
 			"v1"},
-		"a question about a user": {rule(`"*"`), on(core.Resource{Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews",
-			Kind: "SubjectAccessReview"}, "", admission.Create), ""},
+		"a question about a user": {rule(`"*"`), on(core.Resource{
+			Group: "authorization.k8s.io", Version: "v1", Name: "subjectaccessreviews", Kind: "SubjectAccessReview",
+		}, "", admission.Create), ""},
 		"a question about a token": {"{}", on(core.TokenReviews, "", admission.Create), ""},
 		"namespace not asked for": {rule("nodes") + "\nnamespaceSelector: {matchLabels: {team: x}}",
 			&admission.Attributes{Resource: core.Pods, Namespace: "gone"}, ""},

@@ -87,8 +87,10 @@ func TestAudiencesOfDrivers(t *testing.T) {
 		{corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "unbound"}},
 			`error validating audience "vault": persistentvolume "" not found`},
 	} {
-		pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
-			Spec: core.PodSpec{Volumes: []corev1.Volume{{Name: "own", VolumeSource: test.volume}}}}
+		pod := &core.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+			Spec:       core.PodSpec{Volumes: []corev1.Volume{{Name: "own", VolumeSource: test.volume}}},
+		}
 		got := ""
 		if err := p.admitAudiences(t.Context(), &admission.Attributes{User: &request.User{Username: "n1"}}, []string{"vault"}, pod); err != nil {
 			got = err.Error()

@@ -31,8 +31,10 @@ func TestRangesOfNodes(t *testing.T) {
 		"an update, and nobody gives ranges": {n(), n("10.1.0.0/24"), false, true},
 	} {
 		p := &Plugin{RangesGiven: test.given}
-		a := &admission.Attributes{Operation: admission.Create, Resource: core.Nodes, Name: "n1",
-			User: &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}}, Object: test.now}
+		a := &admission.Attributes{
+			Operation: admission.Create, Resource: core.Nodes, Name: "n1", User: &request.User{Username: "system:node:n1", Groups: []string{core.GroupNodes}},
+			Object: test.now,
+		}
 		if test.old != nil {
 			a.Operation, a.OldObject = admission.Update, test.old
 		}

@@ -72,8 +72,9 @@ func TestValidate(t *testing.T) {
 				r, ok := served[kind.Kind]
 				return r, ok
 			}}
-			a := &admission.Attributes{Operation: admission.Create, Resource: core.ConfigMaps, Namespace: "n", Name: "x", Object: test.now,
-				User: &request.User{Username: "u"}}
+			a := &admission.Attributes{
+				Operation: admission.Create, Resource: core.ConfigMaps, Namespace: "n", Name: "x", Object: test.now, User: &request.User{Username: "u"},
+			}
 			if test.old != nil {
 				a.Operation, a.OldObject = admission.Update, test.old
 			}

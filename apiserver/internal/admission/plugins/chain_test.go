@@ -107,7 +107,8 @@ func (noRanges) Forget(string)                                            {}
 func chain(t *testing.T, disable ...string) *admission.Chain {
 	t.Helper()
 	c, err := Chain(Objects{Store: stores(
-		&source{resource: core.Namespaces,
+		&source{
+			resource: core.Namespaces,
 			cached: map[string]core.Object{
 				"/default": namespace("default", corev1.NamespaceActive), "/kube-node-lease": namespace("kube-node-lease", corev1.NamespaceActive),
 				"/ending": namespace("ending", corev1.NamespaceTerminating), "/again": namespace("again", corev1.NamespaceTerminating),
@@ -115,7 +116,8 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 			live: map[string]core.Object{
 				"/default": namespace("default", corev1.NamespaceActive), "/ending": namespace("ending", corev1.NamespaceTerminating),
 				"/again": namespace("again", corev1.NamespaceActive), "/new": namespace("new", corev1.NamespaceActive),
-			}},
+			},
+		},
 		&source{resource: core.ServiceAccounts, cached: map[string]core.Object{
 			"default/default": account("default", func(sa *core.ServiceAccount) { sa.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "pull"}} }),
 			"default/silent":  account("silent", func(sa *core.ServiceAccount) { sa.AutomountServiceAccountToken = new(false) }),
@@ -140,12 +142,16 @@ func chain(t *testing.T, disable ...string) *admission.Chain {
 				p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 			}),
 		}},
-		&source{resource: core.PersistentVolumeClaims,
-			cached: map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}}},
+		&source{
+			resource: core.PersistentVolumeClaims,
+			cached:   map[string]core.Object{"default/data": &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v"}}},
+		},
 		&source{resource: core.PersistentVolumes, cached: map[string]core.Object{"/v": &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}}}}},
-		&source{resource: storage.DriverResource,
-			cached: map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}}},
+		&source{
+			resource: storage.DriverResource,
+			cached:   map[string]core.Object{"/d": &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{TokenRequests: []storagev1.TokenRequest{{Audience: "vault"}}}}},
+		},
 		&source{resource: core.Nodes, cached: map[string]core.Object{"/n1": &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}}}},
 		runtimeClasses(), priorityClasses(),
 	), DefaultPriority: defaults{}, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},

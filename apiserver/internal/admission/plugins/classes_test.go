@@ -54,8 +54,9 @@ func runtimeClasses() *source {
 
 func admit(t *testing.T, p *core.Pod, d defaults) error {
 	t.Helper()
-	c, err := Chain(Objects{Store: stores(runtimeClasses(), priorityClasses()), DefaultPriority: d, LimitRanges: noRanges{}, Quotas: noQuotas{},
-		QuotaRules: noQuotas{}},
+	c, err := Chain(Objects{
+		Store: stores(runtimeClasses(), priorityClasses()), DefaultPriority: d, LimitRanges: noRanges{}, Quotas: noQuotas{}, QuotaRules: noQuotas{},
+	},
 		Settings{Clock: testingclock.NewFakeClock(time.Unix(0, 0)), Disable: []string{"NamespaceLifecycle", "ServiceAccount", "PodSecurity"}})
 	if err != nil {
 		t.Fatal(err)

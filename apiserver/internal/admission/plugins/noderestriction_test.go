@@ -87,8 +87,8 @@ func TestNodeRestriction(t *testing.T) {
 			`pods "web" is forbidden: node "n1" can not create pods that reference csidrivers (via CSI volumes)`},
 		"mirror pod for a secret": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: "key"}}), nil), `pods "web" is forbidden: node "n1" can not create pods that reference secrets`},
-		"mirror pod with a claim of its own": {on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
-			nil),
+		"mirror pod with a claim of its own": {
+			on(admission.Create, core.Pods, "", "web", mirrorWith(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil),
 			`pods "web" is forbidden: node "n1" can not create pods that reference persistentvolumeclaims`},
 		"a pod": {on(admission.Create, core.Pods, "", "web", onNode("n1"), nil),
 			`pods "web" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation`},

@@ -127,8 +127,9 @@ func TestRefusals(t *testing.T) {
 // webhooks add to a pod, and to containers added later.
 func TestOnlyMountableSecrets(t *testing.T) {
 	const refused = ` is not allowed because service account strict does not reference that `
-	variable := []corev1.EnvVar{{Name: "v",
-		ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}}
+	variable := []corev1.EnvVar{{
+		Name: "v", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}},
+	}}
 	from := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
 	for name, test := range map[string]struct {
 		change func(*core.PodSpec)

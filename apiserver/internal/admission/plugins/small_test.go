@@ -35,14 +35,16 @@ func only(t *testing.T, name string, annotations map[string]string, part string)
 			disable = append(disable, e.name)
 		}
 	}
-	_, err := Chain(Objects{Store: stores(namespaces)}, Settings{Enable: []string{name}, Disable: disable, Files: files,
-		Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
+	_, err := Chain(Objects{Store: stores(namespaces)}, Settings{
+		Enable: []string{name}, Disable: disable, Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, _ := named(name)
-	d := newDependencies(Objects{Store: stores(namespaces)}, Settings{Metrics: prometheus.NewRegistry(), Files: files,
-		Clock: testingclock.NewFakeClock(time.Unix(0, 0))})
+	d := newDependencies(Objects{Store: stores(namespaces)}, Settings{
+		Metrics: prometheus.NewRegistry(), Files: files, Clock: testingclock.NewFakeClock(time.Unix(0, 0)),
+	})
 	p, err := e.make(d)
 	if err != nil {
 		t.Fatal(err)
@@ -151,8 +153,9 @@ func TestExtendedResourceToleration(t *testing.T) {
 	}
 	many := pod(func(p *core.Pod) {
 		seconds := int64(1) // upstream replaces it
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "a.com/gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule,
-			TolerationSeconds: &seconds}}
+		p.Spec.Tolerations = []corev1.Toleration{{
+			Key: "a.com/gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule, TolerationSeconds: &seconds,
+		}}
 		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"a.com/gpu": resource.MustParse("1")}
 		for i := range 50_000 { // in minutes, if each were looked for among all
 			p.Spec.Containers[0].Resources.Requests[corev1.ResourceName("b.com/gpu"+strconv.Itoa(i))] = resource.MustParse("1")

@@ -18,8 +18,10 @@ import (
 
 // TestMetrics compares the counters with those of upstream 1.37 after the same requests.
 func TestMetrics(t *testing.T) {
-	namespaces := spaces{"free": nil, "strict": known["strict"], "wrong": known["wrong"], "exempt": nil, "audited": {label + "audit": "restricted"},
-		"next": {label + "enforce": "baseline", label + "enforce-version": "v1.99"}}
+	namespaces := spaces{
+		"free": nil, "strict": known["strict"], "wrong": known["wrong"], "exempt": nil, "audited": {label + "audit": "restricted"},
+		"next": {label + "enforce": "baseline", label + "enforce-version": "v1.99"},
+	}
 	registry := prometheus.NewRegistry()
 	p, err := New(namespaces, manyPods{}, configuration.Files{Name: []byte(part)}, registry, testingclock.NewFakePassiveClock(time.Unix(0, 0)))
 	if err != nil {

@@ -161,8 +161,8 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%T: %v, %q", obj, err, warnings)
 		}
 	}
-	if warnings, err := asked(t, p, &admission.Attributes{Operation: admission.Create, Namespace: "strict",
-		Object: &corev1.ReplicationController{}}); err != nil || len(warnings) > 0 {
+	empty := &admission.Attributes{Operation: admission.Create, Namespace: "strict", Object: &corev1.ReplicationController{}}
+	if warnings, err := asked(t, p, empty); err != nil || len(warnings) > 0 {
 		t.Errorf("no template: %v, %q", err, warnings)
 	}
 }
@@ -175,8 +175,8 @@ func TestNamespaceLabels(t *testing.T) {
 	}
 	vm := in("vm", privileged)
 	vm.Spec.RuntimeClassName = new("vm")
-	p := plugin(t, part, in("p3", privileged), in("p1", privileged), in("p2", privileged), in("q", "{hostPID: true, containers: [{name: c}]}"),
-		in("fine", careful), vm)
+	p := plugin(t, part,
+		in("p3", privileged), in("p1", privileged), in("p2", privileged), in("q", "{hostPID: true, containers: [{name: c}]}"), in("fine", careful), vm)
 	named := func(name string, labels ...string) *core.Namespace {
 		n := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 		for i := 0; i < len(labels); i += 2 {
@@ -190,10 +190,14 @@ func TestNamespaceLabels(t *testing.T) {
 		warnings []string
 	}{
 		"new": {now: named("shop", "enforce", "baseline", "enforce-version", "v1.999")},
-		"new and wrong": {now: named("shop", "enforce", "bogus"),
-			err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "bogus": must be one of privileged, baseline, restricted`},
-		"made wrong": {now: named("shop", "warn-version", "v1.2.3"), old: named("shop"),
-			err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: "v1.2.3": must be "latest" or "v1.x"`},
+		"new and wrong": {
+			now: named("shop", "enforce", "bogus"),
+			err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: "bogus": must be one of privileged, baseline, restricted`,
+		},
+		"made wrong": {
+			now: named("shop", "warn-version", "v1.2.3"), old: named("shop"),
+			err: `Namespace "shop" is invalid: metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: "v1.2.3": must be "latest" or "v1.x"`,
+		},
 		"wrong as before": {now: named("shop", "enforce", "bogus"), old: named("shop", "enforce", "bogus")},
 		"stricter": {now: named("shop", "enforce", "baseline"), old: named("shop"), warnings: []string{
 			`existing pods in namespace "shop" violate the new PodSecurity enforce level "baseline:latest"`,
@@ -202,15 +206,19 @@ func TestNamespaceLabels(t *testing.T) {
 		"as strict":   {now: named("shop", "enforce", "baseline", "warn", "restricted"), old: named("shop", "enforce", "baseline")},
 		"less strict": {now: named("shop", "enforce", "baseline"), old: named("shop", "enforce", "restricted")},
 		"as it was":   {now: named("shop", "enforce", "privileged"), old: named("shop")},
-		"new, of no effect": {now: named("exempt", "enforce", "restricted"),
-			warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
+		"new, of no effect": {
+			now:      named("exempt", "enforce", "restricted"),
+			warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`},
+		},
 		"new and exempt": {now: named("exempt", "enforce", "privileged")},
 		"partly privileged": {now: named("exempt", "enforce-version", "v1.20", "enforce", "baseline", "audit", "privileged", "warn-version", "v1.20", "warn",
 			"baseline"), old: named("exempt"), warnings: []string{
 			`namespace "exempt" is exempt from Pod Security, and the policy (enforce=baseline:v1.20, warn=baseline:v1.20) will be ignored`,
 		}},
-		"of no effect": {now: named("exempt", "enforce", "restricted"), old: named("exempt"),
-			warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`}},
+		"of no effect": {
+			now: named("exempt", "enforce", "restricted"), old: named("exempt"),
+			warnings: []string{`namespace "exempt" is exempt from Pod Security, and the policy (enforce=restricted:latest) will be ignored`},
+		},
 	} {
 		a := &admission.Attributes{Operation: admission.Create, Object: c.now, Name: c.now.Name}
 		if c.old != nil {
@@ -232,9 +240,11 @@ func TestManyPods(t *testing.T) {
 	many := manyPods{}
 	p := plugin(t, "")
 	p.pods = many
-	warnings, _ := asked(t, p, &admission.Attributes{Operation: admission.Update,
+	warnings, _ := asked(t, p, &admission.Attributes{
+		Operation: admission.Update,
 		Object:    &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{label + "enforce": "baseline"}}},
-		OldObject: &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}})
+		OldObject: &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+	})
 	if len(warnings) != 1 || warnings[0] != "new PodSecurity enforce level only checked against the first 3000 of 5000 existing pods" {
 		t.Errorf("%q", warnings)
 	}

@@ -24,10 +24,12 @@ func validate(t *testing.T, spec admissionregistrationv1.ValidatingAdmissionPoli
 	meta := metav1.ObjectMeta{Name: "p"}
 	known := []boundPolicy{{
 		ofValidating(&admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: spec}),
-		[]*binding{ofValidatingBinding(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta,
+		[]*binding{ofValidatingBinding(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: "p", ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			}})},
+			},
+		})},
 	}}
 	follower := &Follower{synced: make(chan struct{})}
 	close(follower.synced)
@@ -52,8 +54,9 @@ func TestAnnotationsHaveABudgetOfTheirOwn(t *testing.T) {
 	var spec admissionregistrationv1.ValidatingAdmissionPolicySpec
 	for i := range 6 {
 		spec.Validations = append(spec.Validations, admissionregistrationv1.Validation{Expression: "!" + expensive(i)})
-		spec.AuditAnnotations = append(spec.AuditAnnotations, admissionregistrationv1.AuditAnnotation{Key: "k" + strconv.Itoa(i),
-			ValueExpression: expensive(i) + " ? 'a' : 'b'"})
+		spec.AuditAnnotations = append(spec.AuditAnnotations, admissionregistrationv1.AuditAnnotation{
+			Key: "k" + strconv.Itoa(i), ValueExpression: expensive(i) + " ? 'a' : 'b'",
+		})
 	}
 	data := map[string]string{"text": strings.Repeat("x", 90_000)}
 	if err := validate(t, spec, nil, data); err != nil {

@@ -164,10 +164,12 @@ func TestClaims(t *testing.T) {
 		"one group":               {groups, jwt.MapClaims{"groups": "a"}, result{user: "jane", groups: []string{"oidc:a"}}},
 		"no group":                {groups, nil, result{user: "jane"}},
 		"groups that are numbers": {groups, jwt.MapClaims{"groups": []int{1}}, result{err: "neither a string nor a list"}},
-		"distributed groups": {groups, jwt.MapClaims{"_claim_names": map[string]string{"groups": "more"},
-			"_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{err: "distributed claim, which is not supported"}},
-		"other distributed claims": {groups, jwt.MapClaims{"_claim_names": map[string]string{"roles": "more"},
-			"_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}}}, result{user: "jane"}},
+		"distributed groups": {groups, jwt.MapClaims{
+			"_claim_names": map[string]string{"groups": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}},
+		}, result{err: "distributed claim, which is not supported"}},
+		"other distributed claims": {groups, jwt.MapClaims{
+			"_claim_names": map[string]string{"roles": "more"}, "_claim_sources": map[string]any{"more": map[string]string{"endpoint": "https://more.test"}},
+		}, result{user: "jane"}},
 		"email":                     {email, jwt.MapClaims{"email": "jane@test", "email_verified": true}, result{user: "jane@test"}},
 		"email of nobody":           {email, jwt.MapClaims{"email": "jane@test", "email_verified": false}, result{err: "has not been verified"}},
 		"email verified in words":   {email, jwt.MapClaims{"email": "jane@test", "email_verified": "true"}, result{err: "not true or false"}},

@@ -54,13 +54,15 @@ func TestTokensOfSecrets(t *testing.T) {
 		}, "was deleted and recreated"},
 		"account gone": {token, func(*core.Secret) { delete(f.objects, "serviceaccounts/shop/web") }, "no longer exists"},
 		"account deleted": {token, func(*core.Secret) {
-			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "sa-1",
-				DeletionTimestamp: &metav1.Time{Time: start}}}
+			f.objects["serviceaccounts/shop/web"] = &core.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web", UID: "sa-1", DeletionTimestamp: &metav1.Time{Time: start},
+			}}
 		}, "has been deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
-				Data: map[string][]byte{"token": []byte(token)}}
+			secret := &core.Secret{
+				ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)},
+			}
 			f.objects["secrets/shop/web-token"], f.objects["serviceaccounts/shop/web"] = secret, f.sa
 			if test.token == unsigned || test.token == other {
 				secret.Data["token"] = []byte(test.token) // it stays invalid
@@ -80,15 +82,17 @@ func TestTokensOfSecrets(t *testing.T) {
 			}
 		})
 	}
-	for name, want := range map[string]float64{"legacy_tokens": 2, "legacy_manual_token_uses": 1, "legacy_auto_token_uses": 1,
-		"invalid_legacy_auto_token_uses": 1} {
+	for name, want := range map[string]float64{
+		"legacy_tokens": 2, "legacy_manual_token_uses": 1, "legacy_auto_token_uses": 1, "invalid_legacy_auto_token_uses": 1,
+	} {
 		if got := f.count(t, name); got != want {
 			t.Errorf("%s: %g, want %g", name, got, want)
 		}
 	}
 	f.objects["serviceaccounts/shop/web"] = f.sa
-	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
-		Data: map[string][]byte{"token": []byte(token)}}
+	f.objects["secrets/shop/web-token"] = &core.Secret{
+		ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)},
+	}
 	f.clock.SetTime(start.Add(10 * 365 * 24 * time.Hour))
 	if _, _, ok, err := legacy.AuthenticateToken(t.Context(), token, nil); !ok {
 		t.Errorf("it ran out: %v", err)
@@ -111,8 +115,9 @@ func TestUseAtMidnight(t *testing.T) {
 	}
 	tomorrow := Date(start.Add(24 * time.Hour)) // as another server has written
 	for written, want := range map[string]string{tomorrow: tomorrow, Date(start.Add(-24 * time.Hour)): Date(start), Date(start.Add(48 * time.Hour)): Date(start)} {
-		secret := &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
-			Data: map[string][]byte{"token": []byte(token)}}
+		secret := &core.Secret{
+			ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)},
+		}
 		secret.Labels = map[string]string{LastUsed: written}
 		f.objects["secrets/shop/web-token"] = secret
 		if _, _, ok, err := NewLegacy(f.legacyChecks()).AuthenticateToken(t.Context(), token, nil); !ok || secret.Labels[LastUsed] != want {
@@ -146,8 +151,9 @@ func TestWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.sa.Secrets = []core.ObjectReference{{Name: "web-token"}}
-	f.objects["secrets/shop/web-token"] = &core.Secret{ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken,
-		Data: map[string][]byte{"token": []byte(token)}}
+	f.objects["secrets/shop/web-token"] = &core.Secret{
+		ObjectMeta: meta("shop", "web-token", "s-1"), Type: corev1.SecretTypeServiceAccountToken, Data: map[string][]byte{"token": []byte(token)},
+	}
 	cached := authn.NewCached(NewLegacy(f.legacyChecks()), time.Minute, f.clock)
 	for range 2 {
 		warnings := &request.Warnings{}

@@ -68,8 +68,8 @@ func TestRefusals(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
-		if read, err := Parse([]byte("apiVersion: apiserver.config.k8s.io/"+version+"\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: RBAC, name: r}\n"),
-			allTypes); err != nil || len(read) != 1 {
+		text := "apiVersion: apiserver.config.k8s.io/" + version + "\nkind: AuthorizationConfiguration\nauthorizers:\n- {type: RBAC, name: r}\n"
+		if read, err := Parse([]byte(text), allTypes); err != nil || len(read) != 1 {
 			t.Errorf("%s: %+v %v", version, read, err)
 		}
 	}
@@ -87,10 +87,15 @@ func TestDefaults(t *testing.T) {
 
 // TestMatch: one false condition decides, whatever errors others have.
 func TestMatch(t *testing.T) {
-	pods := &authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"dev"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "shop", Verb: "list", Resource: "pods",
-			LabelSelector: &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn,
-				Values: []string{"a"}}}}}}
+	pods := &authorizationv1.SubjectAccessReviewSpec{
+		User: "jane", Groups: []string{"dev"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: "shop", Verb: "list", Resource: "pods",
+			LabelSelector: &authorizationv1.LabelSelectorAttributes{Requirements: []metav1.LabelSelectorRequirement{{
+				Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"},
+			}}},
+		},
+	}
 	path := &authorizationv1.SubjectAccessReviewSpec{User: "root", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/x", Verb: "get"}}
 	for _, test := range []struct {
 		conditions  string

@@ -78,8 +78,10 @@ func stored(_ context.Context, r core.Resource, _, name string) (core.Object, er
 
 func TestAuthorize(t *testing.T) {
 	a := &Authorizer{Pods: known{
-		{Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web", Secrets: []string{"key"}, ConfigMaps: []string{"conf"},
-			Claims: []string{"disk", "lie"}, ResourceClaims: []string{"gpu"}},
+		{
+			Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web", Secrets: []string{"key"}, ConfigMaps: []string{"conf"},
+			Claims: []string{"disk", "lie"}, ResourceClaims: []string{"gpu"},
+		},
 		{Namespace: "shop", Name: "db", Node: "n2", ServiceAccount: "db", Secrets: []string{"password"}},
 	}, Stored: stored}
 	kubelet := &request.User{Username: "system:node:n1", Groups: []string{"system:nodes", "system:authenticated"}}
@@ -198,8 +200,9 @@ func TestCatchesUp(t *testing.T) {
 		a.Pods = known{{Namespace: "shop", Name: "web", Node: "n1", ServiceAccount: "web"}}
 	}
 	kubelet := &request.User{Username: "system:node:n1", Groups: []string{"system:nodes"}}
-	at := &authz.Attributes{User: kubelet, Info: request.Info{Resource: true, Verb: "create", Namespace: "shop", ResourceName: "serviceaccounts",
-		Subresource: "token", Name: "web"}}
+	at := &authz.Attributes{User: kubelet, Info: request.Info{
+		Resource: true, Verb: "create", Namespace: "shop", ResourceName: "serviceaccounts", Subresource: "token", Name: "web",
+	}}
 	for range 2 { // the second time without waiting
 		if decision, reason, err := a.Authorize(t.Context(), at); decision != authz.Allow || calls != 1 {
 			t.Errorf("%v (%s) %v, after %d calls", decision, reason, err, calls)
@@ -230,8 +233,9 @@ func TestSecretsOfVolumes(t *testing.T) {
 		want   []corev1.SecretReference
 	}{
 		"azure file": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s"}}, atClaim},
-		"azure file, in a namespace": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{SecretName: "s",
-			SecretNamespace: &namespace}}, there},
+		"azure file, in a namespace": {corev1.PersistentVolumeSource{AzureFile: &corev1.AzureFilePersistentVolumeSource{
+			SecretName: "s", SecretNamespace: &namespace,
+		}}, there},
 		"cephfs":          {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: ref}}, there},
 		"cephfs, without": {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{}}, nil},
 		"cephfs, without a name": {corev1.PersistentVolumeSource{CephFS: &corev1.CephFSPersistentVolumeSource{SecretRef: &corev1.SecretReference{Namespace: "ops"}}},
@@ -241,8 +245,9 @@ func TestSecretsOfVolumes(t *testing.T) {
 		"rbd":     {corev1.PersistentVolumeSource{RBD: &corev1.RBDPersistentVolumeSource{SecretRef: bare}}, atClaim},
 		"scaleio": {corev1.PersistentVolumeSource{ScaleIO: &corev1.ScaleIOPersistentVolumeSource{SecretRef: ref}}, there},
 		"iscsi":   {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{SecretRef: ref}}, there},
-		"storageos": {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{SecretRef: &corev1.ObjectReference{Namespace: "ops",
-			Name: "s"}}}, there},
+		"storageos": {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{SecretRef: &corev1.ObjectReference{
+			Namespace: "ops", Name: "s",
+		}}}, there},
 		"storageos, without": {corev1.PersistentVolumeSource{StorageOS: &corev1.StorageOSPersistentVolumeSource{}}, nil},
 		"nfs":                {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}, nil},
 	} {

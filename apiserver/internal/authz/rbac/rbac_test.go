@@ -40,12 +40,18 @@ func testPolicy() Policy {
 			{ObjectMeta: metav1.ObjectMeta{Name: "dangling"}, RoleRef: clusterRef("gone"), Subjects: []rbacv1.Subject{{Kind: "Group", Name: "dev"}}},
 		},
 		RoleBindings: []*rbacv1.RoleBinding{
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "creators"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "creator"},
-				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web"}, {Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}, RoleRef: clusterRef("log-reader"),
-				Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
-			{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secret"}, RoleRef: clusterRef("one-secret"),
-				Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
+			{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "creators"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "creator"},
+				Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web"}, {Kind: "ServiceAccount", Namespace: "ops", Name: "robot"}},
+			},
+			{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}, RoleRef: clusterRef("log-reader"),
+				Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+			},
+			{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "secret"}, RoleRef: clusterRef("one-secret"),
+				Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+			},
 		},
 	}
 }

@@ -18,10 +18,14 @@ import (
 func TestReasons(t *testing.T) {
 	policy := testPolicy()
 	policy.RoleBindings = append(policy.RoleBindings,
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"},
-			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
-		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "second"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"},
-			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "first"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "second"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "nowhere"},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "jane"}},
+		},
 	)
 	a := NewAuthorizer()
 	a.Set(policy)

@@ -261,8 +261,8 @@ func TestEmbeddedDefaults(t *testing.T) {
 		t.Errorf("%v\ninstead of\n%v", got, want)
 	}
 	wrong := `{"type":"object","properties":{"o":{"type":"object","default":{"a":1},` + open + `}}}`
-	if errs := Check(field.NewPath("s"), propsOf(t, strings.Replace(wrong, `,"x-kubernetes-preserve-unknown-fields":true`, `,"properties":{"b":{"type":"string"}}`,
-		1))); len(errs) == 0 {
+	wrong = strings.Replace(wrong, `,"x-kubernetes-preserve-unknown-fields":true`, `,"properties":{"b":{"type":"string"}}`, 1)
+	if errs := Check(field.NewPath("s"), propsOf(t, wrong)); len(errs) == 0 {
 		t.Error("an unknown field beside the metadata is taken")
 	}
 }

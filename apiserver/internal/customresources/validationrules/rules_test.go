@@ -75,10 +75,11 @@ func TestCheck(t *testing.T) {
 		// As in Istio's and MetalLB's definitions, with lists without a bound.
 		spec(`{"type":"array","items":{"type":"object","properties":{"port":{"type":"integer","x-kubernetes-validations":[{"rule":"0 < self && self <= 65535"}]}}}}`):                                            "",
 		spec(`{"type":"array","items":{"type":"object","properties":{"t":{"type":"string","x-kubernetes-validations":[{"rule":"duration(self).getSeconds() >= 1 && duration(self).getSeconds() <= 65535"}]}}}}`): "",
-		spec(strings.ReplaceAll(flags, `"type":"array",`, `"type":"array","maxItems":5000,`)):                                                                                                                    "estimated rule cost exceeds budget by factor of 2.5x",
-		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name.startsWith('a') && self.kind != ''"}]}`:                                                                                        "",
-		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.labels.size() > 0"}]}`:                                                                                                              "undefined field 'labels'",
-		spec(`{"type":"string","maxLength":20,"x-kubernetes-validations":[{"rule":"quantity(self).isLessThan(quantity('1Gi'))"}]}`):                                                                              "",
+		spec(strings.ReplaceAll(flags, `"type":"array",`,
+			`"type":"array","maxItems":5000,`)): "estimated rule cost exceeds budget by factor of 2.5x",
+		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.name.startsWith('a') && self.kind != ''"}]}`:           "",
+		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.labels.size() > 0"}]}`:                                 "undefined field 'labels'",
+		spec(`{"type":"string","maxLength":20,"x-kubernetes-validations":[{"rule":"quantity(self).isLessThan(quantity('1Gi'))"}]}`): "",
 	} {
 		errs := Check(t.Context(), field.NewPath("s"), schemaOf(t, schema))
 		got := ""

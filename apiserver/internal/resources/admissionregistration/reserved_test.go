@@ -15,8 +15,9 @@ import (
 func TestWarningsOfRules(t *testing.T) {
 	s := MutatingWebhooks(clock.RealClock{})
 	about := func(groups, resources string) admissionregistrationv1.RuleWithOperations {
-		return admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{APIGroups: strings.Split(groups, ","),
-			Resources: strings.Split(resources, ",")}}
+		return admissionregistrationv1.RuleWithOperations{Rule: admissionregistrationv1.Rule{
+			APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","),
+		}}
 	}
 	obj := &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: []admissionregistrationv1.MutatingWebhook{
 		{Rules: []admissionregistrationv1.RuleWithOperations{about("apps", "deployments")}},
@@ -44,8 +45,9 @@ func TestReservedNames(t *testing.T) {
 	for name, want := range map[string]int{"a.static.k8s.io": 1, "static.k8s.io": 0, "a": 0} {
 		obj := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p",
-				ValidationActions: []admissionregistrationv1.ValidationAction{"Deny"}},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: "p", ValidationActions: []admissionregistrationv1.ValidationAction{"Deny"},
+			},
 		}
 		if errs := s.Validate(t.Context(), obj); len(errs) != want {
 			t.Errorf("%s created: %v", name, errs)

@@ -82,8 +82,8 @@ func TestVersion1(t *testing.T) {
 func TestStatusOfVersion1(t *testing.T) {
 	share := int32(70)
 	into := new(autoscalingv2.HorizontalPodAutoscaler)
-	if err := FromVersion1(&autoscalingv1.HorizontalPodAutoscaler{Status: autoscalingv1.HorizontalPodAutoscalerStatus{CurrentCPUUtilizationPercentage: &share}},
-		into); err != nil {
+	status := autoscalingv1.HorizontalPodAutoscalerStatus{CurrentCPUUtilizationPercentage: &share}
+	if err := FromVersion1(&autoscalingv1.HorizontalPodAutoscaler{Status: status}, into); err != nil {
 		t.Fatal(err)
 	}
 	if m := into.Status.CurrentMetrics; len(m) != 1 || m[0].Resource == nil || m[0].Resource.Name != "cpu" || *m[0].Resource.Current.AverageUtilization != share {

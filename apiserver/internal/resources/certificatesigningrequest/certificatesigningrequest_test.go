@@ -115,8 +115,9 @@ func TestValidate(t *testing.T) {
 			"spec.expirationSeconds: Invalid value: 599: may not specify a duration less than 600 seconds (10 minutes)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: test.request, SignerName: test.signer,
-				ExpirationSeconds: test.seconds}}
+			r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request: test.request, SignerName: test.signer, ExpirationSeconds: test.seconds,
+			}}
 			for usage := range strings.SplitSeq(test.usages, ",") {
 				if usage != "" {
 					r.Spec.Usages = append(r.Spec.Usages, certificatesv1.KeyUsage(usage))
@@ -136,12 +137,14 @@ func TestValidate(t *testing.T) {
 
 func TestWhoAsksIsSet(t *testing.T) {
 	r := &certificatesv1.CertificateSigningRequest{
-		Spec: certificatesv1.CertificateSigningRequestSpec{Username: "root", UID: "0", Groups: []string{"system:masters"},
-			Extra: map[string]certificatesv1.ExtraValue{"k": {"forged"}}},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Username: "root", UID: "0", Groups: []string{"system:masters"}, Extra: map[string]certificatesv1.ExtraValue{"k": {"forged"}},
+		},
 		Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x"), Conditions: conditions("Approved=True")},
 	}
-	setRequester(request.WithUser(t.Context(), &request.User{Username: "jane", UID: "7", Groups: []string{"dev"},
-		Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}}}), r)
+	setRequester(request.WithUser(t.Context(), &request.User{
+		Username: "jane", UID: "7", Groups: []string{"dev"}, Extra: map[string]authenticationv1.ExtraValue{"k": {"v"}},
+	}), r)
 	if r.Spec.Username != "jane" || r.Spec.UID != "7" || r.Spec.Groups[0] != "dev" || r.Spec.Extra["k"][0] != "v" || len(r.Status.Conditions) > 0 ||
 		r.Status.Certificate != nil {
 		t.Errorf("%+v", r)
@@ -268,8 +271,10 @@ func TestWays(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	for conditionsText, want := range map[string]string{"": "Pending", "Approved=True": "Approved", "Denied=True": "Denied", "Failed=True": "Pending,Failed",
-		"Approved=True Failed=True": "Approved,Failed"} {
+	for conditionsText, want := range map[string]string{
+		"": "Pending", "Approved=True": "Approved", "Denied=True": "Denied", "Failed=True": "Pending,Failed",
+		"Approved=True Failed=True": "Approved,Failed",
+	} {
 		r := &certificatesv1.CertificateSigningRequest{
 			ObjectMeta: metav1.ObjectMeta{Name: "n", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))},
 			Spec:       certificatesv1.CertificateSigningRequestSpec{SignerName: "a.b/c", Username: "jane", ExpirationSeconds: new(int32(3600))},
@@ -279,8 +284,9 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: %s", conditionsText, got)
 		}
 	}
-	r := &certificatesv1.CertificateSigningRequest{Status: certificatesv1.CertificateSigningRequestStatus{Certificate: []byte("x"),
-		Conditions: conditions("Approved=True")}}
+	r := &certificatesv1.CertificateSigningRequest{Status: certificatesv1.CertificateSigningRequestStatus{
+		Certificate: []byte("x"), Conditions: conditions("Approved=True"),
+	}}
 	if got := row(r, now); got[4] != "<none>" || got[5] != "Approved,Issued" {
 		t.Errorf("%v", got)
 	}

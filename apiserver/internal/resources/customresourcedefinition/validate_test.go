@@ -151,8 +151,8 @@ func TestDefinitions(t *testing.T) {
 			`spec.subresources.scale.labelSelectorPath: Invalid value: "..spec": should be a json path under either .spec or .status`},
 	} {
 		d := &Definition{}
-		if err := yaml.Unmarshal([]byte("{metadata: {name: xs.a.io}, spec: {group: a.io, scope: Cluster, names: {plural: xs, kind: X}, versions: ["+v1+"]}}"),
-			d); err != nil {
+		whole := "{metadata: {name: xs.a.io}, spec: {group: a.io, scope: Cluster, names: {plural: xs, kind: X}, versions: [" + v1 + "]}}"
+		if err := yaml.Unmarshal([]byte(whole), d); err != nil {
 			t.Fatal(err)
 		}
 		if err := yaml.Unmarshal([]byte(change), &d.Spec); err != nil {

@@ -144,8 +144,9 @@ func TestTaintedSince(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Date(2030, 1, 1, 0, 0, 0, 5, time.UTC))
 	now := metav1.NewTime(clock.Now()).Rfc3339Copy()
 	before, said := metav1.NewTime(now.Add(-2*time.Hour)), metav1.NewTime(now.Add(-time.Hour))
-	old := &resourcev1.DeviceTaintRule{Spec: resourcev1.DeviceTaintRuleSpec{Taint: resourcev1.DeviceTaint{Effect: resourcev1.DeviceTaintEffectNone,
-		TimeAdded: &before}}}
+	old := &resourcev1.DeviceTaintRule{Spec: resourcev1.DeviceTaintRuleSpec{Taint: resourcev1.DeviceTaint{
+		Effect: resourcev1.DeviceTaintEffectNone, TimeAdded: &before,
+	}}}
 	for name, test := range map[string]struct {
 		effect resourcev1.DeviceTaintEffect
 		added  metav1.Time

@@ -56,8 +56,9 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	}
 	t.Cleanup(client.Close)
 	streams := NewStreams(
-		registrytest.NewNamed(core.Pods, map[string]core.Object{"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"),
-			"dark": on("n3", "main")}),
+		registrytest.NewNamed(core.Pods, map[string]core.Object{
+			"web": on("n1", "main"), "two": on("n1", "a", "b"), "new": on("", "main"), "lost": on("n2", "main"), "dark": on("n3", "main"),
+		}),
 		registrytest.NewNamed(core.Pods, map[string]core.Object{"n1": node, "n3": unreachable}), client)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // pod/subresource

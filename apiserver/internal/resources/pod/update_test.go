@@ -106,8 +106,9 @@ func TestStatusUpdate(t *testing.T) {
 	ended := func(code int32) *core.Pod {
 		return minimal(func(p *core.Pod) {
 			p.Spec.RestartPolicy = corev1.RestartPolicyNever
-			p.Status.ContainerStatuses = []core.ContainerStatus{{Name: "main",
-				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}}
+			p.Status.ContainerStatuses = []core.ContainerStatus{{
+				Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}},
+			}}
 		})
 	}
 	revived := minimal(func(p *core.Pod) {
@@ -116,8 +117,9 @@ func TestStatusUpdate(t *testing.T) {
 	checkErrors(t, "a dead container lives again", validateStatus(revived, ended(0)),
 		"status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state")
 	together := ended(0)
-	together.Spec.Containers = append(together.Spec.Containers, core.Container{Name: "other",
-		RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}})
+	together.Spec.Containers = append(together.Spec.Containers, core.Container{
+		Name: "other", RestartPolicyRules: []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}},
+	})
 	checkErrors(t, "all containers are restarted", validateStatus(revived, together), "")
 	failing := ended(1)
 	failing.Spec.RestartPolicy = corev1.RestartPolicyOnFailure

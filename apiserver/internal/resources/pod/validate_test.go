@@ -265,13 +265,13 @@ func TestValidateMounts(t *testing.T) {
 }
 
 func TestFilesOfVariables(t *testing.T) {
-	checkSpecs(t,
-		"{volumes: [{name: own, emptyDir: {}}, {name: up, hostPath: {path: /tmp}}], containers: [{name: a, image: i, env: [{name: A, valueFrom: {fileKeyRef: "+
-			"{path: f, key: K, volumeName: ", []refused{
-			{"own", ""},
-			{"up", `spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: "up": referenced volume must be of type emptyDir`},
-			{"none", `spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: "none"`},
-		})
+	const before = "{volumes: [{name: own, emptyDir: {}}, {name: up, hostPath: {path: /tmp}}], " +
+		"containers: [{name: a, image: i, env: [{name: A, valueFrom: {fileKeyRef: {path: f, key: K, volumeName: "
+	checkSpecs(t, before, []refused{
+		{"own", ""},
+		{"up", `spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Invalid value: "up": referenced volume must be of type emptyDir`},
+		{"none", `spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName: Not found: "none"`},
+	})
 }
 
 func TestValidateScheduling(t *testing.T) {
@@ -328,9 +328,8 @@ func TestEveryMessageOfAFault(t *testing.T) {
 			"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: -1: must not be set for readinessProbes",
 		},
 	} {
-		pod := fromYAML(t,
-			"metadata: {name: web, namespace: default}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: i, "+text[1:]+
-				"]}")
+		pod := fromYAML(t, "metadata: {name: web, namespace: default}\n"+
+			"spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: c}}], containers: [{name: a, image: i, "+text[1:]+"]}")
 		setAllDefaults(pod)
 		var got []string
 		for _, err := range validateCreate(pod) {

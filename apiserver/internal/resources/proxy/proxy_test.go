@@ -184,8 +184,9 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %s %s", path, answer.Status, text)
 		}
 	}
-	for text, ok := range map[string]bool{"169.254.169.254": false, "::1": false, "fe80::1": false, "0.0.0.0": false, "::ffff:127.0.0.1": false, "": false,
-		"10.0.0.1": true, "fd00::1": true} {
+	for text, ok := range map[string]bool{
+		"169.254.169.254": false, "::1": false, "fe80::1": false, "0.0.0.0": false, "::ffff:127.0.0.1": false, "": false, "10.0.0.1": true, "fd00::1": true,
+	} {
 		if err := checkProxyableIP(net.ParseIP(text)); (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}

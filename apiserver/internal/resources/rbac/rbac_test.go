@@ -69,8 +69,10 @@ func TestBindings(t *testing.T) {
 	now.RoleRef.Name = "b"
 	expect(t, "another role", strategy.Update.Validate(t.Context(), now, old), "roleRef: Invalid value: ")
 	cluster := ClusterRoleBindings(clock.RealClock{})
-	account := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "a"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "s"}}}
+	account := &rbacv1.ClusterRoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "a"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "s"}},
+	}
 	expect(t, "an account of no namespace", cluster.Validate(t.Context(), account), "subjects[0].namespace: Required value")
 }
 

@@ -10,8 +10,9 @@ import (
 // TestClaimFromBeforeTwoSources: a claim that was stored before dataSourceRef
 // existed can be updated.
 func TestClaimFromBeforeTwoSources(t *testing.T) {
-	old := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim",
-		Name: "foo"}}}
+	old := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{
+		Kind: "PersistentVolumeClaim", Name: "foo",
+	}}}
 	now := old.DeepCopy()
 	fillSources(&now.Spec)
 	if errs := sameClaim(now, old); len(errs) > 0 {

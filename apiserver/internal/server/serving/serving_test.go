@@ -118,8 +118,10 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	server := &Server{Flags: o, TLS: security, Stopping: func() {}, EndStreams: func() {}, Drain: filters.NewDrain(), Metrics: prometheus.NewRegistry(),
-		Clock: clock.RealClock{}, Logger: zap.NewNop()}
+	server := &Server{
+		Flags: o, TLS: security, Stopping: func() {}, EndStreams: func() {}, Drain: filters.NewDrain(), Metrics: prometheus.NewRegistry(),
+		Clock: clock.RealClock{}, Logger: zap.NewNop(),
+	}
 	ended := make(chan error, 1)
 	go func() {
 		ended <- server.Serve(ctx, listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -137,8 +137,9 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	jane := c.Token("nobody")
 	roles, bindings := jane.Resource(core.Roles, "shop"), jane.Resource(core.RoleBindings, "shop")
 	role := func(name string, verbs []string, group, resource string) *rbacv1.Role {
-		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{group},
-			Resources: []string{resource}}}}
+		return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{
+			Verbs: verbs, APIGroups: []string{group}, Resources: []string{resource},
+		}}}
 	}
 	binding := func(name, kind, ref string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
@@ -166,8 +167,9 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 	}
 	// An aggregated role's label gives its rules to all roles that aggregate it.
 	c.Must(c.Root().Resource(core.ClusterRoles, "").Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "patcher"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"patch"}, APIGroups: []string{rbacv1.GroupName},
-			Resources: []string{"clusterroles"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "patcher"}, Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"patch"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
+		}},
 	}, nil))
 	c.Bind("patcher", "patcher", rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"})
 	c.Must(c.Root().Resource(core.RoleBindings, "shop").Create(t.Context(), binding("root", "ClusterRole", "cluster-admin"), nil))
@@ -281,16 +283,16 @@ func TestAccessReviews(t *testing.T) {
 		t.Errorf("scheduler: %+v", status)
 	}
 	path := &authorizationv1.NonResourceAttributes{Verb: "get", Path: "/version"}
-	if status := ask(authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"system:authenticated"},
-		NonResourceAttributes: path}); !status.Allowed {
+	jane := authorizationv1.SubjectAccessReviewSpec{User: "jane", Groups: []string{"system:authenticated"}, NonResourceAttributes: path}
+	if status := ask(jane); !status.Allowed {
 		t.Errorf("version: %+v", status)
 	}
 	err := c.Root().Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil)
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("a review without a user: %v", err)
 	}
-	if err := c.Token("nobody").Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{},
-		nil); !apierrors.IsForbidden(err) {
+	err = c.Token("nobody").Do(t.Context(), http.MethodPost, core.AccessReviews.Path("", ""), &authorizationv1.SubjectAccessReview{}, nil)
+	if !apierrors.IsForbidden(err) {
 		t.Errorf("jane asks about others: %v", err)
 	}
 	rules := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}

@@ -145,8 +145,8 @@ func TestEveryKindOfIdentity(t *testing.T) {
 		for i := 0; i < len(headers); i += 2 {
 			options = append(options, rest.Header(headers[i], headers[i+1]))
 		}
-		err := client.Do(t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{}, &review,
-			options...)
+		const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+		err := client.Do(t.Context(), http.MethodPost, path, &authenticationv1.SelfSubjectReview{}, &review, options...)
 		return review.Status.UserInfo, err
 	}
 	front := c.Certificate(proxies, pki.Subject{CommonName: "front", Client: true})
@@ -217,8 +217,8 @@ func (c *cluster) bootstrapToken(t *testing.T) {
 	}
 	token("abcdef", time.Now().Add(time.Hour).Format(time.RFC3339))
 	user, err := c.whoami(c.Token("abcdef.0123456789abcdef"))
-	if err != nil || user.Username != "system:bootstrap:abcdef" || !slices.Equal(user.Groups,
-		[]string{"system:bootstrappers", "system:bootstrappers:nodes", "system:authenticated"}) {
+	groups := []string{"system:bootstrappers", "system:bootstrappers:nodes", "system:authenticated"}
+	if err != nil || user.Username != "system:bootstrap:abcdef" || !slices.Equal(user.Groups, groups) {
 		t.Errorf("%+v %v", user, err)
 	}
 	if _, err := c.whoami(c.Token("abcdef.0123456789abcdee")); !apierrors.IsUnauthorized(err) {
@@ -264,8 +264,9 @@ func (c *cluster) tokenInSecret(t *testing.T) {
 
 // twoTokens: only the first Authorization header counts, as upstream.
 func (c *cluster) twoTokens(t *testing.T) {
-	for first, want := range map[string]int{"Bearer nobody": http.StatusCreated, "Bearer guess": http.StatusUnauthorized,
-		"Basic cm9vdA==": http.StatusUnauthorized} {
+	for first, want := range map[string]int{
+		"Bearer nobody": http.StatusCreated, "Bearer guess": http.StatusUnauthorized, "Basic cm9vdA==": http.StatusUnauthorized,
+	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Address+"/apis/authentication.k8s.io/v1/selfsubjectreviews",
 			strings.NewReader(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`))
 		c.Must(err)

@@ -37,8 +37,9 @@ func TestAuthenticationFile(t *testing.T) {
 	c := start(t, func(o *config.Options) { o.AuthenticationConfig = path })
 	whoIs := func(account string) string {
 		var review authenticationv1.SelfSubjectReview
-		if err := c.Token(sign(account)).Do(t.Context(), http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &authenticationv1.SelfSubjectReview{},
-			&review); err != nil {
+		const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+		err := c.Token(sign(account)).Do(t.Context(), http.MethodPost, path, &authenticationv1.SelfSubjectReview{}, &review)
+		if err != nil {
 			return err.Error()
 		}
 		return review.Status.UserInfo.Username

@@ -110,8 +110,9 @@ func startSigning(t *testing.T) *cluster {
 
 func decide(client *rest.Client, r *certificatesv1.CertificateSigningRequest, decision certificatesv1.RequestConditionType) error {
 	decided := r.DeepCopy()
-	decided.Status.Conditions = append(decided.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: decision, Status: "True",
-		Reason: "Test"})
+	decided.Status.Conditions = append(decided.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: decision, Status: "True", Reason: "Test",
+	})
 	return client.Do(context.Background(), http.MethodPut, core.CertificateSigningRequests.Path("", r.Name)+"/approval", decided, nil)
 }
 
@@ -135,8 +136,10 @@ func TestWhoDecidesAboutCertificates(t *testing.T) {
 	c.Must(requests.Create(t.Context(), wish, wish))
 	c.Must(c.Root().Resource(core.ClusterRoles, "").Create(t.Context(), &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "writer"},
-		Rules: []rbacv1.PolicyRule{{Verbs: []string{"update", "patch", "get"}, APIGroups: []string{"certificates.k8s.io"},
-			Resources: []string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"}}},
+		Rules: []rbacv1.PolicyRule{{
+			Verbs: []string{"update", "patch", "get"}, APIGroups: []string{"certificates.k8s.io"},
+			Resources: []string{"certificatesigningrequests", "certificatesigningrequests/approval", "certificatesigningrequests/status"},
+		}},
 	}, nil))
 	c.Bind("writer", "writer", rbacv1.Subject{Kind: rbacv1.UserKind, Name: "jane"})
 	jane := c.Token("nobody")

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,8 +47,7 @@ func TestNamespaceEnds(t *testing.T) {
 	c.AwaitServiceAccount("shop")
 	c.Created("shop", servertest.Pod("web"))
 	running := c.Created("shop", func() *core.Pod { p := servertest.Pod("db"); p.Spec.NodeName = "n1"; return p }())
-	c.Must(c.Root().Resource(core.Leases, "shop").Create(t.Context(), &core.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}, Spec: coordinationv1.LeaseSpec{}},
-		nil))
+	c.Must(c.Root().Resource(core.Leases, "shop").Create(t.Context(), &core.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, nil))
 	namespaces := c.Root().Resource(core.Namespaces, "")
 	c.Must(namespaces.Delete(t.Context(), "shop", nil, nil))
 	var ending core.Namespace
@@ -121,8 +119,9 @@ func TestOrphanAndForeground(t *testing.T) {
 		owner := &core.ConfigMap{}
 		c.Must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, owner))
 		c.Must(maps.Create(t.Context(), &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID,
-				BlockOwnerDeletion: new(true)}},
+			Name: name + "-child", OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: owner.UID, BlockOwnerDeletion: new(true),
+			}},
 		}}, nil))
 	}
 	remove := func(name string, policy metav1.DeletionPropagation) {

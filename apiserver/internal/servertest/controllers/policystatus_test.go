@@ -85,30 +85,40 @@ func TestTypesOfPolicies(t *testing.T) {
 			"undefined field 'properties'\n | object.spec.versions.all(v, v.schema.openAPIV3Schema.properties['a'].properties['b'].type == 'x')\n | " +
 			"....................................................................^\n"}},
 		"warned": {
-			{FieldRef: "spec.validations[0].expression",
+			{
+				FieldRef: "spec.validations[0].expression",
 				Warning: "/v1, Kind=Pod: ERROR: <input>:1:12: undefined field 'replicas'\n | object.spec.replicas > '1'\n | ...........^\n\n" +
 					"apps/v1, Kind=Deployment: ERROR: <input>:1:22: found no matching overload for '_>_' applied to '(int, string)'\n | object.spec.replicas > " +
-					"'1'\n | .....................^\n"},
-			{FieldRef: "spec.validations[2].expression",
+					"'1'\n | .....................^\n",
+			},
+			{
+				FieldRef: "spec.validations[2].expression",
 				Warning: "/v1, Kind=Pod: ERROR: <input>:1:31: undefined field 'date'\n | params.data.x == 'y' && params.date == 1\n | ..............................^\n\n" +
 					"apps/v1, Kind=Deployment: ERROR: <input>:1:31: undefined field 'date'\n | params.data.x == 'y' && params.date == 1\n | " +
-					"..............................^\n"},
+					"..............................^\n",
+			},
 			{FieldRef: "spec.validations[4].expression", Warning: "/v1, Kind=Pod: ERROR: <input>:1:5: undefined field 'strategy'\n" +
 				" | !has(object.spec.strategy) || object.spec.strategy.rollingUpdate.maxSurge == 1\n | ....^\nERROR: <input>:1:42: undefined field 'strategy'\n" +
 				" | !has(object.spec.strategy) || object.spec.strategy.rollingUpdate.maxSurge == 1\n | .........................................^\n"},
-			{FieldRef: "spec.validations[5].expression",
+			{
+				FieldRef: "spec.validations[5].expression",
 				Warning: "/v1, Kind=Pod: ERROR: <input>:1:13: found no matching overload for '_==_' applied to '(Pod.spec, params.ConfigMap)'\n | object.spec == " +
 					"params\n | ............^\n\n" +
 					"apps/v1, Kind=Deployment: ERROR: <input>:1:13: found no matching overload for '_==_' applied to '(Deployment.spec, params.ConfigMap)'\n | object.spec " +
-					"== params\n | ............^\n"},
-			{FieldRef: "spec.validations[6].messageExpression",
+					"== params\n | ............^\n",
+			},
+			{
+				FieldRef: "spec.validations[6].messageExpression",
 				Warning: "/v1, Kind=Pod: ERROR: <input>:1:18: undefined field 'nope'\n | 'x' + object.spec.nope\n | .................^\n\n" +
-					"apps/v1, Kind=Deployment: ERROR: <input>:1:18: undefined field 'nope'\n | 'x' + object.spec.nope\n | .................^\n"},
-			{FieldRef: "spec.validations[7].expression",
+					"apps/v1, Kind=Deployment: ERROR: <input>:1:18: undefined field 'nope'\n | 'x' + object.spec.nope\n | .................^\n",
+			},
+			{
+				FieldRef: "spec.validations[7].expression",
 				Warning: "apps/v1, Kind=Deployment: ERROR: <input>:1:13: found no matching overload for '_==_' applied to '(int, string)'\n" +
 					" | variables.r == 'x' || variables.opt == 'x' || variables.images[0] == 1\n | ............^\nERROR: <input>:1:67: found no matching overload for " +
 					"'_==_' applied to '(string, int)'\n" +
-					" | variables.r == 'x' || variables.opt == 'x' || variables.images[0] == 1\n | ..................................................................^\n"},
+					" | variables.r == 'x' || variables.opt == 'x' || variables.images[0] == 1\n | ..................................................................^\n",
+			},
 		},
 	} {
 		p := c.checked(policies, name)

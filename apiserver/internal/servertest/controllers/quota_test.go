@@ -192,8 +192,9 @@ func TestPodsThatComeToEndCount(t *testing.T) {
 	c := start(t)
 	c.Namespace("shop")
 	ends := quotaOf("ends", map[corev1.ResourceName]string{"pods": "1"})
-	ends.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{ScopeName: corev1.ResourceQuotaScopeTerminating,
-		Operator: corev1.ScopeSelectorOpExists}}}
+	ends.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
+		ScopeName: corev1.ResourceQuotaScopeTerminating, Operator: corev1.ScopeSelectorOpExists,
+	}}}
 	c.Must(c.Root().Resource(resourceQuotas, "shop").Create(t.Context(), ends, nil))
 	c.used("shop", "ends", map[corev1.ResourceName]string{"pods": "0"})
 	limit := func(name string) error {
@@ -208,8 +209,9 @@ func TestPodsThatComeToEndCount(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.used("shop", "ends", map[corev1.ResourceName]string{"pods": "1"})
-	if err := c.Root().Resource(core.Pods, "shop").Create(t.Context(),
-		func() *core.Pod { p := servertest.Pod("c"); p.Spec.ActiveDeadlineSeconds = new(int64(60)); return p }(), nil); err == nil {
+	ending := servertest.Pod("c")
+	ending.Spec.ActiveDeadlineSeconds = new(int64(60))
+	if err := c.Root().Resource(core.Pods, "shop").Create(t.Context(), ending, nil); err == nil {
 		t.Error("a third pod that ends")
 	}
 }

@@ -144,8 +144,8 @@ func (f *federation) passesOn(t *testing.T) {
 		return code == http.StatusOK
 	})
 	f.want(http.StatusCreated, "POST", thingsPath, map[string]any{"metadata": map[string]any{"name": "one"}},
-		"X-Remote-User", "intruder", "X-Remote-Group", "system:masters", "Impersonate-User", "mary", "Impersonate-Group", "dev", "Impersonate-Extra-Scopes%2fA",
-		"read")
+		"X-Remote-User", "intruder", "X-Remote-Group", "system:masters",
+		"Impersonate-User", "mary", "Impersonate-Group", "dev", "Impersonate-Extra-Scopes%2fA", "read")
 	f.extension.mu.Lock()
 	seen := f.extension.seen
 	f.extension.mu.Unlock()

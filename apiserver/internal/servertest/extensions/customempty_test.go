@@ -102,8 +102,8 @@ func (c *custom) malformed() {
 	})
 	meta := got["metadata"].(map[string]any)
 	delete(meta, "resourceVersion")
-	if want := map[string]any{"name": "a", "namespace": "default", "uid": "u", "generation": 1.0,
-		"annotations": map[string]any{"b": "1"}}; !reflect.DeepEqual(meta, want) {
+	want := map[string]any{"name": "a", "namespace": "default", "uid": "u", "generation": 1.0, "annotations": map[string]any{"b": "1"}}
+	if !reflect.DeepEqual(meta, want) {
 		c.T.Errorf("served with the metadata %v", meta)
 	}
 	pod := got["spec"].(map[string]any)["pod"]

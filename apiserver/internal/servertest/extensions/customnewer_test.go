@@ -59,8 +59,8 @@ func (c *custom) newerIn(group string, conversion func(*apiextensionsv1.CustomRe
 	moved := apply("v1", "moves", "b", `{"color":"red"}`)
 	spec(moved, "map[color:red extra:y size:3]")
 	c.want(200, "PATCH", path+"b", `{"spec":{"size":4}}`, merge...)
-	if conflict := apply("v1", "third", "b", `{"extra":"z"}`); conflict["message"] != `Apply failed with 1 conflict: conflict with "other" using `+group+
-		`/v1: .spec.extra` {
+	refusal := `Apply failed with 1 conflict: conflict with "other" using ` + group + `/v1: .spec.extra`
+	if conflict := apply("v1", "third", "b", `{"extra":"z"}`); conflict["message"] != refusal {
 		c.T.Errorf("the field's owner is not known any more: %v", conflict["message"])
 	}
 }

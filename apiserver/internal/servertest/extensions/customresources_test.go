@@ -88,8 +88,8 @@ func (c *custom) objects() {
 		c.T.Errorf("these objects are blue: %v", items)
 	}
 	c.want(400, "GET", path+"?fieldSelector=spec.size=5", nil)
-	if _, metrics := c.Ask("GET", "/metrics", nil, nil); !strings.Contains(string(metrics),
-		"\napiserver_resource_objects{group=\""+group+"\",resource=\"widgets\"} 2\n") {
+	counted := "\napiserver_resource_objects{group=\"" + group + "\",resource=\"widgets\"} 2\n"
+	if _, metrics := c.Ask("GET", "/metrics", nil, nil); !strings.Contains(string(metrics), counted) {
 		c.T.Error("the objects are not counted")
 	}
 	c.want(200, "DELETE", path+"/a", nil)
@@ -237,8 +237,8 @@ func (c *custom) documents() {
 		c.T.Error("other documents changed")
 	}
 	document := c.want(200, "GET", entry["serverRelativeURL"].(string), nil)
-	described, _, _ := unstructured.NestedFieldNoCopy(document, "components", "schemas", "test.documents.v1.Widget", "properties", "spec", "properties", "size",
-		"minimum")
+	described, _, _ := unstructured.NestedFieldNoCopy(document,
+		"components", "schemas", "test.documents.v1.Widget", "properties", "spec", "properties", "size", "minimum")
 	if described != 1.0 {
 		c.T.Errorf("minimum is %v", described)
 	}

@@ -153,8 +153,9 @@ func (c *custom) appliedAgain() {
 	const group, path = "again.test", "/apis/again.test/v2beta1/namespaces/default/widgets"
 	c.define(widgets(group, func(d *apiextensionsv1.CustomResourceDefinition) {
 		later := d.Spec.Versions[0].Schema.DeepCopy()
-		later.OpenAPIV3Schema.Properties["spec"].Properties["later"] = apiextensionsv1.JSONSchemaProps{Type: "string",
-			Default: &apiextensionsv1.JSON{Raw: []byte(`"yes"`)}}
+		later.OpenAPIV3Schema.Properties["spec"].Properties["later"] = apiextensionsv1.JSONSchemaProps{
+			Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"yes"`)},
+		}
 		d.Spec.Versions[1].Schema = later
 	}))
 	made := c.want(201, "POST", path, widget(group+"/v2beta1", "a", `{"color":"red"}`))

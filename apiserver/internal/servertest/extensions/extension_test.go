@@ -110,10 +110,12 @@ func (e *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/openapi/v3/apis/far.example.com/v1":
 		writeJSON(w, map[string]any{"openapi": "3.0.0", "info": map[string]any{"title": "far"}})
 	case path == "/openapi/v2" && mode != "plain":
-		writeJSON(w, map[string]any{"swagger": "2.0", "definitions": map[string]any{"com.example.Thing": map[string]any{"type": "object"}},
+		writeJSON(w, map[string]any{
+			"swagger": "2.0", "definitions": map[string]any{"com.example.Thing": map[string]any{"type": "object"}},
 			"paths": map[string]any{collection: map[string]any{"get": map[string]any{"responses": map[string]any{"200": map[string]any{
 				"description": "OK", "schema": map[string]any{"$ref": "#/definitions/com.example.Thing"},
-			}}}}}})
+			}}}}},
+		})
 	case strings.HasPrefix(path, reviewsPath) && e.reviews != nil:
 		http.StripPrefix(reviewsPath, e.reviews).ServeHTTP(w, r)
 	case path == collection+"/w/echo":

@@ -23,10 +23,12 @@ import (
 )
 
 var (
-	validatingWebhooks = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingwebhookconfigurations",
-		Kind: "ValidatingWebhookConfiguration"}
-	mutatingWebhooks = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingwebhookconfigurations",
-		Kind: "MutatingWebhookConfiguration"}
+	validatingWebhooks = core.Resource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration",
+	}
+	mutatingWebhooks = core.Resource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingwebhookconfigurations", Kind: "MutatingWebhookConfiguration",
+	}
 )
 
 // hooks is a server of webhooks, each at a path of its own.
@@ -47,8 +49,9 @@ func serveHooks(t *testing.T) *hooks {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := ca.Issue(pki.Subject{CommonName: "hook", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"hook.hooks.svc"}, Server: true}, time.Now(),
-		time.Hour)
+	pair, err := ca.Issue(pki.Subject{
+		CommonName: "hook", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"hook.hooks.svc"}, Server: true,
+	}, time.Now(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,8 +152,9 @@ func (c *cluster) register(h *hooks, mutating bool, webhooks ...admissionregistr
 	webhooks = append(webhooks, h.webhook(ready))
 	meta := metav1.ObjectMeta{Name: strings.ToLower(strings.ReplaceAll(c.T.Name(), "/", "-")) + "-" + fmt.Sprint(len(webhooks))}
 	if mutating {
-		c.Must(c.Root().Resource(mutatingWebhooks, "").Create(c.T.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta,
-			Webhooks: webhooks}, nil))
+		c.Must(c.Root().Resource(mutatingWebhooks, "").Create(c.T.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: meta, Webhooks: webhooks,
+		}, nil))
 	} else {
 		validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
 		for _, w := range webhooks {
@@ -191,8 +195,8 @@ func (c *cluster) askAll(h *hooks) {
 	c.T.Helper()
 	ctx, root := c.T.Context(), c.Root()
 	c.register(h, false, h.webhook("all", namespaced))
-	c.Must(root.Resource(core.Namespaces, "").Create(ctx, &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"asks": "yes"}}},
-		nil))
+	shop := &core.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"asks": "yes"}}}
+	c.Must(root.Resource(core.Namespaces, "").Create(ctx, shop, nil))
 	c.Until("what the server itself makes there", func(ctx context.Context) bool {
 		return root.Resource(core.ServiceAccounts, "shop").Get(ctx, "default", nil) == nil &&
 			root.Resource(core.ConfigMaps, "shop").Get(ctx, "kube-root-ca.crt", nil) == nil

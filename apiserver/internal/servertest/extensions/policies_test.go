@@ -21,13 +21,16 @@ import (
 )
 
 var (
-	validatingPolicies = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicies",
-		Kind: "ValidatingAdmissionPolicy"}
-	validatingBindings = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicybindings",
-		Kind: "ValidatingAdmissionPolicyBinding"}
+	validatingPolicies = core.Resource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicies", Kind: "ValidatingAdmissionPolicy",
+	}
+	validatingBindings = core.Resource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Name: "validatingadmissionpolicybindings", Kind: "ValidatingAdmissionPolicyBinding",
+	}
 	mutatingPolicies = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicies", Kind: "MutatingAdmissionPolicy"}
-	mutatingBindings = core.Resource{Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicybindings",
-		Kind: "MutatingAdmissionPolicyBinding"}
+	mutatingBindings = core.Resource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Name: "mutatingadmissionpolicybindings", Kind: "MutatingAdmissionPolicyBinding",
+	}
 )
 
 // about matches the objects of a test: config maps and others with the label
@@ -37,8 +40,9 @@ func about(name string) *admissionregistrationv1.MatchResources {
 		ObjectSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"hook": name}},
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
-			Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"v1"},
-				Resources: []string{"configmaps", "pods", "clusterroles", "namespaces"}},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"*"}, APIVersions: []string{"v1"}, Resources: []string{"configmaps", "pods", "clusterroles", "namespaces"},
+			},
 		}}},
 	}
 }
@@ -280,17 +284,16 @@ func TestPoliciesInOtherForms(t *testing.T) {
 func TestPoliciesCannotKeepThemselves(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	c.validatingPolicy("all",
-		"matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*']}]}\nvalidations: [{expression: 'false'}]",
-		"")
+	c.validatingPolicy("all", "matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*']}]}\n"+
+		"validations: [{expression: 'false'}]", "")
 	ctx, root := t.Context(), c.Root()
 	c.Until("it refuses", func(ctx context.Context) bool {
 		return root.Resource(core.ConfigMaps, "default").Create(ctx, labelled("x", "x"), nil, rest.Query("dryRun", "All")) != nil
 	})
 	c.Must(root.Do(ctx, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
 		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, nil))
-	if err := root.Resource(validatingWebhooks, "").Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}},
-		nil); err == nil {
+	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}}
+	if err := root.Resource(validatingWebhooks, "").Create(ctx, hook, nil); err == nil {
 		t.Error("it does not refuse webhooks")
 	}
 	c.Must(root.Resource(validatingBindings, "").Delete(ctx, "all-b", nil, nil))
@@ -345,8 +348,8 @@ func TestPoliciesOnCustomResources(t *testing.T) {
 	c.register(h, true, h.webhook("note", func(w *admissionregistrationv1.MutatingWebhook) {
 		w.ObjectSelector, w.Rules[0].APIGroups = nil, []string{"policies.test"}
 	}))
-	if refused := k.want(422, "POST", path, widget("policies.test/v1", "large", `{"size":6}`)); !strings.HasSuffix(fmt.Sprint(refused["message"]),
-		"denied request: no more than 5") {
+	refused := k.want(422, "POST", path, widget("policies.test/v1", "large", `{"size":6}`))
+	if !strings.HasSuffix(fmt.Sprint(refused["message"]), "denied request: no more than 5") {
 		t.Errorf("%v", refused)
 	}
 	made := k.want(201, "POST", path, widget("policies.test/v1", "small", `{"size":4}`))

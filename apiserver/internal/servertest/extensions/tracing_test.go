@@ -69,8 +69,8 @@ func TestACreateIsTraced(t *testing.T) {
 	call := within("Call mutating webhook", &admission)
 	mu.Lock()
 	defer mu.Unlock()
-	if sent := trace.SpanContextFromContext(tracing.Propagator.Extract(t.Context(),
-		propagation.HeaderCarrier{"Traceparent": {passedOn}})); sent.SpanID() != trace.SpanID(call.SpanId) {
+	received := tracing.Propagator.Extract(t.Context(), propagation.HeaderCarrier{"Traceparent": {passedOn}})
+	if sent := trace.SpanContextFromContext(received); sent.SpanID() != trace.SpanID(call.SpanId) {
 		t.Errorf("the webhook got %q, its call is %x", passedOn, call.SpanId)
 	}
 	if strays := slices.DeleteFunc(collector.Spans(), func(s tracingtest.Span) bool { return slices.Equal(s.TraceId, request.TraceId) }); len(strays) > 0 {

@@ -20,8 +20,9 @@ func TestWhatTheServerGives(t *testing.T) {
 	c, h := start(t), serveHooks(t)
 	ctx, root := t.Context(), c.Root()
 	c.askAll(h)
-	c.Must(root.Resource(core.Services, "shop").Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}}}, nil))
+	c.Must(root.Resource(core.Services, "shop").Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}}},
+	}, nil))
 	var service corev1.Service
 	if err := json.Unmarshal(h.last(t, "service").Object.Raw, &service); err != nil {
 		t.Fatal(err)

@@ -98,8 +98,8 @@ func withoutDefaults(t *testing.T, c *cluster) {
 
 // inMatchingOrder: tables have flow schemas in the order in which they are matched.
 func inMatchingOrder(t *testing.T, c *cluster) {
-	_, text := c.Ask(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}},
-		nil)
+	asTable := http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}
+	_, text := c.Ask(http.MethodGet, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", asTable, nil)
 	var table metav1.Table
 	if err := json.Unmarshal(text, &table); err != nil || len(table.Rows) < 3 {
 		t.Fatalf("%v: %.300s", err, text)
@@ -166,18 +166,19 @@ func TestScaleAnswers(t *testing.T) {
 	if _, text := ask(http.MethodGet, things+"/t/scale", "application/json;as=Table;v=v1;g=meta.k8s.io", ""); !strings.Contains(text, `"cells":["t",2,0,`) {
 		t.Errorf("a scale's table: %s", text)
 	}
-	if answer, text := c.Ask(http.MethodPatch, things+"/t/scale", http.Header{"Content-Type": {byKeys}},
-		[]byte(`{}`)); answer.StatusCode != http.StatusUnsupportedMediaType ||
-		!strings.Contains(string(text), "accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml") {
-		t.Errorf("a strategic merge patch of a custom resource's scale: %d %s", answer.StatusCode, text)
+	answer, refused := c.Ask(http.MethodPatch, things+"/t/scale", http.Header{"Content-Type": {byKeys}}, []byte(`{}`))
+	const accepted = "accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+	if answer.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(string(refused), accepted) {
+		t.Errorf("a strategic merge patch of a custom resource's scale: %d %s", answer.StatusCode, refused)
 	}
-	answer, text := ask(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", putIt,
+	answer, text = ask(http.MethodPost, "/apis/batch/v1/namespaces/default/jobs", putIt,
 		`{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}`)
 	if answer.StatusCode != http.StatusCreated {
 		t.Fatalf("a job: %s", text)
 	}
-	for path, want := range map[string]string{"j?dryRun=All": "child pods are preserved by default when jobs are deleted",
-		"j?dryRun=All&propagationPolicy=Background": ""} {
+	for path, want := range map[string]string{
+		"j?dryRun=All": "child pods are preserved by default when jobs are deleted", "j?dryRun=All&propagationPolicy=Background": "",
+	} {
 		answer, _ := ask(http.MethodDelete, "/apis/batch/v1/namespaces/default/jobs/"+path, putIt, "")
 		if got := answer.Header.Get("Warning"); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s warns %q", path, got)
@@ -197,8 +198,8 @@ func TestAdminAccess(t *testing.T) {
 	}
 	const asks = `"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"c","adminAccess":true}}]}`
 	c.Namespace("admins")
-	if code, text := ask(http.MethodPatch, "/api/v1/namespaces/admins", merging,
-		`{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`); code != http.StatusOK {
+	const labelled = `{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}`
+	if code, text := ask(http.MethodPatch, "/api/v1/namespaces/admins", merging, labelled); code != http.StatusOK {
 		t.Fatalf("%d %s", code, text)
 	}
 	for path, body := range map[string]string{
@@ -206,10 +207,9 @@ func TestAdminAccess(t *testing.T) {
 		"/resourceclaimtemplates": `{"metadata":{"name":"a"},"spec":{"spec":{` + asks + `}}}`,
 	} {
 		code, text := ask(http.MethodPost, group+"default"+path, putIt, body)
-		if code != http.StatusUnprocessableEntity ||
-			!strings.Contains(text,
-				"devices.requests[0].adminAccess: Forbidden: admin access to devices requires the `resource.kubernetes.io/admin-access: true` label "+
-					"on the containing namespace") {
+		const refusal = "devices.requests[0].adminAccess: Forbidden: admin access to devices requires the " +
+			"`resource.kubernetes.io/admin-access: true` label on the containing namespace"
+		if code != http.StatusUnprocessableEntity || !strings.Contains(text, refusal) {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 		c.Until("the label counts", func(context.Context) bool {

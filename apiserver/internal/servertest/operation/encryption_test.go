@@ -108,9 +108,10 @@ func TestEncryptedCustomResources(t *testing.T) {
 		answer, _ := c.Ask(http.MethodPost, path, http.Header{"Content-Type": {"application/json"}}, []byte(body))
 		return answer.StatusCode == http.StatusCreated
 	}
-	if !send(definitions,
-		`{"metadata":{"name":"widgets.sealed.test"},"spec":{"group":"sealed.test","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},`+
-			`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"text":{"type":"string"}}}}}]}}`) {
+	const definition = `{"metadata":{"name":"widgets.sealed.test"},` +
+		`"spec":{"group":"sealed.test","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},` +
+		`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"text":{"type":"string"}}}}}]}}`
+	if !send(definitions, definition) {
 		t.Fatal("no definition")
 	}
 	c.Until("a widget can be made", func(context.Context) bool {

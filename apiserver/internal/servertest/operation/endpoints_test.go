@@ -219,8 +219,9 @@ func TestServersOfBothKinds(t *testing.T) {
 	if got := addressesOf(readByThem(leasePrefix + "192.0.2.1").(*corev1.Endpoints)); !slices.Equal(got, []string{"192.0.2.1"}) {
 		t.Errorf("kube-apiserver reads %v", got)
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort,
-		Ports: []corev1.ServicePort{{Port: 80}}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80}},
+	}}
 	c.Must(c.Root().Resource(core.Services, "default").Create(t.Context(), service, nil))
 	if got := readByThem("/registry/ranges/servicenodeports").(*corev1.RangeAllocation); len(got.Data) == 0 {
 		t.Errorf("kube-apiserver reads %v", got)

@@ -174,12 +174,12 @@ func TestPriorityAndFairness(t *testing.T) {
 		c.Must(c.Root().Resource(flowSchemas, "").Delete(t.Context(), "wait", nil, nil))
 	})
 	t.Run("watches give their seat back", func(t *testing.T) {
-		c.Must(c.Root().Resource(core.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings"}, "").Create(t.Context(),
-			map[string]any{
-				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "jane"},
-				"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-				"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}},
-			}, nil))
+		bindings := c.Root().Resource(core.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Name: "clusterrolebindings"}, "")
+		c.Must(bindings.Create(t.Context(), map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "jane"},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane"}},
+		}, nil))
 		c.own("watch", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
 		for i := range 3 {
 			c.watchAs("nobody", "/api/v1/namespaces?watch=1")
@@ -223,8 +223,9 @@ func TestPriorityAndFairness(t *testing.T) {
 		c.Must(schemas.Delete(t.Context(), "kube-scheduler", nil, nil))
 		c.Must(schemas.Create(t.Context(), &flowcontrolv1.FlowSchema{
 			ObjectMeta: metav1.ObjectMeta{Name: "of-old", Annotations: map[string]string{"apf.kubernetes.io/autoupdate-spec": "true"}},
-			Spec: flowcontrolv1.FlowSchemaSpec{MatchingPrecedence: 60,
-				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "system"}},
+			Spec: flowcontrolv1.FlowSchemaSpec{
+				MatchingPrecedence: 60, PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "system"},
+			},
 		}, nil))
 		keep(t.Context())
 		precedence := func(name string) int32 {

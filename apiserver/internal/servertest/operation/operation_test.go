@@ -22,8 +22,8 @@ import (
 func TestOperation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	other, err := pki.SelfSigned(pki.Subject{CommonName: "other", DNSNames: []string{"api.example.com", "*.wild.example.com"}, Server: true}, time.Now(),
-		time.Hour)
+	names := []string{"api.example.com", "*.wild.example.com"}
+	other, err := pki.SelfSigned(pki.Subject{CommonName: "other", DNSNames: names, Server: true}, time.Now(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +123,9 @@ func TestOperation(t *testing.T) {
 		}
 	})
 	t.Run("a review that is late", func(t *testing.T) {
-		// The counterpart of TestSlowBodies: reviews read their bodies themselves.
-		if answer, _ := c.Request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?timeout=1ns", servertest.AsMaster(),
-			`{}`); answer.StatusCode == 500 {
+		// Reviews read their bodies themselves.
+		const late = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews?timeout=1ns"
+		if answer, _ := c.Request("POST", late, servertest.AsMaster(), `{}`); answer.StatusCode == 500 {
 			t.Errorf("%s", answer.Status)
 		}
 	})

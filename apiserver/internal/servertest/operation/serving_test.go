@@ -181,8 +181,10 @@ func TestDiscovery(t *testing.T) {
 		!slices.Contains(pods.Categories, "all") || !slices.Contains(pods.Verbs, "watch") {
 		t.Errorf("pods: %+v", pods)
 	}
-	for name, kind := range map[string]string{"pods/binding": "Binding", "pods/status": "Pod", "pods/eviction": "Eviction",
-		"serviceaccounts/token": "TokenRequest", "namespaces/finalize": "Namespace", "bindings": "Binding"} {
+	for name, kind := range map[string]string{
+		"pods/binding": "Binding", "pods/status": "Pod", "pods/eviction": "Eviction", "serviceaccounts/token": "TokenRequest",
+		"namespaces/finalize": "Namespace", "bindings": "Binding",
+	} {
 		if found[name].Kind != kind {
 			t.Errorf("%s: %+v", name, found[name])
 		}

@@ -48,8 +48,10 @@ func TestAnObjectThatCannotBeRead(t *testing.T) {
 
 	c.Bind("deleters", "deleter", rbacv1.Subject{Kind: "User", Name: "jane"})
 	allow := func(verbs ...string) {
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "deleter"},
-			Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"secrets"}}}}
+		role := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: "deleter"},
+			Rules:      []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{""}, Resources: []string{"secrets"}}},
+		}
 		roles := c.Root().Resource(core.ClusterRoles, "")
 		if roles.Update(t.Context(), "deleter", role, nil) != nil {
 			c.Must(roles.Create(t.Context(), role, nil))

@@ -113,8 +113,8 @@ func TestChangesThatEtcdDroppedEndTheWatchers(t *testing.T) {
 	if e, ok := b.Get(third.Key); !ok || e.Revision != third.Revision {
 		t.Errorf("read again: %+v", e)
 	}
-	if _, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: first.Revision}); !errors.Is(err,
-		storage.ErrCompacted) {
+	_, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: first.Revision})
+	if !errors.Is(err, storage.ErrCompacted) {
 		t.Errorf("watch on from before: %v", err)
 	}
 }
@@ -207,8 +207,8 @@ func TestEtcdComesBackOlder(t *testing.T) {
 	if got := names(b.List(cache.Page{Selection: cache.Selection{Prefix: prefix}})); got != "ns/kept" {
 		t.Errorf("read: %q, want what the backup has, %s", got, kept.Key)
 	}
-	if _, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: lost.Revision}); !errors.Is(err,
-		storage.ErrCompacted) {
+	_, err := b.Watch(t.Context(), cache.WatchOptions{Selection: cache.Selection{Prefix: prefix}, Since: lost.Revision})
+	if !errors.Is(err, storage.ErrCompacted) {
 		t.Errorf("watch on from what is lost: %v", err)
 	}
 	b.watch(cache.WatchOptions{Since: lost.Revision + 1000}) // from a server that is ahead: waits

@@ -36,8 +36,9 @@ func (s slowStore) List(ctx context.Context, prefix, after string, limit, revisi
 func TestReadersWaitForTheFirstRead(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	slow := slowStore{etcdtest.Start(t), make(chan struct{})}
-	c := cache.New(cache.Options{Storage: slow, Prefix: prefix, Namespaced: true, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Clock: clock,
-		Logger: zap.NewNop()})
+	c := cache.New(cache.Options{
+		Storage: slow, Prefix: prefix, Namespaced: true, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Clock: clock, Logger: zap.NewNop(),
+	})
 	background(t, c.Run)
 	wait := func() chan error {
 		done := make(chan error, 1)
@@ -68,8 +69,9 @@ func TestReadersWaitForTheFirstRead(t *testing.T) {
 func TestReadersDoNotWaitForACacheThatHasEnded(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1700000000, 0))
 	slow := slowStore{etcdtest.Start(t), make(chan struct{})}
-	c := cache.New(cache.Options{Storage: slow, Prefix: prefix, Namespaced: true, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Clock: clock,
-		Logger: zap.NewNop()})
+	c := cache.New(cache.Options{
+		Storage: slow, Prefix: prefix, Namespaced: true, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Thing"}, Clock: clock, Logger: zap.NewNop(),
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, waited := make(chan error, 1), make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()

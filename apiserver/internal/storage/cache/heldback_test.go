@@ -51,11 +51,11 @@ func TestWhatCannotBeReadHoldsBackItsOwnResource(t *testing.T) {
 	if held := feed.HeldBack(); len(held) != 1 || held[0] != "secrets" {
 		t.Errorf("held back: %q", held)
 	}
-	if _, err := secrets.Watch(t.Context(), cache.WatchOptions{SendInitialEvents: true, Selection: cache.Selection{Prefix: "/registry/secrets/"}}); !errors.Is(err,
-		cache.ErrHeldBack) {
+	all := cache.Selection{Prefix: "/registry/secrets/"}
+	if _, err := secrets.Watch(t.Context(), cache.WatchOptions{SendInitialEvents: true, Selection: all}); !errors.Is(err, cache.ErrHeldBack) {
 		t.Errorf("watched: %v", err)
 	}
-	if _, err := secrets.ListStored(t.Context(), cache.Page{Selection: cache.Selection{Prefix: "/registry/secrets/"}}, 0); !errors.Is(err, storage.ErrUnreadable) {
+	if _, err := secrets.ListStored(t.Context(), cache.Page{Selection: all}, 0); !errors.Is(err, storage.ErrUnreadable) {
 		t.Errorf("listed: %v", err)
 	}
 	if e, err := secrets.GetStored(t.Context(), "/registry/secrets/ns/good"); err != nil || e.Revision != good {

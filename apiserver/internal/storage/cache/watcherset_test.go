@@ -19,12 +19,14 @@ func (c *Cache) nodePod(name, node string) *Entry {
 }
 
 func forAudience() *Cache {
-	return &Cache{watchers: newWatcherSet(), options: Options{Prefix: podPrefix, Namespaced: true, Logger: zap.NewNop(),
+	return &Cache{watchers: newWatcherSet(), options: Options{
+		Prefix: podPrefix, Namespaced: true, Logger: zap.NewNop(),
 		Fields: func(value []byte) (fields.Set, error) {
 			var pod struct{ Spec struct{ NodeName string } }
 			err := json.Unmarshal(value, &pod)
 			return fields.Set{"spec.nodeName": pod.Spec.NodeName}, err
-		}}}
+		},
+	}}
 }
 
 func (c *Cache) listen(t testing.TB, selector string) *Watcher {

@@ -134,8 +134,9 @@ func TestUnclaimed(t *testing.T) {
 	}
 	lost := mustTransformer(t, strings.Replace(rules, key32, other, 1))
 	lost.RegisterPrefix("/registry/x.io/widgets/", "x.io", "widgets")
-	if _, _, err := lost.Open(t.Context(), custom, sealed); err == nil || testutil.ToFloat64(lost.metrics.operations.WithLabelValues("widgets.x.io", fromStorage,
-		"a:", "unknown-non-grpc")) != 1 {
+	_, _, err = lost.Open(t.Context(), custom, sealed)
+	failed := lost.metrics.operations.WithLabelValues("widgets.x.io", fromStorage, "a:", "unknown-non-grpc")
+	if err == nil || testutil.ToFloat64(failed) != 1 {
 		t.Errorf("with a key that is lost: %v", err)
 	}
 	all := mustTransformer(t, "- resources: ['*.*']\n  providers:\n  - "+keysOf("secretbox", "a", key32)+"\n")

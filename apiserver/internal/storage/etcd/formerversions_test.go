@@ -124,8 +124,10 @@ func number(field reflect.StructField) string {
 func TestFormerVersionsAreRead(t *testing.T) {
 	former := formerScheme(t)
 	budget := func(selector *metav1.LabelSelector) runtime.Object {
-		return &policyv1beta1.PodDisruptionBudget{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1beta1", Kind: "PodDisruptionBudget"},
-			ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: policyv1beta1.PodDisruptionBudgetSpec{Selector: selector}}
+		return &policyv1beta1.PodDisruptionBudget{
+			TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1beta1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Name: "b"},
+			Spec: policyv1beta1.PodDisruptionBudgetSpec{Selector: selector},
+		}
 	}
 	only := func(operator metav1.LabelSelectorOperator) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: deprecatedLabel, Operator: operator}}}

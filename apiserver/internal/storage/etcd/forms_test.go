@@ -25,8 +25,9 @@ import (
 // and watched, as those that are stored.
 func TestForms(t *testing.T) {
 	_, embedded := etcdtest.StartIn(t, t.TempDir())
-	store := etcd.NewStore(etcd.Options{Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Forms: resources.Forms(),
-		Clock: clock.RealClock{}})
+	store := etcd.NewStore(etcd.Options{
+		Client: embedded.Client(), Direct: embedded.Direct(), CurrentRevision: embedded.Revision, Forms: resources.Forms(), Clock: clock.RealClock{},
+	})
 
 	autoscaler := &autoscalingv1.HorizontalPodAutoscaler{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "HorizontalPodAutoscaler"},

@@ -205,8 +205,8 @@ func TestReadsWhatUpstreamStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := &corev1.Pod{}
-	if err := runtime.DecodeInto(json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{}), got.Value,
-		read); err != nil {
+	upstream := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{})
+	if err := runtime.DecodeInto(upstream, got.Value, read); err != nil {
 		t.Fatal(err)
 	}
 	if read.Spec.NodeName != "n1" || read.Kind != "Pod" || read.APIVersion != "v1" || read.ResourceVersion != fmt.Sprint(put.Header.Revision) {

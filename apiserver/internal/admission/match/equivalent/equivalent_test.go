@@ -53,8 +53,9 @@ func TestFormsOfOneObject(t *testing.T) {
 	}
 	forms := equivalent.New([]registry.Served{{Resource: stored}, {Resource: view}, {Resource: registrytest.New(core.ConfigMaps)}}, noneCustom{})
 
-	for of, want := range map[core.Resource]string{core.Events: fmt.Sprint([]core.Resource{inGroup}), inGroup: fmt.Sprint([]core.Resource{core.Events}),
-		core.ConfigMaps: "[]"} {
+	for of, want := range map[core.Resource]string{
+		core.Events: fmt.Sprint([]core.Resource{inGroup}), inGroup: fmt.Sprint([]core.Resource{core.Events}), core.ConfigMaps: "[]",
+	} {
 		if got := fmt.Sprint(forms.Equivalent(of)); got != want {
 			t.Errorf("%s: %s, want %s", of.GVR(), got, want)
 		}

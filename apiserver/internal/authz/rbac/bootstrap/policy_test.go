@@ -36,8 +36,8 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	aggregated := roles["edit"]
-	if aggregated.Labels[aggregationPrefix+"admin"] != "true" || aggregated.AggregationRule.ClusterRoleSelectors[0].MatchLabels[aggregationPrefix+
-		"edit"] != "true" {
+	selected := aggregated.AggregationRule.ClusterRoleSelectors[0].MatchLabels
+	if aggregated.Labels[aggregationPrefix+"admin"] != "true" || selected[aggregationPrefix+"edit"] != "true" {
 		t.Errorf("edit is %+v", aggregated)
 	}
 	last := roles["system:certificates.k8s.io:kubelet-serving-approver"].Rules
