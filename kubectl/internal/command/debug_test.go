@@ -60,8 +60,13 @@ func TestDebugByANameThatIsTaken(t *testing.T) {
 // to itself; with a container to debug with, no service selects it and it shares them.
 func TestDebugACopy(t *testing.T) {
 	var made core.Pod
-	var deleted metav1.DeleteOptions
+	var deleted *metav1.DeleteOptions
+	full := false
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && full {
+			http.Error(w, "exceeded quota", http.StatusForbidden)
+			return
+		}
 		if r.Method == http.MethodPost {
 			made = core.Pod{}
 			if err := json.NewDecoder(r.Body).Decode(&made); err != nil {
@@ -69,12 +74,13 @@ func TestDebugACopy(t *testing.T) {
 			}
 		}
 		if r.Method == http.MethodDelete {
-			if err := json.NewDecoder(r.Body).Decode(&deleted); err != nil {
+			deleted = &metav1.DeleteOptions{}
+			if err := json.NewDecoder(r.Body).Decode(deleted); err != nil {
 				t.Error(err)
 			}
 		}
 		fmt.Fprint(w,
-			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","labels":{"app":"x"}},"spec":{"initContainers":[{"name":"first","image":"old"}],"containers":[{"name":"c","image":"old","command":["run"],"args":["it"],"env":[{"name":"A","value":"b"}],"readinessProbe":{"httpGet":{"port":1}}}]}}`)
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default","uid":"u","labels":{"app":"x"}},"spec":{"initContainers":[{"name":"first","image":"old"}],"containers":[{"name":"c","image":"old","command":["run"],"args":["it"],"env":[{"name":"A","value":"b"}],"readinessProbe":{"httpGet":{"port":1}}}]}}`)
 	})
 	for args, changed := range map[string]bool{
 		"--set-image=*=new": false, "--set-image=c=new --profile=sysadmin": false, "--set-image=c=new -c debugger": false,
@@ -106,9 +112,15 @@ func TestDebugACopy(t *testing.T) {
 	// Of a copy of which only images are changed, none is attached to.
 	kctl(t, host, "", "debug", "p", "--copy-to=q", "-it", "--set-image=*=new").want(t, 0)
 	kctl(t, host, "", "debug", "p", "--copy-to=q", "-c", "none", "--", "sleep", "1").want(t, 1, "you must specify image when creating new container")
-	kctl(t, host, "", "debug", "p", "--copy-to=p", "--replace", "--attach=false", "--image=i").want(t, 0)
-	if deleted.GracePeriodSeconds == nil || *deleted.GracePeriodSeconds != 0 {
+	kctl(t, host, "", "debug", "p", "--copy-to=q", "--replace", "--attach=false", "--image=i").want(t, 0)
+	if deleted == nil || *deleted.GracePeriodSeconds != 0 || *deleted.Preconditions.UID != "u" {
 		t.Errorf("the replaced pod is deleted by %+v", deleted)
+	}
+	// A copy that is refused replaces nothing.
+	full, deleted = true, nil
+	kctl(t, host, "", "debug", "p", "--copy-to=q", "--replace", "--attach=false", "--set-image=c=new").want(t, 1, "exceeded quota")
+	if deleted != nil {
+		t.Errorf("a pod is deleted by %+v, for a copy that was refused", deleted)
 	}
 }
 

@@ -292,25 +292,27 @@ func (d *debugOptions) createNodePod(ctx context.Context, node string, container
 	pod.Labels = map[string]string{"app.kubernetes.io/managed-by": "kubectl-debug"} // kubectl's: one selector finds the pods of both
 	pod.Name = fmt.Sprintf("node-debugger-%s-%s", node, rand.String(5))
 	d.printf("Creating debugging pod %s with container %s on node %s.\n", pod.Name, container.Name, node)
-	return d.create(ctx, pod, container.Name)
-}
-
-func (d *debugOptions) create(ctx context.Context, pod *core.Pod, container string) error {
-	namespace, err := d.Namespace()
+	made, err := d.create(ctx, pod)
 	if err != nil {
 		return err
+	}
+	return d.attachOrShowLogs(ctx, made, container.Name)
+}
+
+// create makes the pod to debug with.
+func (d *debugOptions) create(ctx context.Context, pod *core.Pod) (*core.Pod, error) {
+	namespace, err := d.Namespace()
+	if err != nil {
+		return nil, err
 	}
 	pod.APIVersion, pod.Kind, pod.Namespace = "v1", "Pod", namespace
 	s := &send.Sender{CLI: d.CLI, Manager: send.FieldManager}
 	object, err := s.Post(ctx, core.Pods, namespace, pod)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made := &core.Pod{}
-	if err := lookup.Typed(object, made); err != nil {
-		return err
-	}
-	return d.attachOrShowLogs(ctx, made, container)
+	return made, lookup.Typed(object, made)
 }
 
 // attachOrShowLogs attaches the user to the container once it runs, or shows its output

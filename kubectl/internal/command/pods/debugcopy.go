@@ -27,16 +27,22 @@ func (d *debugOptions) createCopy(ctx context.Context, from *core.Pod, container
 	if err != nil {
 		return err
 	}
-	if d.replace { // at once, so that the copy finds the node's room and the name free
+	copied, err := d.create(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if d.replace { // only now: a copy may be refused
 		client, err := d.Server()
 		if err != nil {
 			return err
 		}
-		if err := client.Resource(core.Pods, from.Namespace).Delete(ctx, from.Name, metav1.NewDeleteOptions(0), nil); err != nil {
+		now := metav1.NewDeleteOptions(0)
+		now.Preconditions = metav1.NewUIDPreconditions(string(from.UID))
+		if err := client.Resource(core.Pods, from.Namespace).Delete(ctx, from.Name, now, nil); err != nil {
 			return err
 		}
 	}
-	return d.create(ctx, pod, debugged)
+	return d.attachOrShowLogs(ctx, copied, debugged)
 }
 
 // addToCopy adds the container to a copy, or makes it of the one that has its name, and

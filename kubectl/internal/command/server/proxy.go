@@ -101,9 +101,24 @@ func anyMatches(patterns []*regexp.Regexp, text string) bool {
 	return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(text) })
 }
 
-func (f *requestFilter) accepts(r *http.Request) bool {
-	return f.acceptsHost(r.Host) && f.fromHere(r) && anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) &&
-		!anyMatches(f.notMethods, r.Method)
+// ofHere says that the request is meant for this proxy, and comes from nowhere else.
+func (f *requestFilter) ofHere(r *http.Request) bool { return f.acceptsHost(r.Host) && f.fromHere(r) }
+
+// ofAPI says that what the request asks of the API is let through. Its path is the API's, without
+// the prefix of the proxy.
+func (f *requestFilter) ofAPI(r *http.Request) bool {
+	return anyMatches(f.paths, r.URL.Path) && !anyMatches(f.notPaths, r.URL.Path) && !anyMatches(f.notMethods, r.Method)
+}
+
+// only passes on what is accepted.
+func only(accepted func(*http.Request) bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !accepted(r) {
+			http.Error(w, "Forbidden", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // fromHere says that the request does not come from a web page of another origin. A
@@ -154,17 +169,16 @@ func (p *proxyOptions) handler() (http.Handler, error) {
 		to.Path = ""
 	}
 	forward := forwardTo(to, upgradeTransport{client.HTTP().Transport, upgraded})
-	mux := p.routes(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) }))
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { upgrade.Serve(forward, w, r) })
 	if p.disableFilter {
-		return mux, nil
+		return p.routes(api), nil
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !f.accepts(r) {
-			http.Error(w, "Forbidden", http.StatusForbidden)
-			return
-		}
-		mux.ServeHTTP(w, r)
-	}), nil
+	return p.filtered(f, api), nil
+}
+
+// filtered is the proxy's routes with what f lets through.
+func (p *proxyOptions) filtered(f *requestFilter, api http.Handler) http.Handler {
+	return only(f.ofHere, p.routes(only(f.ofAPI, api)))
 }
 
 // forwardTo passes requests on to the server, by a transport that adds the user's credentials.

@@ -20,7 +20,7 @@ import (
 
 // TestFilter: by default a proxy answers only to its own name, and refuses
 // WebSockets and writes to pages of other sites; other answers their browser
-// keeps from them.
+// keeps from them. It is the same whatever the prefix below which it serves the API.
 func TestFilter(t *testing.T) {
 	flags := newProxy(&frame.CLI{}).Flags()
 	p := &proxyOptions{}
@@ -52,15 +52,20 @@ func TestFilter(t *testing.T) {
 		{"DELETE", "127.0.0.1:8001", "/api/v1/namespaces/a", "http://127.0.0.1.evil.example", "", false},
 		{"POST", "127.0.0.1:8001", "/api/v1/namespaces/a/pods", "://", "", false},
 	} {
-		r := httptest.NewRequest(test.method, test.path, nil)
-		r.Host = test.host
-		for name, value := range map[string]string{"Origin": test.origin, "Upgrade": test.upgrade} {
-			if value != "" {
-				r.Header.Set(name, value)
+		for _, p.prefix = range []string{"/", "/its-own"} {
+			r := httptest.NewRequest(test.method, strings.TrimSuffix(p.prefix, "/")+test.path, nil)
+			r.Host = test.host
+			for name, value := range map[string]string{"Origin": test.origin, "Upgrade": test.upgrade} {
+				if value != "" {
+					r.Header.Set(name, value)
+				}
 			}
-		}
-		if got := f.accepts(r); got != test.want {
-			t.Errorf("%+v: %v", test, got)
+			asked := false
+			answer := httptest.NewRecorder()
+			p.filtered(f, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true })).ServeHTTP(answer, r)
+			if asked != test.want || asked == (answer.Code == http.StatusForbidden) {
+				t.Errorf("below %s: %+v: passed on: %t, %d", p.prefix, test, asked, answer.Code)
+			}
 		}
 	}
 }
