@@ -140,8 +140,8 @@ func (c *Connections) add(b *limitedConn) {
 	}
 	c.mu.Unlock()
 	if surplus != nil {
-		c.logger.Warn("too many connections: closing the oldest one of the client with the most", zap.String("user", owner),
-			zap.Stringer("remote", surplus.RemoteAddr()))
+		c.logger.Warn("too many connections: closing the oldest one of the client with the most",
+			zap.String("user", owner), zap.Stringer("remote", surplus.RemoteAddr()))
 		_ = surplus.Conn.Close()
 	}
 }

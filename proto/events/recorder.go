@@ -238,8 +238,8 @@ func (r *Recorder) sendWithRetry(ctx context.Context, event *core.Event, known b
 			continue
 		}
 		if refused || try >= maxTries {
-			r.logger.Warn("event could not be sent", zap.String("object", event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name),
-				zap.String("reason", event.Reason), zap.Error(err))
+			r.logger.Warn("event could not be sent",
+				zap.String("object", event.InvolvedObject.Namespace+"/"+event.InvolvedObject.Name), zap.String("reason", event.Reason), zap.Error(err))
 			return
 		}
 		if backoff.Sleep(ctx, r.clock, sendPolicy.Delay(try)) != nil {

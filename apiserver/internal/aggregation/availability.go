@@ -144,8 +144,8 @@ func (a *Aggregator) checkService(ctx context.Context, to serviceName) *apiservi
 	case found.slices == 0:
 		return unavailable("EndpointsNotFound", "cannot find endpointslices for service/%s in %q", to.name, to.namespace)
 	case len(found.addresses) == 0:
-		return unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q", to.name, to.namespace,
-			port.Name)
+		return unavailable("MissingEndpoints", "endpointslices for service/%s in %q have no addresses with port name %q",
+			to.name, to.namespace, port.Name)
 	}
 	return nil
 }

@@ -118,8 +118,8 @@ func (f *Follower) look(failed string) string {
 	f.Metrics.count(status, f.Clock.Now())
 	if err != nil {
 		if err.Error() != failed {
-			f.Logger.Error("changed configuration file rejected; the previous configuration stays in effect", zap.String("file", f.Path),
-				zap.Error(err))
+			f.Logger.Error("changed configuration file rejected; the previous configuration stays in effect",
+				zap.String("file", f.Path), zap.Error(err))
 		}
 		return err.Error()
 	}

@@ -98,8 +98,8 @@ func (s *instanceStore) build(e *entry) error {
 		}
 		served := registry.Served{Resource: &resource{versionStore: keeps, stored: s, info: e.info(name)}}
 		if f.scale != nil {
-			served.Subresources = append(served.Subresources, f.scale.subresource(served.Resource, replicasIn(s.versions),
-				s.definitions.options.Registry.Clock))
+			scale := f.scale.subresource(served.Resource, replicasIn(s.versions), s.definitions.options.Registry.Clock)
+			served.Subresources = append(served.Subresources, scale)
 		}
 		s.resources[name] = served
 	}

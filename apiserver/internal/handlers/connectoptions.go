@@ -72,8 +72,8 @@ func withConnectOptions(r *http.Request, asked, admitted runtime.Object) (*http.
 			query.Add("ports", strconv.Itoa(int(port)))
 		}
 	default:
-		return nil, apierrors.NewInternalError(fmt.Errorf("an admission plugin changed the path of a %s, which is not supported",
-			admitted.GetObjectKind().GroupVersionKind().Kind))
+		kind := admitted.GetObjectKind().GroupVersionKind().Kind
+		return nil, apierrors.NewInternalError(fmt.Errorf("an admission plugin changed the path of a %s, which is not supported", kind))
 	}
 	changed := r.Clone(r.Context())
 	changed.URL.RawQuery = query.Encode()

@@ -270,8 +270,8 @@ func (s *serviceAddresses) deleteAddress(ctx context.Context, ip *networkingv1.I
 
 // reportEvent logs what was wrong, and records upstream's event.
 func (s *serviceAddresses) reportEvent(ctx context.Context, obj core.Object, of core.Resource, reason, message string) {
-	s.logger.Warn("services and their addresses did not agree", zap.String("reason", reason), zap.String("object", obj.GetName()),
-		zap.String("problem", message))
+	s.logger.Warn("services and their addresses did not agree",
+		zap.String("reason", reason), zap.String("object", obj.GetName()), zap.String("problem", message))
 	event := events.New(&core.ObjectReference{
 		Kind: of.Kind, APIVersion: of.GVK().GroupVersion().String(), Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 	}, corev1.EventSource{Component: serviceAddressesName}, corev1.EventTypeWarning, reason, message, s.clock.Now())

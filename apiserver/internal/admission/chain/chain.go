@@ -83,8 +83,8 @@ func New(o Options) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	classes := informer.New(o.Resources.PriorityClasses, priority.ClassOf, informer.Options[priority.Class]{Index: priority.ByDefault},
-		o.Clock, o.Logger)
+	byDefault := informer.Options[priority.Class]{Index: priority.ByDefault}
+	classes := informer.New(o.Resources.PriorityClasses, priority.ClassOf, byDefault, o.Clock, o.Logger)
 	limits := lookup.NewScoped[*corev1.LimitRange](o.Resources.LimitRanges, o.Clock, o.Logger)
 	quotas := lookup.NewScoped[*corev1.ResourceQuota](o.Resources.ResourceQuotas, o.Clock, o.Logger)
 	settings := plugins.Settings{

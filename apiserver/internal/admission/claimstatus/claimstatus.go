@@ -86,9 +86,8 @@ func (w statusWriter) checkBinding(now, old *resourcev1.ResourceClaimStatus) fie
 	if err == nil {
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("status", "allocation"),
-		fmt.Sprintf(`changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission: %s`,
-			w.verb, err))}
+	const refusal = `changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="%s" permission: %s`
+	return field.ErrorList{field.Forbidden(field.NewPath("status", "allocation"), fmt.Sprintf(refusal, w.verb, err))}
 }
 
 func (w statusWriter) checkDevices(now, old *resourcev1.ResourceClaimStatus, namespace string) field.ErrorList {

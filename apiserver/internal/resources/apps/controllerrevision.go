@@ -36,10 +36,11 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 			},
 		},
 		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(), "Name", "Controller", "Revision=revision", "Age"),
-			map[string]string{
-				"Controller": "Controller of the object",
-			}),
+		Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(),
+			"Name", "Controller", "Revision=revision", "Age",
+		), map[string]string{
+			"Controller": "Controller of the object",
+		}),
 		Row: func(r *appsv1.ControllerRevision) []any {
 			return []any{r.Name, controllerOf(r), r.Revision, cell.Age(clock.Now(), r.CreationTimestamp)}
 		},

@@ -47,9 +47,11 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(), "Name", "Desired:integer=desiredNumberScheduled",
-			"Current:integer=currentNumberScheduled", "Ready:integer=numberReady", "Up-to-date:integer=updatedNumberScheduled",
-			"Available:integer=numberAvailable", "Node Selector", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(),
+			"Name", "Desired:integer=desiredNumberScheduled", "Current:integer=currentNumberScheduled", "Ready:integer=numberReady",
+			"Up-to-date:integer=updatedNumberScheduled", "Available:integer=numberAvailable", "Node Selector", "Age", "Containers*",
+			"Images*", "Selector*",
+		), map[string]string{
 			"Node Selector": corev1.PodSpec{}.SwaggerDoc()["nodeSelector"],
 			"Selector":      appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"],
 		}),

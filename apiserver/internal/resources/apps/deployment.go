@@ -86,8 +86,10 @@ func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] 
 		ResetFields: map[string][]string{"status": {"metadata.labels"}},
 		// Following the rollout of an annotation needs a generation for it.
 		DesiredState: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
-		Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(), "Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas",
-			"Available=availableReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(),
+			"Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas", "Available=availableReplicas", "Age", "Containers*", "Images*",
+			"Selector*",
+		), map[string]string{
 			"Ready":    "Number of the pod with ready state",
 			"Selector": appsv1.DeploymentSpec{}.SwaggerDoc()["selector"],
 		}),

@@ -33,8 +33,10 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 			return ReplicasStatus(s.Status)
 		}},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(), "Name", "Desired:integer", "Current:integer=replicas",
-			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(),
+			"Name", "Desired:integer", "Current:integer=replicas", "Ready:integer=readyReplicas", "Age", "Containers*", "Images*",
+			"Selector*",
+		), map[string]string{
 			"Desired":  appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"],
 			"Selector": appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
 		}),

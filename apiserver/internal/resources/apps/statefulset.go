@@ -210,8 +210,8 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 func sameStatefulSet(now, old *appsv1.StatefulSetSpec) field.ErrorList {
 	errs := check.Unchanged(now.Selector, old.Selector, specPath.Child("selector"))
 	if !equality.Semantic.DeepEqual(now.VolumeClaimTemplates, old.VolumeClaimTemplates) {
-		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), check.GoFieldNames{Value: now.VolumeClaimTemplates},
-			check.Immutable))
+		given := check.GoFieldNames{Value: now.VolumeClaimTemplates}
+		errs = append(errs, field.Invalid(specPath.Child("volumeClaimTemplates"), given, check.Immutable))
 	}
 	errs = append(errs, check.Unchanged(now.ServiceName, old.ServiceName, specPath.Child("serviceName"))...)
 	return append(errs, check.Unchanged(now.PodManagementPolicy, old.PodManagementPolicy, specPath.Child("podManagementPolicy"))...)

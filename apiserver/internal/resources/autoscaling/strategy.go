@@ -69,9 +69,9 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), "Name", "Reference=scaleTargetRef",
-			"Targets=metrics",
-			"MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age"), map[string]string{
+		Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(),
+			"Name", "Reference=scaleTargetRef", "Targets=metrics", "MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age",
+		), map[string]string{
 			"Replicas": autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],
 		}),
 		Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any { return row(a, clock) },

@@ -34,9 +34,10 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(), "Name", "Schedule=schedule", "Timezone=timeZone",
-			"Suspend:boolean=suspend",
-			"Active:integer", "Last Schedule", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(),
+			"Name", "Schedule=schedule", "Timezone=timeZone", "Suspend:boolean=suspend", "Active:integer", "Last Schedule", "Age",
+			"Containers*", "Images*", "Selector*",
+		), map[string]string{
 			"Active":        batchv1.CronJobStatus{}.SwaggerDoc()["active"],
 			"Last Schedule": batchv1.CronJobStatus{}.SwaggerDoc()["lastScheduleTime"],
 			"Selector":      batchv1.JobSpec{}.SwaggerDoc()["selector"],

@@ -77,8 +77,9 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
 		},
 		UnknownFieldMessage: func(name string) string { return fmt.Sprintf("field label %q not supported for Job", name) },
-		Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(), "Name", "Status", "Completions=completions", "Duration", "Age",
-			"Containers*", "Images*", "Selector*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(),
+			"Name", "Status", "Completions=completions", "Duration", "Age", "Containers*", "Images*", "Selector*",
+		), map[string]string{
 			"Status":      "Status of the job.",
 			"Completions": batchv1.JobStatus{}.SwaggerDoc()["succeeded"],
 			"Duration":    "Time required to complete the job.",

@@ -55,12 +55,12 @@ func validateSuccessRule(rule *batchv1.SuccessPolicyRule, completions int32, at 
 	count, path := *rule.SucceededCount, at.Child("succeededCount")
 	errs = append(errs, check.Nonnegative(int64(count), path)...)
 	if count > completions {
-		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of specified completions)",
-			check.LessThanOrEqual(int(completions)))))
+		errs = append(errs, field.Invalid(path, count,
+			check.LessThanOrEqual(int(completions))+" (the number of specified completions)"))
 	}
 	if rule.SucceededIndexes != nil && count > named {
-		errs = append(errs, field.Invalid(path, count, fmt.Sprintf("%s (the number of indexes in the specified succeededIndexes field)",
-			check.LessThanOrEqual(int(named)))))
+		errs = append(errs, field.Invalid(path, count,
+			check.LessThanOrEqual(int(named))+" (the number of indexes in the specified succeededIndexes field)"))
 	}
 	return errs
 }

@@ -184,8 +184,8 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	}
 	for i := range s.PodFailurePolicy.Rules {
 		rule, path := &s.PodFailurePolicy.Rules[i], rules.Index(i)
-		errs = append(errs, check.OneOf(rule.Action, path.Child("action"), batchv1.PodFailurePolicyActionFailJob,
-			batchv1.PodFailurePolicyActionFailIndex,
+		errs = append(errs, check.OneOf(rule.Action, path.Child("action"),
+			batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex,
 			batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionCount)...)
 		if rule.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
 			errs = append(errs, field.Invalid(path.Child("action"), rule.Action, "requires the backoffLimitPerIndex to be set"))
@@ -199,8 +199,8 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		}
 		for k, c := range rule.OnPodConditions {
 			errs = append(errs, check.QualifiedName(string(c.Type), conditions.Index(k).Child("type"))...)
-			errs = append(errs, check.OneOf(c.Status, conditions.Index(k).Child("status"), corev1.ConditionFalse, corev1.ConditionTrue,
-				corev1.ConditionUnknown)...)
+			errs = append(errs, check.OneOf(c.Status, conditions.Index(k).Child("status"),
+				corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
 		}
 		switch codes, conditions := rule.OnExitCodes != nil, len(rule.OnPodConditions) > 0; {
 		case codes && conditions:
@@ -213,8 +213,8 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 }
 
 func validateExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, names map[string]bool, at *field.Path) field.ErrorList {
-	errs := check.OneOf(codes.Operator, at.Child("operator"), batchv1.PodFailurePolicyOnExitCodesOpIn,
-		batchv1.PodFailurePolicyOnExitCodesOpNotIn)
+	errs := check.OneOf(codes.Operator, at.Child("operator"),
+		batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)
 	if codes.ContainerName != nil && !names[*codes.ContainerName] {
 		errs = append(errs, field.Invalid(at.Child("containerName"), *codes.ContainerName,
 			"must be one of the container or initContainer names in the pod template"))

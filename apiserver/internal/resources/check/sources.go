@@ -95,8 +95,8 @@ func AzureDisk(s *corev1.AzureDiskVolumeSource, at *field.Path) field.ErrorList 
 	}
 	managed := ptr.Deref(s.Kind, "") == corev1.AzureManagedDisk
 	if s.Kind != nil {
-		errs = append(errs, Supported(*s.Kind, at.Child("kind"), corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk,
-			corev1.AzureSharedBlobDisk)...)
+		errs = append(errs, Supported(*s.Kind, at.Child("kind"),
+			corev1.AzureDedicatedBlobDisk, corev1.AzureManagedDisk, corev1.AzureSharedBlobDisk)...)
 	}
 	switch {
 	case managed && !strings.HasPrefix(s.DataDiskURI, "/subscriptions/"):

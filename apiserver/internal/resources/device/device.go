@@ -242,8 +242,9 @@ func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.Reso
 		UnknownFieldMessage: func(name string) string {
 			return "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: " + name
 		},
-		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(), "Name", "Node=nodeName", "Driver=driver", "Pool=pool",
-			"Age"), map[string]string{
+		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(),
+			"Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age",
+		), map[string]string{
 			"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
 		}),
 		Row: func(s *resourcev1.ResourceSlice) []any {
@@ -319,8 +320,9 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 			},
 		},
 		HasGeneration: true,
-		Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(), "Name", "Key=key", "Value=value", "Effect=effect",
-			"TimeAdded=timeAdded", "Age"),
+		Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(),
+			"Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age",
+		),
 		Row: func(r *resourcev1.DeviceTaintRule) []any {
 			t := r.Spec.Taint
 			added := ""

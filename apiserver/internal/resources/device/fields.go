@@ -87,8 +87,8 @@ func validateDeclaredTolerations(tolerations []resourcev1.DeviceToleration, at *
 		if t.Key != "" {
 			errs = append(errs, check.Declared(t.Key, path.Child("key"), validate.LabelKey)...)
 		}
-		errs = append(errs, check.OneOf(t.Operator, path.Child("operator"), resourcev1.DeviceTolerationOpEqual,
-			resourcev1.DeviceTolerationOpExists)...)
+		errs = append(errs, check.OneOf(t.Operator, path.Child("operator"),
+			resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists)...)
 		if t.Effect != "" {
 			errs = append(errs, check.Supported(t.Effect, path.Child("effect"), effects...)...)
 		}

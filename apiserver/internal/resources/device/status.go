@@ -128,8 +128,8 @@ func validateNetworkData(d *resourcev1.NetworkDeviceData, at *field.Path) field.
 		{"interfaceName", d.InterfaceName, resourcev1.NetworkDeviceDataInterfaceNameMaxLength},
 		{"hardwareAddress", d.HardwareAddress, resourcev1.NetworkDeviceDataHardwareAddressMaxLength},
 	} {
-		errs = append(errs, validate.MaxBytes(context.Background(), operation.Operation{}, at.Child(of.name).Upstream(), &of.value, nil,
-			of.most)...)
+		valueAt := at.Child(of.name).Upstream()
+		errs = append(errs, validate.MaxBytes(context.Background(), operation.Operation{}, valueAt, &of.value, nil, of.most)...)
 	}
 	ips := at.Child("ips")
 	if long := check.MaxItems(d.IPs, resourcev1.NetworkDeviceDataMaxIPs, ips); len(long) > 0 {
@@ -155,8 +155,8 @@ func validateAllocation(a *resourcev1.AllocationResult, requests sets.Set[string
 	} else {
 		for i, c := range a.Devices.Config {
 			at := config.Index(i)
-			errs = append(errs, check.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim,
-				resourcev1.AllocationConfigSourceClass)...)
+			errs = append(errs, check.OneOf(c.Source, at.Child("source"),
+				resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass)...)
 			errs = append(errs, validateRequestReferences(c.Requests, requests, at.Child("requests"))...)
 			errs = append(errs, validateConfiguration(c.DeviceConfiguration, at)...)
 		}

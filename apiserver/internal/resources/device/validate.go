@@ -98,8 +98,8 @@ type deviceRequest struct {
 
 func (w deviceRequest) declared(at *field.Path) field.ErrorList {
 	errs := check.MaxItems(w.selectors, resourcev1.DeviceSelectorsMaxSize, at.Child("selectors"))
-	errs = append(errs, check.Supported(w.mode, at.Child("allocationMode"), resourcev1.DeviceAllocationModeAll,
-		resourcev1.DeviceAllocationModeExactCount)...)
+	errs = append(errs, check.Supported(w.mode, at.Child("allocationMode"),
+		resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount)...)
 	return append(errs, validateDeclaredTolerations(w.tolerations, at.Child("tolerations"))...)
 }
 

@@ -52,8 +52,10 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), "Name", "PriorityLevel=priorityLevelConfiguration",
-			"MatchingPrecedence=matchingPrecedence", "DistinguisherMethod=distinguisherMethod", "Age", "MissingPL"), map[string]string{
+		Columns: cell.Describe(cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(),
+			"Name", "PriorityLevel=priorityLevelConfiguration", "MatchingPrecedence=matchingPrecedence",
+			"DistinguisherMethod=distinguisherMethod", "Age", "MissingPL",
+		), map[string]string{
 			"PriorityLevel": flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
 			"MissingPL":     "references a broken or non-existent PriorityLevelConfiguration",
 		}),
@@ -102,8 +104,9 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), "Name", "Type",
-			"NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"), map[string]string{
+		Columns: cell.Describe(cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(),
+			"Name", "Type", "NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age",
+		), map[string]string{
 			"Type":             flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"],
 			"Queues":           queuing["queues"],
 			"HandSize":         queuing["handSize"],
@@ -187,8 +190,9 @@ func validateUnknown(l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorLis
 	if l.Spec.Type == "" {
 		return append(errs, field.Required(at, ""))
 	}
-	return append(check.Supported(l.Spec.Type, at, flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited),
-		errs...)
+	unsupported := check.Supported(l.Spec.Type, at,
+		flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited)
+	return append(unsupported, errs...)
 }
 
 func validateShares(shares, lendable *int32, at *field.Path) field.ErrorList {

@@ -62,8 +62,8 @@ func validateRule(r *flowcontrolv1.PolicyRulesWithSubjects, at *field.Path) fiel
 	for i, rule := range r.NonResourceRules {
 		path := at.Child("nonResourceRules").Index(i)
 		errs = append(errs, verbs(rule.Verbs, path)...)
-		errs = append(errs, list(rule.NonResourceURLs, path.Child("nonResourceURLs"), "nonResourceURLs must contain at least one value",
-			"non-resource URLs")...)
+		errs = append(errs, list(rule.NonResourceURLs, path.Child("nonResourceURLs"),
+			"nonResourceURLs must contain at least one value", "non-resource URLs")...)
 		for k, url := range rule.NonResourceURLs {
 			if problem := urlProblem(url); problem != "" {
 				errs = append(errs, field.Invalid(path.Child("nonResourceURLs").Index(k), url, problem))

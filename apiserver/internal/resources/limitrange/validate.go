@@ -89,8 +89,8 @@ func validateBounds(item *corev1.LimitRangeItem, name corev1.ResourceName, at *f
 	refuse(hasLeast && hasMost && least.Cmp(most) > 0, "min", least, "min value %s is greater than max value %s", &least, &most)
 	refuse(hasRequest && hasLeast && least.Cmp(request) > 0, "defaultRequest", request,
 		"min value %s is greater than default request value %s", &least, &request)
-	refuse(hasRequest && hasMost && request.Cmp(most) > 0, "defaultRequest", request, "default request value %s is greater than max value %s",
-		&request, &most)
+	refuse(hasRequest && hasMost && request.Cmp(most) > 0, "defaultRequest", request,
+		"default request value %s is greater than max value %s", &request, &most)
 	refuse(hasRequest && hasLimit && request.Cmp(limit) > 0, "defaultRequest", request,
 		"default request value %s is greater than default limit value %s", &request, &limit)
 	refuse(hasLimit && hasLeast && least.Cmp(limit) > 0, "default", least, "min value %s is greater than default value %s", &least, &limit)
@@ -101,8 +101,8 @@ func validateBounds(item *corev1.LimitRangeItem, name corev1.ResourceName, at *f
 		refuse(ratio.AsApproximateFloat64() > widest, "maxLimitRequestRatio", ratio, "ratio %s is greater than max/min = %f", &ratio, widest)
 	}
 	if !check.IsOvercommit(name) && hasRequest && hasLimit {
-		refuse(request.Cmp(limit) != 0, "defaultRequest", request, "default value %s must equal to defaultRequest value %s in %s", &limit,
-			&request, name)
+		refuse(request.Cmp(limit) != 0, "defaultRequest", request,
+			"default value %s must equal to defaultRequest value %s in %s", &limit, &request, name)
 	}
 	return errs
 }

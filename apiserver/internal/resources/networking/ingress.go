@@ -70,8 +70,9 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 			Warnings: func(_ context.Context, i, _ *networkingv1.Ingress) []string { return statusWarnings(i) },
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(), "Name", "Class=ingressClassName", "Hosts", "Address",
-			"Ports", "Age"), map[string]string{
+		Columns: cell.Describe(cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(),
+			"Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age",
+		), map[string]string{
 			"Class":   "The name of the IngressClass resource that should be used for additional configuration",
 			"Hosts":   "Hosts that incoming requests are matched against before the ingress rule",
 			"Address": "Address is a list containing ingress points for the load-balancer",
@@ -141,8 +142,9 @@ func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.In
 			},
 		},
 		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(), "Name", "Controller=controller",
-			"Parameters=parameters", "Age"), map[string]string{
+		Columns: cell.Describe(cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(),
+			"Name", "Controller=controller", "Parameters=parameters", "Age",
+		), map[string]string{
 			"Controller": "Controller that is responsible for handling this class",
 			"Parameters": "A reference to a resource with additional parameters",
 		}),

@@ -143,8 +143,9 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 			errs = append(errs, matchSeccomp(sc.SeccompProfile, value, path)...)
 		}
 		if value, ok := annotations[appArmorContainerPrefix+c.Name]; ok && sc.AppArmorProfile != nil {
-			errs = append(errs, matchProfile(string(sc.AppArmorProfile.Type), sc.AppArmorProfile.LocalhostProfile, value, "apparmor",
-				path.Child("appArmorProfile"))...)
+			profile := sc.AppArmorProfile
+			errs = append(errs,
+				matchProfile(string(profile.Type), profile.LocalhostProfile, value, "apparmor", path.Child("appArmorProfile"))...)
 		}
 	}
 	return errs

@@ -97,8 +97,8 @@ func (b *Binder) assign(pod *core.Pod, binding *core.Binding) error {
 	case binding.UID != "" && binding.UID != pod.UID:
 		return conflict("Precondition failed: UID in precondition: %v, UID in object meta: %v", binding.UID, pod.UID)
 	case binding.ResourceVersion != "" && binding.ResourceVersion != pod.ResourceVersion:
-		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", binding.ResourceVersion,
-			pod.ResourceVersion)
+		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v",
+			binding.ResourceVersion, pod.ResourceVersion)
 	case pod.DeletionTimestamp != nil:
 		return conflict("pod %s is being deleted, cannot be assigned to a host", pod.Name)
 	case pod.Spec.NodeName != "":

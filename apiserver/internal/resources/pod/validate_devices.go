@@ -145,8 +145,8 @@ func validateHealths(resources []corev1.ResourceHealth, at *field.Path) field.Er
 	seen := map[corev1.ResourceID]bool{}
 	for i, r := range resources {
 		at := at.Index(i)
-		errs = append(errs, check.Supported(r.Health, at.Child("health"), corev1.ResourceHealthStatusHealthy,
-			corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown)...)
+		errs = append(errs, check.Supported(r.Health, at.Child("health"),
+			corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown)...)
 		if r.Message != nil && *r.Message == "" {
 			errs = append(errs, field.Required(at.Child("message"), "must be non-empty if specified"))
 		} else if r.Message != nil && len(*r.Message) > corev1.ResourceHealthMessageMaxLength {

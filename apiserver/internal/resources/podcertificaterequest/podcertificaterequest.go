@@ -54,8 +54,9 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 		Fields: func(r *certificatesv1.PodCertificateRequest) fields.Set {
 			return fields.Set{"spec.signerName": r.Spec.SignerName, "spec.podName": r.Spec.PodName, "spec.nodeName": string(r.Spec.NodeName)}
 		},
-		Columns: append(cell.Columns(certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc(), "Name", "PodName=podName",
-			"ServiceAccountName=serviceAccountName", "NodeName=nodeName", "SignerName=signerName"),
+		Columns: append(cell.Columns(certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc(),
+			"Name", "PodName=podName", "ServiceAccountName=serviceAccountName", "NodeName=nodeName", "SignerName=signerName",
+		),
 			cell.Text("State", "Is the request Pending, Issued, Denied, or Failed?"),
 			cell.Text("UnverifiedUserAnnotations", certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc()["unverifiedUserAnnotations"])),
 		Row: row,

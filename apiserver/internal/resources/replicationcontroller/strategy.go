@@ -69,9 +69,10 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 		Fields: func(c *corev1.ReplicationController) fields.Set {
 			return fields.Set{"status.replicas": strconv.Itoa(int(c.Status.Replicas))}
 		},
-		Columns: cell.Describe(cell.Columns(corev1.ReplicationControllerStatus{}.SwaggerDoc(), "Name", "Desired:integer",
-			"Current:integer=replicas",
-			"Ready:integer=readyReplicas", "Age", "Containers*", "Images*", "Selector*"), map[string]string{
+		Columns: cell.Describe(cell.Columns(corev1.ReplicationControllerStatus{}.SwaggerDoc(),
+			"Name", "Desired:integer", "Current:integer=replicas", "Ready:integer=readyReplicas", "Age", "Containers*", "Images*",
+			"Selector*",
+		), map[string]string{
 			"Desired":  corev1.ReplicationControllerSpec{}.SwaggerDoc()["replicas"],
 			"Selector": corev1.ReplicationControllerSpec{}.SwaggerDoc()["selector"],
 		}),

@@ -113,8 +113,8 @@ func validateTraffic(s *corev1.Service, at *field.Path) field.ErrorList {
 		errs = append(errs, check.Messages(health, spec.HealthCheckNodePort, validation.IsValidPortNum(int(spec.HealthCheckNodePort)))...)
 	}
 	if p := spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs, check.Supported(*p, at.Child("internalTrafficPolicy"), corev1.ServiceInternalTrafficPolicyCluster,
-			corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, check.Supported(*p, at.Child("internalTrafficPolicy"),
+			corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
 	}
 	known := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
 		corev1.ServiceTrafficDistributionPreferSameNode}

@@ -52,9 +52,11 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 				return driverWarnings(ctx, d)
 			},
 		},
-		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(), "Name", "AttachRequired:boolean=attachRequired",
-			"PodInfoOnMount:boolean=podInfoOnMount", "StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests",
-			"RequiresRepublish:boolean=requiresRepublish", "Modes=volumeLifecycleModes", "Age"),
+		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(),
+			"Name", "AttachRequired:boolean=attachRequired", "PodInfoOnMount:boolean=podInfoOnMount",
+			"StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests", "RequiresRepublish:boolean=requiresRepublish",
+			"Modes=volumeLifecycleModes", "Age",
+		),
 		Row: func(d *storagev1.CSIDriver) []any { return driverRow(d, clock.Now()) },
 	}
 }
@@ -228,7 +230,8 @@ func validateNode(s *storagev1.CSINodeSpec) field.ErrorList {
 
 func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttachment] {
 	columns := cell.Columns(storagev1.VolumeAttachmentSpec{}.SwaggerDoc(),
-		"Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age")
+		"Name", "Attacher=attacher", "PV", "Node=nodeName", "Attached:boolean", "Age",
+	)
 	columns = cell.Describe(columns, map[string]string{
 		"PV":       storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"],
 		"Attached": storagev1.VolumeAttachmentStatus{}.SwaggerDoc()["attached"],

@@ -79,8 +79,10 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 			},
 		},
 		AllowUnconditionalUpdate: true,
-		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(), "Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy",
-			"VolumeBindingMode=volumeBindingMode", "AllowVolumeExpansion=allowVolumeExpansion", "Age"),
+		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(),
+			"Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy", "VolumeBindingMode=volumeBindingMode",
+			"AllowVolumeExpansion=allowVolumeExpansion", "Age",
+		),
 		Row: func(c *storagev1.StorageClass) []any { return classRow(c, clock.Now()) },
 	}
 }
@@ -122,8 +124,8 @@ func validateClass(c *storagev1.StorageClass) field.ErrorList {
 	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, true, field.NewPath("parameters"))...)
 	if policy := ptr.Deref(c.ReclaimPolicy, ""); policy != "" {
-		errs = append(errs, check.Supported(policy, field.NewPath("reclaimPolicy"), corev1.PersistentVolumeReclaimDelete,
-			corev1.PersistentVolumeReclaimRetain)...)
+		errs = append(errs, check.Supported(policy, field.NewPath("reclaimPolicy"),
+			corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
 	}
 	errs = append(errs, check.Supported(ptr.Deref(c.VolumeBindingMode, ""), field.NewPath("volumeBindingMode"),
 		storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)

@@ -29,11 +29,11 @@ func Served(o registry.Options) []registry.Served {
 
 func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 	spec := field.NewPath("spec")
-	columns := cell.Describe(cell.Columns(migrationv1.StorageVersionMigrationSpec{}.SwaggerDoc(), "Name", "Resource=resource", "Status"),
-		map[string]string{
-			"Resource": "GroupResource to migrate",
-			"Status":   "Status of the migration",
-		})
+	columns := cell.Columns(migrationv1.StorageVersionMigrationSpec{}.SwaggerDoc(), "Name", "Resource=resource", "Status")
+	columns = cell.Describe(columns, map[string]string{
+		"Resource": "GroupResource to migrate",
+		"Status":   "Status of the migration",
+	})
 	columns[0].Format = ""
 	return registry.WithStatus(registry.Strategy[*migrationv1.StorageVersionMigration]{
 		Resource: core.Resource{
