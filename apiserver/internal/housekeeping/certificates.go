@@ -35,8 +35,9 @@ type certificateSync func(context.Context, *certificatesv1.CertificateSigningReq
 
 func newCertificateLoop(d *Dependencies, name string, syncOf func(*certificateRequests) certificateSync) (Loop, error) {
 	c := &certificateRequests{clock: d.Clock}
+	project := whole[*certificatesv1.CertificateSigningRequest]
 	var err error
-	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, whole[*certificatesv1.CertificateSigningRequest]); err != nil {
+	if c.requests, c.store, err = newInformer(d, core.CertificateSigningRequests, project); err != nil {
 		return nil, err
 	}
 	sync := syncOf(c)

@@ -97,9 +97,8 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 				return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 			},
 		},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Columns:                  bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
+		AllowCreateOnUpdate: true, AllowUnconditionalUpdate: true,
+		Columns: bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
 		Row: func(b *rbacv1.ClusterRoleBinding) []any {
 			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
 		},
