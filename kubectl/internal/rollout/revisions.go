@@ -22,8 +22,8 @@ import (
 	"kctl/kubectl/internal/threeway"
 )
 
-// causeAnnotation is where people record why they changed something.
-const causeAnnotation = "kubernetes.io/change-cause"
+// ChangeCause is the annotation that says why an object was changed last.
+const ChangeCause = "kubernetes.io/change-cause"
 
 // Revision is a template that an object had, or has.
 type Revision struct {
@@ -67,7 +67,7 @@ func Revisions(owner *unstructured.Unstructured, kept []unstructured.Unstructure
 		if err != nil {
 			return nil, err
 		}
-		if cause, ok := kept[i].GetAnnotations()[causeAnnotation]; ok {
+		if cause, ok := kept[i].GetAnnotations()[ChangeCause]; ok {
 			revision.Cause = cause
 		}
 		all = append(all, revision)
@@ -98,7 +98,7 @@ func fromReplicaSet(owner, set *unstructured.Unstructured) (Revision, error) {
 	if err != nil {
 		return Revision{}, fmt.Errorf("encoding the template: %w", err)
 	}
-	cause, _, _ := unstructured.NestedString(template, "metadata", "annotations", causeAnnotation) // what counts if the set says none
+	cause, _, _ := unstructured.NestedString(template, "metadata", "annotations", ChangeCause) // what counts if the set says none
 	return Revision{
 		Number:   number,
 		Cause:    cause,
@@ -190,7 +190,7 @@ func PrintTemplate(w io.Writer, revision Revision) error {
 		template.Annotations = map[string]string{}
 	}
 	if revision.Cause != "" {
-		template.Annotations[causeAnnotation] = revision.Cause
+		template.Annotations[ChangeCause] = revision.Cause
 	}
 	return describe.PodTemplate(w, template)
 }

@@ -18,6 +18,7 @@ import (
 	"kctl/kubectl/internal/command/lookup"
 	"kctl/kubectl/internal/command/send"
 	"kctl/kubectl/internal/printer"
+	"kctl/kubectl/internal/rollout"
 )
 
 // labelOptions has the flags of `kctl label` and `kctl annotate`, which differ only in the field.
@@ -242,7 +243,7 @@ func (m *labelOptions) checkOverwrite(have map[string]string, given labelChanges
 	}
 	var already []string
 	for key, value := range given.set {
-		if old, exists := have[key]; exists && old != value && (m.field == "labels" || key != send.ChangeCause) {
+		if old, exists := have[key]; exists && old != value && (m.field == "labels" || key != rollout.ChangeCause) {
 			already = append(already, fmt.Sprintf("'%s' already has a value (%s)", key, old))
 		}
 	}

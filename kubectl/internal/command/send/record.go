@@ -14,15 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubectl/internal/command/lookup"
+	"kctl/kubectl/internal/rollout"
 )
-
-// ChangeCause is the annotation that says why an object was changed last.
-const ChangeCause = "kubernetes.io/change-cause"
 
 // AddRecord adds --record, which has been deprecated in kubectl for years.
 func (s *Sender) AddRecord(cmd *cobra.Command) {
 	s.cmd = cmd
-	flag := cmd.Flags().VarPF((*recordFlag)(s), "record", "", "Record the command line in the annotation "+ChangeCause+" of what it changes.")
+	flag := cmd.Flags().VarPF((*recordFlag)(s), "record", "", "Record the command line in the annotation "+rollout.ChangeCause+" of what it changes.")
 	flag.NoOptDefVal, flag.Hidden = "true", true
 }
 
@@ -67,7 +65,7 @@ func (s *Sender) Record(object metav1.Object) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[ChangeCause] = cause
+	annotations[rollout.ChangeCause] = cause
 	object.SetAnnotations(annotations)
 }
 
@@ -95,7 +93,7 @@ func (s *Sender) PatchCause(ctx context.Context, t lookup.Target) (*unstructured
 	if cause == "" {
 		return nil, nil
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{ChangeCause: cause}}})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{rollout.ChangeCause: cause}}})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the command line: %w", err)
 	}
