@@ -29,8 +29,8 @@ var ErrNone = errors.New("no cluster is configured: neither --server, --kubeconf
 // of the systemd units.
 var Places = []string{"/var/lib/kctl/admin.kubeconfig", "/etc/kctl/admin.kubeconfig"}
 
-// ToHave says how to get a kubeconfig on this machine.
-func ToHave() string {
+// toHave says how to get a kubeconfig on this machine.
+func toHave() string {
 	if at := slices.IndexFunc(Places, exists); at >= 0 {
 		return fmt.Sprintf(`"export KUBECONFIG=%s" chooses the one on this machine`, Places[at])
 	}
@@ -147,7 +147,7 @@ func (t *Target) At(host string) *Target {
 func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return fmt.Errorf("%w (%s)", ErrNone, ToHave())
+		return fmt.Errorf("%w (%s)", ErrNone, toHave())
 	}
 	name := cmp.Or(f.overrides.CurrentContext, raw.CurrentContext)
 	if chosen, ok := raw.Contexts[name]; ok && chosen.Cluster != "" && raw.Clusters[chosen.Cluster] == nil {
@@ -160,9 +160,9 @@ func (f *Flags) noClusterError(loader clientcmd.ClientConfig) error {
 	}
 	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && f.File == "" &&
 		!slices.ContainsFunc(filepath.SplitList(files), exists) {
-		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file (%s)", ErrNone, files, ToHave())
+		return fmt.Errorf("%w: $KUBECONFIG is %s, and there is no such file (%s)", ErrNone, files, toHave())
 	}
-	return fmt.Errorf("%w (%s)", ErrNone, ToHave())
+	return fmt.Errorf("%w (%s)", ErrNone, toHave())
 }
 
 func exists(file string) bool {
