@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // RestartHeader is the HTTP request header that carries restarts. It is apart from Header, which an
@@ -82,7 +84,7 @@ func decodeRestart(text string, r *Restart) error {
 		return fmt.Errorf("exit code: %w", err)
 	}
 	cause := slices.Index(causes, Cause(fields[2]))
-	if !validContainer(fields[0]) || !validReason(fields[4]) || cause < 0 && fields[2] != "" {
+	if len(content.IsDNS1123Label(fields[0])) > 0 || !validReason(fields[4]) || cause < 0 && fields[2] != "" {
 		return errors.New("is of no container, or gives no cause or reason that there is")
 	}
 	r.Number, r.ExitCode = int32(number), int32(code)
@@ -107,13 +109,6 @@ func decodeRestart(text string, r *Restart) error {
 		*times[i] = time.UnixMicro(micros).UTC()
 	}
 	return nil
-}
-
-// validContainer reports whether a container may have the name: a DNS label.
-func validContainer(name string) bool {
-	return name != "" && len(name) <= 63 && !strings.ContainsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-'
-	})
 }
 
 // validReason reports whether it is a word as runtimes give them, or empty.
