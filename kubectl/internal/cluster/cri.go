@@ -94,20 +94,23 @@ func (r *runtimeService) notReady(ctx context.Context) error {
 		return err
 	}
 	return scanMessages(answer, 1, func(status []byte) error { // StatusResponse.status
-		return scanMessages(status, 1, func(condition []byte) error { // RuntimeStatus.conditions
-			met := false
-			words := map[protowire.Number]string{} // type 1, reason 3, message 4
-			err := scanFields(condition, func(number protowire.Number, varint uint64, text []byte) error {
-				met = met || number == 2 && varint != 0
-				words[number] = string(text)
-				return nil
-			})
-			if err == nil && !met && (words[1] == "RuntimeReady" || words[1] == "NetworkReady") {
-				err = fmt.Errorf("%w: %s is false: %s %s", errNotReady, words[1], words[3], words[4])
-			}
-			return err
-		})
+		return scanMessages(status, 1, checkCondition) // RuntimeStatus.conditions
 	})
+}
+
+// checkCondition returns an error for one of CRI's conditions that is false.
+func checkCondition(condition []byte) error {
+	met := false
+	words := map[protowire.Number]string{} // type 1, reason 3, message 4
+	err := scanFields(condition, func(number protowire.Number, varint uint64, text []byte) error {
+		met = met || number == 2 && varint != 0
+		words[number] = string(text)
+		return nil
+	})
+	if err == nil && !met && (words[1] == "RuntimeReady" || words[1] == "NetworkReady") {
+		err = fmt.Errorf("%w: %s is false: %s %s", errNotReady, words[1], words[3], words[4])
+	}
+	return err
 }
 
 // RuntimeNetwork is where a container runtime looks for the pods' network:

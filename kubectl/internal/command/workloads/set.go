@@ -317,8 +317,9 @@ func newSetResources(c *frame.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			set := func(container *corev1.Container) { setResources(&container.Resources, want) }
 			return s.updatePodSpecs(cmd, args, "resource requirements updated", func(_ *unstructured.Unstructured, spec *corev1.PodSpec) error {
-				found, err := s.forEachMatching(spec, func(container *corev1.Container) { setResources(&container.Resources, want) })
+				found, err := s.forEachMatching(spec, set)
 				if err == nil && !found {
 					err = fmt.Errorf("unable to find container named %s", s.containers)
 				}
