@@ -347,7 +347,7 @@ func (d *debugOptions) attachOrShowLogs(ctx context.Context, pod *core.Pod, cont
 		return err
 	}
 	if ended {
-		return showLog(ctx, d.CLI, d.Out, pod, container, false)
+		return showLog(ctx, d.CLI, d.Out, pod, container)
 	}
 	return d.attachOrLog(ctx, pod, container)
 }

@@ -215,7 +215,7 @@ func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, containe
 	j.container = container
 	earlier := &lengthWriter{out: j.Out}
 	if j.logFirst {
-		if err := showLog(ctx, j.CLI, earlier, pod, container, false); err != nil && !j.quiet {
+		if err := showLog(ctx, j.CLI, earlier, pod, container); err != nil && !j.quiet {
 			j.Warn("couldn't fetch pre-attach logs: %v", err)
 		}
 	}
@@ -224,14 +224,17 @@ func (j *attachOptions) attachOrLog(ctx context.Context, pod *core.Pod, containe
 	var code frame.ExitCode
 	switch {
 	case err == nil && !j.left && !j.heard.Load() && !startsAgain(pod, container):
-		return showLog(ctx, j.CLI, rest, pod, container, !j.stdin || hasOneInput(pod, container))
+		if j.stdin && !hasOneInput(pod, container) {
+			return showLog(ctx, j.CLI, rest, pod, container)
+		}
+		return followLog(ctx, j.CLI, rest, pod, container)
 	case err == nil || errors.As(err, &code) || ctx.Err() != nil:
 		return err
 	}
 	if !j.quiet {
 		j.Warn("couldn't attach to pod/%s, falling back to streaming logs: %v", pod.Name, err)
 	}
-	return showLog(ctx, j.CLI, rest, pod, container, true)
+	return followLog(ctx, j.CLI, rest, pod, container)
 }
 
 // hasOneInput tells whether a container's input ends with that of the first who attached.
@@ -272,12 +275,22 @@ func startsAgain(pod *core.Pod, container string) bool {
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 }
 
-// showLog writes the log of a container that nobody could attach to, or not yet.
-func showLog(ctx context.Context, c *frame.CLI, out io.Writer, pod *core.Pod, container string, follow bool) error {
+// showLog writes the log, as far as there is one, of a container that nobody could attach to, or not yet.
+func showLog(ctx context.Context, c *frame.CLI, out io.Writer, pod *core.Pod, container string) error {
+	return wholeLogTo(c, out).copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
+}
+
+// followLog does, too, and goes on until the container has ended.
+func followLog(ctx context.Context, c *frame.CLI, out io.Writer, pod *core.Pod, container string) error {
+	log := wholeLogTo(c, out)
+	log.follow = true
+	return log.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
+}
+
+func wholeLogTo(c *frame.CLI, out io.Writer) *logsOptions {
 	there := *c
 	there.Out = out
-	log := &logsOptions{CLI: &there, tail: noTail, follow: follow}
-	return log.copyLog(ctx, logSource{pod.Namespace, pod.Name, container})
+	return &logsOptions{CLI: &there, tail: noTail}
 }
 
 // messageWriter returns where kctl's own messages go during a session: nowhere,

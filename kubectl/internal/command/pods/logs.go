@@ -345,7 +345,7 @@ const longestLine = 64 << 10
 
 // CopyLog writes a container's whole log.
 func CopyLog(ctx context.Context, c *frame.CLI, pod *core.Pod, container string) error {
-	return showLog(ctx, c, c.Out, pod, container, false)
+	return showLog(ctx, c, c.Out, pod, container)
 }
 
 // copyLines writes whole lines, so that those of several containers don't mix, but for

@@ -32,7 +32,7 @@ func (r *runOptions) attachAndExit(ctx context.Context, pod *core.Pod, created [
 	}
 	if core.Ended(waited.Status.Phase) {
 		// Too late to attach: its output is in the log.
-		if err := showLog(ctx, r.CLI, r.Out, waited, waited.Spec.Containers[0].Name, false); err != nil {
+		if err := showLog(ctx, r.CLI, r.Out, waited, waited.Spec.Containers[0].Name); err != nil {
 			return err
 		}
 	} else {
