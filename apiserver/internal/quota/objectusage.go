@@ -84,7 +84,10 @@ func addPodUsage(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 		return
 	}
 	list[corev1.ResourcePods] = one
-	for name, amount := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+	// A pod that is being made smaller uses what it has until its kubelet has taken that
+	// away, which it may refuse to do.
+	options := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
+	for name, amount := range resourcehelper.PodRequests(pod, options) {
 		list[requestsPrefix+name] = amount
 		switch {
 		case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
@@ -92,7 +95,7 @@ func addPodUsage(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 			list[name] = amount
 		}
 	}
-	for name, amount := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
+	for name, amount := range resourcehelper.PodLimits(pod, options) {
 		switch name {
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 			list[limitsPrefix+name] = amount

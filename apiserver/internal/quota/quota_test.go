@@ -44,6 +44,12 @@ func TestUses(t *testing.T) {
 		want string
 	}{
 		"pod":       {pods, read[core.Pod](t, asking), strings.Replace(whole, "limits.cpu=1,", "limits.cpu=1010m,", 1)},
+		"pod that shrinks": {pods, read[core.Pod](t, "spec: {containers: [{name: c, resources: {requests: {memory: 1Mi}, limits: {memory: 1Mi}}}]}\n"+
+			"status: {containerStatuses: [{name: c, resources: {requests: {memory: 10Gi}, limits: {memory: 10Gi}}}]}"),
+			"count/pods=1,limits.memory=10Gi,memory=10Gi,pods=1,requests.memory=10Gi"},
+		"pod that shrinks as a whole": {pods, read[core.Pod](t, "spec: {resources: {requests: {cpu: 1}, limits: {cpu: 1}}, containers: [{name: c}]}\n"+
+			"status: {allocatedResources: {cpu: 2}, resources: {requests: {cpu: 2}, limits: {cpu: 2}}}"),
+			"count/pods=1,cpu=2,limits.cpu=2,pods=1,requests.cpu=2"},
 		"ended pod": {pods, read[core.Pod](t, asking+"\nstatus: {phase: Failed}"), "count/pods=1"},
 		"pod that ends": {pods, read[core.Pod](t, "metadata: {deletionTimestamp: 2030-01-01T11:59:50Z, deletionGracePeriodSeconds: 30}\nspec: {}"),
 			"count/pods=1,pods=1"},
