@@ -41,7 +41,7 @@ func newCertificateLoop(d *Dependencies, name string, syncOf func(*certificateRe
 		return nil, err
 	}
 	sync := syncOf(c)
-	w := newWorker(name, d, func(ctx context.Context, key informer.Key) (time.Duration, error) {
+	w := newWorker(name, d, several, func(ctx context.Context, key informer.Key) (time.Duration, error) {
 		r, ok := c.requests.Get("", key.Name)
 		if !ok {
 			return 0, nil

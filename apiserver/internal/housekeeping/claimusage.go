@@ -69,7 +69,7 @@ func newClaimUsage(d *Dependencies) (*claimUsage, error) {
 	if u.claims, u.claimStore, err = newInformer(d, volume.Claims, claimUseOf); err != nil {
 		return nil, err
 	}
-	u.worker = newWorker(claimProtectionName, d, u.sync)
+	u.worker = newWorker(claimProtectionName, d, several, u.sync)
 	u.claims.OnChange(func(key informer.Key, old, now *claimUse) {
 		// Also after the loop's own write: its users may have changed back before the informer
 		// had it, and then nothing was to do yet.

@@ -33,7 +33,7 @@ func newClusterRoleAggregation(d *Dependencies) (Loop, error) {
 	if a.roles, a.store, err = newInformer(d, core.ClusterRoles, whole[*rbacv1.ClusterRole]); err != nil {
 		return nil, err
 	}
-	w := newWorker(aggregationName, d, a.sync)
+	w := newWorker(aggregationName, d, several, a.sync)
 	a.roles.OnChange(func(informer.Key, **rbacv1.ClusterRole, **rbacv1.ClusterRole) {
 		for _, role := range a.roles.List() {
 			if role.AggregationRule != nil {

@@ -57,7 +57,7 @@ func newDisruptions(d *Dependencies) (Loop, error) {
 	if l.pods, err = d.Store(core.Pods); err != nil {
 		return nil, err
 	}
-	l.worker = newWorker("disruption-controller", d, l.sync)
+	l.worker = newWorker("disruption-controller", d, several, l.sync)
 	l.budgets.OnChange(func(key informer.Key, _, now **policyv1.PodDisruptionBudget) {
 		if now != nil {
 			l.worker.add(key)

@@ -77,6 +77,10 @@ type dependent struct {
 	key  informer.Key
 }
 
+// dependentsAtOnce is upstream's number, but for each kind, so that one of a server that hangs
+// holds up no other.
+const dependentsAtOnce = 20
+
 // kind is one resource that may own or be owned.
 type kind struct {
 	store    registry.Objects
@@ -109,9 +113,8 @@ func newGarbageCollector(d *Dependencies) (Loop, error) {
 func (o *garbageCollector) addKind(d *Dependencies, r registry.Objects) *kind {
 	gk := r.Info().GVK().GroupKind()
 	k := &kind{store: r, informer: informer.New(r, ownedOf, informer.Options[owned]{}, d.Clock, d.Logger)}
-	k.worker = newWorker("garbage-collector-controller", d, func(ctx context.Context, key informer.Key) (time.Duration, error) {
-		return 0, o.sync(ctx, gk, key)
-	})
+	k.worker = newWorker("garbage-collector-controller", d, dependentsAtOnce,
+		func(ctx context.Context, key informer.Key) (time.Duration, error) { return 0, o.sync(ctx, gk, key) })
 	k.informer.OnChange(func(key informer.Key, old, now *owned) { o.handleChange(gk, key, old, now) })
 	o.kindsMu.Lock()
 	defer o.kindsMu.Unlock()

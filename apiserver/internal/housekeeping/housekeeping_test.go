@@ -2,8 +2,10 @@ package housekeeping
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,7 +292,7 @@ func TestWorkerTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []time.Duration
 		begun := time.Now()
-		w := newWorker("test", &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()}, func(context.Context, informer.Key) (time.Duration, error) {
+		w := newWorker("test", &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()}, 1, func(context.Context, informer.Key) (time.Duration, error) {
 			calls = append(calls, time.Since(begun))
 			switch len(calls) {
 			case 1, 2:
@@ -310,6 +312,38 @@ func TestWorkerTriesAgain(t *testing.T) {
 		<-done
 		if len(calls) != 4 || calls[0] != 0 || calls[1] < retryPolicy.Initial || calls[3]-calls[2] != time.Hour || len(w.due) != 0 {
 			t.Errorf("called at %v", calls)
+		}
+	})
+}
+
+// TestWorkerWorksOnSeveral: an object that takes long keeps no others waiting, and is never worked
+// on twice at a time.
+func TestWorkerWorksOnSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var calls []string
+		begun := time.Now()
+		w := newWorker("test", &Dependencies{Clock: clock.RealClock{}, Logger: zap.NewNop()}, 2, func(_ context.Context, key informer.Key) (time.Duration, error) {
+			mu.Lock()
+			calls = append(calls, fmt.Sprintf("%s at %s", key.Name, time.Since(begun)))
+			mu.Unlock()
+			if key.Name == "slow" {
+				<-time.After(time.Hour)
+			}
+			return 0, nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := runAllOf(ctx, w.run)
+		for _, name := range []string{"slow", "slow", "quick", "quick"} {
+			w.add(informer.Key{Name: name})
+			pass(time.Minute)
+		}
+		pass(3 * time.Hour)
+		cancel()
+		<-done
+		want := []string{"slow at 0s", "quick at 2m0s", "quick at 3m0s", "slow at 1h0m0s"}
+		if !slices.Equal(calls, want) || len(w.taken)+len(w.due) != 0 {
+			t.Errorf("got %q, want %q", calls, want)
 		}
 	})
 }

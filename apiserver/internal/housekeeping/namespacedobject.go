@@ -47,7 +47,7 @@ func (f *namespacedObject) loop(d *Dependencies, name string, resource core.Reso
 	if f.objects, f.store, err = newInformerWith(d, resource, f.isCorrect, named); err != nil {
 		return nil, err
 	}
-	w := newWorker(name, d, f.sync)
+	w := newWorker(name, d, several, f.sync)
 	f.namespaces.OnChange(func(key informer.Key, _, _ *namespaceState) { w.add(informer.Key{Name: key.Name}) })
 	f.objects.OnChange(func(key informer.Key, _, _ *bool) { w.add(informer.Key{Name: key.Namespace}) })
 	return runTogether(f.namespaces.Run, f.objects.Run, afterSync(w.run, f.namespaces.Synced(), f.objects.Synced())), nil

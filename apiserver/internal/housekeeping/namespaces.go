@@ -21,6 +21,10 @@ import (
 // go: pods that terminate gracefully, objects with finalizers.
 const emptyRetryInterval = time.Second
 
+// namespacesAtOnce is upstream's: a namespace may wait for other servers, for each of their
+// resources.
+const namespacesAtOnce = 10
+
 // namespaces empties every deleted namespace, and then releases it.
 type namespaces struct {
 	states     *informer.Informer[namespaceState]
@@ -42,7 +46,7 @@ func newNamespaces(d *Dependencies) (Loop, error) {
 			n.content = append(n.content, r)
 		}
 	}
-	w := newWorker("namespace-controller", d, n.sync)
+	w := newWorker("namespace-controller", d, namespacesAtOnce, n.sync)
 	n.states.OnChange(func(key informer.Key, _, now *namespaceState) {
 		if now != nil && now.deleted {
 			w.add(key)

@@ -74,7 +74,7 @@ func newNodeIPAM(d *Dependencies) (Loop, error) {
 	if n.events, err = d.Store(core.Events); err != nil {
 		return nil, err
 	}
-	n.worker = newWorker(nodeIPAMName, d, n.sync)
+	n.worker = newWorker(nodeIPAMName, d, several, n.sync)
 	n.nodes.OnChange(n.handleChange)
 	return runTogether(n.nodes.Run, afterSync(n.worker.run, n.nodes.Synced())), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,15 +117,14 @@ func TestNodesGetRangesOfTheirOwn(t *testing.T) {
 type unsure struct {
 	*registrytest.Store
 	done  bool
-	fails int
+	fails atomic.Int32
 }
 
 func (u *unsure) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
 	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
-	if u.fails == 0 {
+	if u.fails.Add(-1) < 0 {
 		return u.Store.Update(ctx, target, change, admit, o)
 	}
-	u.fails--
 	if u.done {
 		_, _, _ = u.Store.Update(ctx, target, change, admit, o)
 	}
@@ -134,7 +134,8 @@ func (u *unsure) Update(ctx context.Context, target registry.Target, change regi
 func TestRangesWhoseWriteIsNotKnown(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			nodes := &unsure{Store: registrytest.New(core.Nodes), done: done, fails: 3}
+			nodes := &unsure{Store: registrytest.New(core.Nodes), done: done}
+			nodes.fails.Store(3)
 			ranging(t, nodes, registrytest.New(core.Events), "10.244.0.0/22")
 			for _, name := range []string{"a", "b", "c", "d"} {
 				nodes.Put(bare(name))

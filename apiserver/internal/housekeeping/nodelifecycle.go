@@ -103,7 +103,7 @@ func newNodeLifecycle(d *Dependencies) (Loop, error) {
 	if n.events.events, err = d.Store(core.Events); err != nil {
 		return nil, err
 	}
-	n.worker = newWorker("node-lifecycle-controller", d, n.sync)
+	n.worker = newWorker("node-lifecycle-controller", d, several, n.sync)
 	n.nodes.OnChange(func(key informer.Key, old, now *nodeState) {
 		n.recordChange(key, old, now)
 		if now == nil {

@@ -41,7 +41,7 @@ func newPolicyStatus(d *Dependencies) (Loop, error) {
 	if p.policies, p.store, err = newInformer(d, admissionregistration.ValidatingPolicyResource, policyStateOf); err != nil {
 		return nil, err
 	}
-	w := newWorker(policyStatusName+"-controller", d, p.sync)
+	w := newWorker(policyStatusName+"-controller", d, 1, p.sync)
 	p.policies.OnChange(func(key informer.Key, _, now *policyState) {
 		if now != nil && !now.isChecked() {
 			w.add(key)

@@ -39,7 +39,7 @@ func newProtection(d *Dependencies, name string, resource core.Resource, finaliz
 	if p.unsettled, p.store, err = newInformer(d, resource, p.needsFinalizerChange); err != nil {
 		return nil, err
 	}
-	p.worker = newWorker(name, d, p.sync)
+	p.worker = newWorker(name, d, several, p.sync)
 	p.unsettled.OnChange(func(key informer.Key, _, now *bool) {
 		if now != nil && *now {
 			p.worker.add(key)

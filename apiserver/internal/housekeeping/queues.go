@@ -29,7 +29,7 @@ type queueMeter struct {
 
 	// The following fields are guarded by the Queues' mu.
 	adds, retries float64
-	running       map[*worker]time.Time // since when they work on an object; zero while they don't
+	running       map[*worker]bool
 }
 
 // NewQueues registers the metrics.
@@ -67,7 +67,7 @@ func (q *Queues) meter(name string) *queueMeter {
 	m := q.names[name]
 	if m == nil {
 		m = &queueMeter{
-			queues: q, waited: q.waited.WithLabelValues(name), worked: q.worked.WithLabelValues(name), running: map[*worker]time.Time{},
+			queues: q, waited: q.waited.WithLabelValues(name), worked: q.worked.WithLabelValues(name), running: map[*worker]bool{},
 		}
 		q.names[name] = m
 	}
@@ -88,12 +88,9 @@ func (q *Queues) Collect(to chan<- prometheus.Metric) {
 	now := q.clock.Now()
 	for name, m := range q.names {
 		depth, open, longest := 0, time.Duration(0), time.Duration(0)
-		for w, since := range m.running {
-			depth += w.depth(now)
-			if !since.IsZero() {
-				open += now.Sub(since)
-				longest = max(longest, now.Sub(since))
-			}
+		for w := range m.running {
+			due, together, most := w.load(now)
+			depth, open, longest = depth+due, open+together, max(longest, most)
 		}
 		to <- prometheus.MustNewConstMetric(q.adds, prometheus.CounterValue, m.adds, name)
 		to <- prometheus.MustNewConstMetric(q.retries, prometheus.CounterValue, m.retries, name)
@@ -119,13 +116,11 @@ func (m *queueMeter) retried() {
 	}
 }
 
-// began notes that a worker runs, and since when it has been working on an object, if it
-// is.
-func (m *queueMeter) began(w *worker, since time.Time) {
+func (m *queueMeter) began(w *worker) {
 	if m != nil {
 		m.queues.mu.Lock()
 		defer m.queues.mu.Unlock()
-		m.running[w] = since
+		m.running[w] = true
 	}
 }
 

@@ -30,7 +30,7 @@ func TestQueuesAreMeasured(t *testing.T) {
 			}
 			return 0, nil
 		}
-		w, other := newWorker("test", d, work), newWorker("test", d, work)
+		w, other := newWorker("test", d, 1, work), newWorker("test", d, 1, work)
 		for _, name := range []string{"a", "b", "b", "c"} {
 			w.add(informer.Key{Name: name})
 		}

@@ -46,7 +46,7 @@ func newQuotas(d *Dependencies) (Loop, error) {
 		return nil, err
 	}
 	q.usage = d.QuotaUsage
-	q.worker = newWorker("resourcequota-controller", d, q.sync)
+	q.worker = newWorker("resourcequota-controller", d, several, q.sync)
 	q.all.OnChange(func(key informer.Key, old, new **corev1.ResourceQuota) {
 		if new != nil && (old == nil || !quota.SameSpec(*old, *new)) {
 			q.worker.add(key)

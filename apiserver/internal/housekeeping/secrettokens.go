@@ -74,7 +74,7 @@ func newSecretTokens(d *Dependencies) (Loop, error) {
 	if s.uids, s.accounts, err = newInformer(d, core.ServiceAccounts, uid); err != nil {
 		return nil, err
 	}
-	w := newWorker("serviceaccount-token-controller", d, s.sync)
+	w := newWorker("serviceaccount-token-controller", d, several, s.sync)
 	s.secrets.OnChange(func(key informer.Key, _, _ *accountSecret) { w.add(key) })
 	s.uids.OnChange(func(key informer.Key, _, _ *types.UID) {
 		for _, secret := range s.secrets.ByIndex(key.String()) {

@@ -87,8 +87,9 @@ func NewServiceAddresses(d Dependencies) Loop {
 		if s.events, err = d.Store(core.Events); err != nil {
 			return err
 		}
-		s.byService = newWorker(serviceAddressesName, &d, s.syncService)
-		s.byAddress = newWorker(serviceAddressesName, &d, s.syncAddress)
+		// One at a time: two services may have the same address.
+		s.byService = newWorker(serviceAddressesName, &d, 1, s.syncService)
+		s.byAddress = newWorker(serviceAddressesName, &d, 1, s.syncAddress)
 		s.services.OnChange(s.serviceChanged)
 		s.addresses.OnChange(s.addressChanged)
 		known := []<-chan struct{}{s.services.Synced(), s.addresses.Synced()}

@@ -51,7 +51,8 @@ func newServiceCIDRs(d *Dependencies) (Loop, error) {
 	if s.addresses, s.addressStore, err = newInformer(d, core.IPAddresses, serviceAddressOf); err != nil {
 		return nil, err
 	}
-	s.worker = newWorker(serviceCIDRsName, d, s.sync)
+	// One at a time: of two ranges, each may be dispensable only because of the other.
+	s.worker = newWorker(serviceCIDRsName, d, 1, s.sync)
 	s.cidrs.OnChange(func(informer.Key, *(*networkingv1.ServiceCIDR), *(*networkingv1.ServiceCIDR)) {
 		// A new range may make another one dispensable. There are few.
 		s.cidrs.Each(func(key informer.Key, _ *networkingv1.ServiceCIDR) { s.worker.add(key) })

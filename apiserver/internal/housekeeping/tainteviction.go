@@ -43,7 +43,7 @@ func newTaintEviction(d *Dependencies) (Loop, error) {
 	if e.store, err = d.Store(core.Pods); err != nil {
 		return nil, err
 	}
-	w := newWorker("taint-eviction-controller", d, e.sync)
+	w := newWorker("taint-eviction-controller", d, several, e.sync)
 	e.nodes.OnChange(func(key informer.Key, old, now *nodeState) {
 		e.recordTaints(key.Name, now)
 		if now == nil || len(noExecute(now.taints)) == 0 && (old == nil || len(noExecute(old.taints)) == 0) {

@@ -48,7 +48,7 @@ func newTokenCleaner(d *Dependencies) (Loop, error) {
 	if c.tokens, c.store, err = newInformerWith(d, core.Secrets, bootstrapTokenOf, options); err != nil {
 		return nil, err
 	}
-	w := newWorker("token-cleaner-controller", d, c.sync)
+	w := newWorker("token-cleaner-controller", d, several, c.sync)
 	c.tokens.OnChange(func(key informer.Key, _, _ *bootstrapToken) {
 		if key.Namespace == core.NamespaceSystem {
 			w.add(key)

@@ -74,7 +74,8 @@ func newVolumeBinder(d *Dependencies) (Loop, error) {
 	if b.events, err = d.Store(core.Events); err != nil {
 		return nil, err
 	}
-	b.worker = newWorker(volumeBinderName, d, b.sync)
+	// One at a time, or two claims would choose the same volume.
+	b.worker = newWorker(volumeBinderName, d, 1, b.sync)
 	b.claims.OnChange(b.claimChanged)
 	b.volumes.OnChange(b.volumeChanged)
 	b.classes.OnChange(func(key informer.Key, _, _ **storagev1.StorageClass) { b.enqueueUnbound(key.Name) })
