@@ -43,7 +43,7 @@ func TestUses(t *testing.T) {
 		obj  core.Object
 		want string
 	}{
-		"pod":       {pods, read[core.Pod](t, asking), strings.Replace(whole, "limits.cpu=1,", "limits.cpu=1010m,", 1)},
+		"pod": {pods, read[core.Pod](t, asking), strings.Replace(whole, "limits.cpu=1,", "limits.cpu=1010m,", 1)},
 		"pod that shrinks": {pods, read[core.Pod](t, "spec: {containers: [{name: c, resources: {requests: {memory: 1Mi}, limits: {memory: 1Mi}}}]}\n"+
 			"status: {containerStatuses: [{name: c, resources: {requests: {memory: 10Gi}, limits: {memory: 10Gi}}}]}"),
 			"count/pods=1,limits.memory=10Gi,memory=10Gi,pods=1,requests.memory=10Gi"},

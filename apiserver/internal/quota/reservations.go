@@ -62,31 +62,51 @@ type namespaceLocks struct {
 
 type namespaceLock struct {
 	waiting int
+	claims  []*claim // of those that wait
 	token   chan struct{}
 }
 
-// acquire waits for the turn in a namespace, or until ctx ends.
-func (t *namespaceLocks) acquire(ctx context.Context, namespace string) (give func(), err error) {
+// acquire waits for the turn in a namespace, or until ctx ends. Whoever has the turn may serve
+// the claims of others: give is nil if mine has been. It may be nil.
+func (t *namespaceLocks) acquire(ctx context.Context, namespace string, mine *claim) (give func(), err error) {
 	t.mu.Lock()
-	mine := t.locks[namespace]
-	if mine == nil {
-		mine = &namespaceLock{token: make(chan struct{}, 1)}
-		t.locks[namespace] = mine
+	lock := t.locks[namespace]
+	if lock == nil {
+		lock = &namespaceLock{token: make(chan struct{}, 1)}
+		t.locks[namespace] = lock
 	}
-	mine.waiting++
+	lock.waiting++
+	var served chan struct{}
+	if mine != nil {
+		lock.claims = append(lock.claims, mine)
+		served = mine.served
+	}
 	t.mu.Unlock()
 	done := func() {
 		t.mu.Lock()
-		if mine.waiting--; mine.waiting == 0 {
+		defer t.mu.Unlock()
+		lock.claims = slices.DeleteFunc(lock.claims, func(c *claim) bool { return c == mine })
+		if lock.waiting--; lock.waiting == 0 {
 			delete(t.locks, namespace)
 		}
-		t.mu.Unlock()
 	}
 	select {
-	case mine.token <- struct{}{}:
-		return func() { <-mine.token; done() }, nil
+	case lock.token <- struct{}{}:
+		return func() { <-lock.token; done() }, nil
+	case <-served:
+		done()
+		return nil, nil
 	case <-ctx.Done():
 		done()
 		return nil, ctx.Err()
 	}
+}
+
+// takeClaims returns the claims that wait in a namespace, to the caller whose turn it is.
+func (t *namespaceLocks) takeClaims(namespace string) []*claim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	claims := t.locks[namespace].claims
+	t.locks[namespace].claims = nil
+	return claims
 }

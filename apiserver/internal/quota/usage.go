@@ -3,7 +3,6 @@ package quota
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -80,12 +79,6 @@ type Change struct {
 	LimitedResources []LimitedResource
 }
 
-// charge is what a change uses of one quota in addition.
-type charge struct {
-	quota   informer.Key
-	amounts corev1.ResourceList
-}
-
 // Reserve charges the change to every quota that it counts against, or refuses
 // it. The reservation lasts until ctx, the request's, has ended: by then the
 // change is stored or never will be.
@@ -98,17 +91,18 @@ func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	if err != nil || len(charges) == 0 {
 		return err
 	}
-	give, err := u.locks.acquire(ctx, c.Namespace)
+	mine := &claim{ctx: ctx, charges: charges, dry: c.DryRun, served: make(chan struct{})}
+	give, err := u.locks.acquire(ctx, c.Namespace, mine)
 	if err != nil {
 		return err
 	}
-	defer give()
-	for i, one := range charges {
-		if err := u.reserve(ctx, one, c.DryRun); err != nil {
-			return errors.Join(err, u.release(ctx, charges[:i], c.DryRun))
-		}
+	if give != nil {
+		// Others wait for the same writes, even if this request is given up.
+		u.serve(context.WithoutCancel(ctx), u.locks.takeClaims(c.Namespace))
+		give()
 	}
-	return nil
+	<-mine.served
+	return mine.err
 }
 
 // chargesFor is what the change costs, by quota.
@@ -146,63 +140,9 @@ func (u *Usage) chargesFor(c Change, quotas []*corev1.ResourceQuota) ([]charge, 
 	return charges, nil
 }
 
-var errRefused = errors.New("refused")
-
-// reserve reserves of one quota.
-func (u *Usage) reserve(ctx context.Context, c charge, dry bool) error {
-	leave := u.reservations.add(c.quota, c.amounts)
-	var refused error
-	err := u.updateStatus(ctx, c.quota, registry.ServerManager, dry, func(q *corev1.ResourceQuota) error {
-		refused = nil
-		if !isStatusCurrent(q) || u.written.isLowered(q) {
-			if err := u.recount(ctx, q, c.quota); err != nil {
-				return err
-			}
-		} else {
-			addAmounts(q.Status.Used, c.amounts)
-		}
-		if names := exceeded(q.Status.Used, q.Spec.Hard, c.amounts); len(names) > 0 {
-			subtractAmounts(q.Status.Used, c.amounts)
-			refused = fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s",
-				q.Name, formatAmounts(c.amounts, names), formatAmounts(q.Status.Used, names), formatAmounts(q.Spec.Hard, names))
-			return errRefused
-		}
-		return nil
-	})
-	if refused != nil {
-		err = refused
-	}
-	if err != nil || dry {
-		leave()
-		return err
-	}
-	context.AfterFunc(ctx, leave)
-	return nil
-}
-
-// release undoes reservations.
-func (u *Usage) release(ctx context.Context, charges []charge, dry bool) error {
-	if dry {
-		return nil
-	}
-	var errs []error
-	for _, c := range charges {
-		errs = append(errs, u.updateStatus(ctx, c.quota, registry.ServerManager, false, func(q *corev1.ResourceQuota) error {
-			subtractAmounts(q.Status.Used, c.amounts)
-			return nil
-		}))
-	}
-	return errors.Join(errs...)
-}
-
 // updateStatus changes the status of a quota in the name of a field manager; if the
 // quota is gone, there is nothing to do.
-func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager string, dry bool,
-	change func(q *corev1.ResourceQuota) error) error {
-	options := &metav1.UpdateOptions{}
-	if dry {
-		options.DryRun = []string{metav1.DryRunAll}
-	}
+func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager string, change func(q *corev1.ResourceQuota) error) error {
 	var q *corev1.ResourceQuota
 	var err error
 	for range attempts {
@@ -213,7 +153,7 @@ func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager stri
 					q.Status.Used = corev1.ResourceList{}
 				}
 				return q, change(q)
-			}, registry.Admission{FieldManager: manager}, options)
+			}, registry.Admission{FieldManager: manager}, &metav1.UpdateOptions{})
 		if !apierrors.IsConflict(err) {
 			break
 		}
@@ -221,7 +161,7 @@ func (u *Usage) updateStatus(ctx context.Context, key informer.Key, manager stri
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err == nil && !dry {
+	if err == nil {
 		u.written.record(q)
 	}
 	return err
@@ -260,12 +200,12 @@ func (u *Usage) recount(ctx context.Context, q *corev1.ResourceQuota, key inform
 // Recount counts again what a quota's objects use. reserved reports whether
 // that includes reservations of requests in flight.
 func (u *Usage) Recount(ctx context.Context, key informer.Key) (reserved bool, err error) {
-	give, err := u.locks.acquire(ctx, key.Namespace)
+	give, err := u.locks.acquire(ctx, key.Namespace, nil)
 	if err != nil {
 		return false, err
 	}
 	defer give()
-	err = u.updateStatus(ctx, key, registry.ControllerManager, false, func(q *corev1.ResourceQuota) error {
+	err = u.updateStatus(ctx, key, registry.ControllerManager, func(q *corev1.ResourceQuota) error {
 		reserved = len(u.reservations.sum(key)) > 0
 		return u.recount(ctx, q, key)
 	})
