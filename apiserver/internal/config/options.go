@@ -54,6 +54,7 @@ type Options struct {
 	ServiceNodePortRange  string
 	NodeRanges            NodeRanges
 	NodeMonitorGrace      time.Duration
+	MaxTerminatedPods     int
 	LegacyTokenPeriod     time.Duration
 
 	EnableAdmissionPlugins  []string
@@ -111,6 +112,7 @@ func Defaults() *Options {
 		ServiceClusterIPRange:        "10.0.0.0/24",
 		ServiceNodePortRange:         "30000-32767",
 		NodeMonitorGrace:             defaultNodeGrace,
+		MaxTerminatedPods:            12500,
 		LegacyTokenPeriod:            defaultLegacyTokenPeriod,
 		MaxRequestsInFlight:          400,
 		EnablePriorityAndFairness:    true,
@@ -152,6 +154,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.NodeRanges.addFlags(fs)
 	fs.DurationVar(&o.NodeMonitorGrace, "node-monitor-grace-period", o.NodeMonitorGrace,
 		"how long a node may go without renewing its lease before it is marked unreachable; must be several times the kubelets' renewal interval")
+	fs.IntVar(&o.MaxTerminatedPods, "terminated-pod-gc-threshold", o.MaxTerminatedPods,
+		"how many pods that have ended are kept; beyond that the oldest are deleted. 0 or less for no limit")
 	fs.DurationVar(&o.LegacyTokenPeriod, "legacy-service-account-token-clean-up-period", o.LegacyTokenPeriod,
 		"how long an auto-generated token in a secret may stay unused before it is invalidated, and after that again before it is deleted")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins,

@@ -47,6 +47,8 @@ type Dependencies struct {
 	LegacyTokenPeriod time.Duration
 	// NodeGrace is how long a node may be silent before its status is Unknown.
 	NodeGrace time.Duration
+	// MaxTerminatedPods is how many pods that have ended are kept; no limit if it is 0 or less.
+	MaxTerminatedPods int
 	// PodCIDRs are the ranges, one per family, from which nodes get theirs; none
 	// if others assign them. No pod gets an address in ServiceRanges.
 	PodCIDRs      []*podcidr.Range

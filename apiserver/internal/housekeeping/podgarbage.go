@@ -23,9 +23,6 @@ const (
 	podGarbageInterval = 20 * time.Second
 	// missingNodeGrace is how long a pod outlives its node: the node may come back.
 	missingNodeGrace = 40 * time.Second
-	// maxTerminatedPods is how many finished pods are kept (upstream's
-	// --terminated-pod-gc-threshold).
-	maxTerminatedPods = 12500
 )
 
 // podGarbage removes pods that nothing else removes: those on nodes that are
@@ -38,12 +35,13 @@ type podGarbage struct {
 	store     registry.Resource
 	clock     clock.Clock
 	logger    *zap.Logger
+	most      int // pods that have ended are kept; no limit if it is 0 or less
 	// missing is since when each node has been missing.
 	missing map[string]time.Time
 }
 
 func newPodGarbage(d *Dependencies) (Loop, error) {
-	g := &podGarbage{pods: d.Pods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
+	g := &podGarbage{pods: d.Pods, most: d.MaxTerminatedPods, clock: d.Clock, logger: d.Logger, missing: map[string]time.Time{}}
 	var err error
 	if g.nodes, g.nodeStore, err = newInformer(d, core.Nodes, isOutOfService); err != nil {
 		return nil, err
@@ -82,7 +80,7 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 			ended = append(ended, pod)
 		}
 	}
-	if extra := len(ended) - maxTerminatedPods; extra > 0 {
+	if extra := len(ended) - g.most; g.most > 0 && extra > 0 {
 		slices.SortFunc(ended, func(a, b informer.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
 		for _, pod := range ended[:extra] {
 			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", ""))

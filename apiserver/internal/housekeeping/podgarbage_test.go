@@ -1,6 +1,7 @@
 package housekeeping
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +79,32 @@ func TestPodGarbage(t *testing.T) {
 			t.Errorf("on a node that is gone: %+v", p)
 		}
 	})
+}
+
+// TestPodsThatHaveEnded: of those beyond the number to keep, the oldest go.
+func TestPodsThatHaveEnded(t *testing.T) {
+	for most, want := range map[int]string{0: "a b c", -1: "a b c", 2: "b c", 3: "a b c"} {
+		synctest.Test(t, func(t *testing.T) {
+			var objects []core.Object
+			for i, name := range []string{"a", "b", "c"} {
+				p := pod(name, "n1")
+				p.CreationTimestamp, p.Status.Phase = metav1.NewTime(time.Now().Add(time.Duration(i)*time.Second)), corev1.PodSucceeded
+				objects = append(objects, p)
+			}
+			h := run(t, func(d *Dependencies) (Loop, error) {
+				d.MaxTerminatedPods = most
+				return newPodGarbage(d)
+			}, append(objects, node("n1", corev1.ConditionTrue), pod("runs", "n1"))...)
+			pass(podGarbageInterval)
+			var left []string
+			for _, name := range []string{"a", "b", "c"} {
+				if h.pods.Peek("shop", name) != nil {
+					left = append(left, name)
+				}
+			}
+			if got := strings.Join(left, " "); got != want || h.pods.Peek("shop", "runs") == nil {
+				t.Errorf("at most %d: left %s, want %s", most, got, want)
+			}
+		})
+	}
 }

@@ -48,7 +48,8 @@ func dependencies(s *surface, certificate string) (housekeeping.Dependencies, er
 		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.access.pods,
 		QuotaUsage: s.policy.admission.QuotaUsage,
 		RootCA:     rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
-		Authorizer: s.access.authorizer, Documents: s.documents.Document,
+		MaxTerminatedPods: s.options.MaxTerminatedPods,
+		Authorizer:        s.access.authorizer, Documents: s.documents.Document,
 		Metrics: s.metrics, Queues: housekeeping.NewQueues(s.metrics, s.clock),
 		Clock: s.clock, Logger: s.logger,
 	}
