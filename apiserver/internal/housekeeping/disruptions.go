@@ -3,6 +3,7 @@ package housekeeping
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,8 @@ const (
 
 // disruptions computes how many pods of each disruption budget may go
 // (Kubernetes docs, "Specifying a Disruption Budget for your Application").
-// Pods are watched only while there is a budget, and not kept in memory.
+// Pods are watched only while there is a budget. Of those that it selects, the little is kept
+// that it needs, since between two passes few of them have changed.
 type disruptions struct {
 	*Dependencies
 	budgets   *informer.Informer[*policyv1.PodDisruptionBudget]
@@ -45,10 +47,29 @@ type disruptions struct {
 	worker    *worker
 	retrigger chan struct{} // this may be the first budget, or the last one gone
 	clock     clock.Clock
+
+	mu sync.Mutex
+	// known are the pods of each budget, by their revisions: each write has one of its own.
+	known map[informer.Key]map[int64]budgetPod
+}
+
+// budgetPod is what a budget needs of a pod.
+type budgetPod struct {
+	name           string
+	ready, deleted bool
+	controller     *metav1.OwnerReference
+}
+
+func budgetPodOf(pod *core.Pod) budgetPod {
+	p := budgetPod{name: pod.Name, ready: isReady(pod), deleted: pod.DeletionTimestamp != nil}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		p.controller = owner.DeepCopy() // the pod itself need not stay in memory
+	}
+	return p
 }
 
 func newDisruptions(d *Dependencies) (Loop, error) {
-	l := &disruptions{Dependencies: d, retrigger: make(chan struct{}, 1), clock: d.Clock}
+	l := &disruptions{Dependencies: d, retrigger: make(chan struct{}, 1), clock: d.Clock, known: map[informer.Key]map[int64]budgetPod{}}
 	options := informer.Options[*policyv1.PodDisruptionBudget]{Index: func(b *policyv1.PodDisruptionBudget) string { return b.Namespace }}
 	var err error
 	if l.budgets, l.store, err = newInformerWith(d, core.PodDisruptionBudgets, whole[*policyv1.PodDisruptionBudget], options); err != nil {
@@ -58,10 +79,8 @@ func newDisruptions(d *Dependencies) (Loop, error) {
 		return nil, err
 	}
 	l.worker = newWorker("disruption-controller", d, several, l.sync)
-	l.budgets.OnChange(func(key informer.Key, _, now **policyv1.PodDisruptionBudget) {
-		if now != nil {
-			l.worker.add(key)
-		}
+	l.budgets.OnChange(func(key informer.Key, _, _ **policyv1.PodDisruptionBudget) {
+		l.worker.add(key)
 		select {
 		case l.retrigger <- struct{}{}:
 		default:
@@ -153,6 +172,9 @@ func (l *disruptions) seen(event cache.WatchEvent) (err error) {
 
 func (l *disruptions) sync(ctx context.Context, key informer.Key) (time.Duration, error) {
 	if _, ok := l.budgets.Get(key.Namespace, key.Name); !ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.known, key)
 		return 0, nil
 	}
 	again := resyncPeriod
@@ -172,7 +194,9 @@ func (l *disruptions) sync(ctx context.Context, key informer.Key) (time.Duration
 	return again, err
 }
 
-func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudget) ([]*core.Pod, error) {
+// podsOf are the pods that a budget selects, as they are stored now. Only those that have changed
+// are decoded.
+func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudget) ([]budgetPod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if err != nil {
 		return nil, nil // one that can't be read selects nothing
@@ -181,33 +205,45 @@ func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudge
 	if err != nil {
 		return nil, err
 	}
-	pods := make([]*core.Pod, 0, len(list.Items))
+	key := informer.Key{Namespace: b.Namespace, Name: b.Name}
+	l.mu.Lock()
+	before := l.known[key]
+	l.mu.Unlock()
+	now, pods := make(map[int64]budgetPod, len(list.Items)), make([]budgetPod, 0, len(list.Items))
 	for _, item := range list.Items {
-		obj, err := l.pods.Decode(item)
-		if err != nil {
-			return nil, err
+		pod, ok := before[item.Revision]
+		if !ok {
+			obj, err := l.pods.Decode(item)
+			if err != nil {
+				return nil, err
+			}
+			pod = budgetPodOf(obj.(*core.Pod))
 		}
-		pods = append(pods, obj.(*core.Pod))
+		now[item.Revision] = pod
+		pods = append(pods, pod)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known[key] = now
 	return pods, nil
 }
 
 // updateBudget updates b's status, and returns when to look again.
-func (l *disruptions) updateBudget(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*core.Pod) time.Duration {
+func (l *disruptions) updateBudget(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []budgetPod) time.Duration {
 	now, again := l.clock.Now(), resyncPeriod
 	evicted := map[string]metav1.Time{}
 	healthy := int32(0)
 	for _, pod := range pods {
-		if pod.DeletionTimestamp != nil {
+		if pod.deleted {
 			continue
 		}
-		if at, ok := b.Status.DisruptedPods[pod.Name]; ok {
+		if at, ok := b.Status.DisruptedPods[pod.name]; ok {
 			if left := at.Add(disruptedPodTimeout).Sub(now); left > 0 {
-				evicted[pod.Name], again = at, min(again, left)
+				evicted[pod.name], again = at, min(again, left)
 				continue
 			}
 		}
-		if isReady(pod) {
+		if pod.ready {
 			healthy++
 		}
 	}
@@ -261,7 +297,7 @@ func isReady(pod *core.Pod) bool {
 
 // expectedAndDesired returns how many pods are expected, and how many of them have to be healthy.
 func (l *disruptions) expectedAndDesired(ctx context.Context, b *policyv1.PodDisruptionBudget,
-	pods []*core.Pod) (expected, desired int32, err error) {
+	pods []budgetPod) (expected, desired int32, err error) {
 	least, most := b.Spec.MinAvailable, b.Spec.MaxUnavailable
 	switch {
 	case most == nil && least == nil:

@@ -2,8 +2,11 @@ package housekeeping
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"kctl/apiserver/internal/registry"
+	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/proto/core"
 )
 
@@ -27,12 +32,15 @@ func TestHowManyMayGo(t *testing.T) {
 	}
 	ending := pod("ending", true)
 	ending.DeletionTimestamp = &metav1.Time{Time: now}
-	pods := []*core.Pod{pod("a", true), pod("b", true), pod("c", true), pod("sick", false), ending}
+	var pods []budgetPod
+	for _, p := range []*core.Pod{pod("a", true), pod("b", true), pod("c", true), pod("sick", false), ending} {
+		pods = append(pods, budgetPodOf(p))
+	}
 	l := &disruptions{Dependencies: &Dependencies{}, clock: testingclock.NewFakeClock(now)}
 	for name, c := range map[string]struct {
 		least, most                         *intstr.IntOrString
 		evicted                             map[string]time.Duration // and how long ago
-		pods                                []*core.Pod
+		pods                                []budgetPod
 		healthy, desired, expected, allowed int32
 		again                               time.Duration
 	}{
@@ -94,4 +102,47 @@ func TestWordsOfOthersStay(t *testing.T) {
 	if setFailed(&s, errors.New("second"), time.Now().Add(time.Hour)); !reflect.DeepEqual(s, first) {
 		t.Errorf("%+v became %+v", first, s)
 	}
+}
+
+// decoding counts the objects that are decoded.
+type decoding struct {
+	*registrytest.Store
+	count atomic.Int32
+}
+
+func (d *decoding) Decode(e registry.Encoded) (core.Object, error) {
+	d.count.Add(1)
+	return d.Store.Decode(e)
+}
+
+// TestBudgetsOfManyPods: a change of one pod decodes that pod, and no others.
+func TestBudgetsOfManyPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		report := func(name string, ready corev1.ConditionStatus) *core.Pod {
+			p := pod(name, "n1")
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+			return p
+		}
+		pods, budgets := &decoding{Store: registrytest.New(core.Pods)}, registrytest.New(core.PodDisruptionBudgets)
+		for i := range 100 {
+			pods.Put(report(fmt.Sprint("p", i), corev1.ConditionTrue))
+		}
+		budgets.Put(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MinAvailable: new(intstr.FromInt32(10))}})
+		start(t, newDisruptions, registrytest.New(core.Pods), pods, budgets)
+		pass(time.Second)
+		expect := func(healthy int32, most int32) {
+			t.Helper()
+			if s := budgets.Peek("shop", "b").(*policyv1.PodDisruptionBudget).Status; s.CurrentHealthy != healthy || s.ExpectedPods != 100 {
+				t.Errorf("healthy: %d of %d, want %d", s.CurrentHealthy, s.ExpectedPods, healthy)
+			}
+			if n := pods.count.Swap(0); n > most {
+				t.Errorf("%d pods were decoded", n)
+			}
+		}
+		expect(100, 101)
+		pods.Put(report("p7", corev1.ConditionFalse))
+		pass(time.Second)
+		expect(99, 2) // of the event, and of the pod
+	})
 }

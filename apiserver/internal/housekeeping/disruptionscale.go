@@ -21,10 +21,10 @@ import (
 // count, and of an owner that has no number of replicas nobody can tell: that is
 // kube-controller-manager's answer, which may run beside us, and would write another number into the same
 // status, again and again.
-func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods []*core.Pod) (int32, error) {
+func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods []budgetPod) (int32, error) {
 	scales := map[types.UID]int32{}
 	for _, pod := range pods {
-		owner := metav1.GetControllerOf(pod)
+		owner := pod.controller
 		if owner == nil {
 			continue
 		}
@@ -36,7 +36,7 @@ func (l *disruptions) expectedScale(ctx context.Context, namespace string, pods 
 			return 0, err
 		}
 		if top == "" {
-			return 0, fmt.Errorf("found no controllers for pod %q", pod.Name)
+			return 0, fmt.Errorf("found no controllers for pod %q", pod.name)
 		}
 		scales[top] = replicas
 	}

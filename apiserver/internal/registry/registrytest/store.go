@@ -138,7 +138,11 @@ func (s *Store) encode(obj core.Object) registry.Encoded {
 	if err != nil {
 		panic(fmt.Sprintf("encode %T: %v", obj, err))
 	}
-	return registry.Encoded{JSON: text, Revision: s.revision}
+	revision, err := strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("revision of %T: %v", obj, err))
+	}
+	return registry.Encoded{JSON: text, Revision: revision}
 }
 
 func (s *Store) notFound(name string) error {
@@ -272,6 +276,7 @@ func (s *Store) Delete(_ context.Context, namespace, name string, _ registry.Adm
 	}
 	s.revision++
 	delete(s.objects, key(namespace, name))
+	obj.SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	s.send("DELETED", obj)
 	return s.encode(obj), true, nil
 }
