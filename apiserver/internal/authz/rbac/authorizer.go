@@ -3,7 +3,7 @@ package rbac
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -11,8 +11,11 @@ import (
 	"kctl/apiserver/internal/request"
 )
 
-// Authorizer decides by the policy last set. Without one it allows nothing.
-type Authorizer struct{ index atomic.Pointer[index] }
+// Authorizer decides by its present policy. Without one it allows nothing.
+type Authorizer struct {
+	mu    sync.RWMutex
+	index *index
+}
 
 // NewAuthorizer returns an Authorizer with an empty policy.
 func NewAuthorizer() *Authorizer {
@@ -22,7 +25,11 @@ func NewAuthorizer() *Authorizer {
 }
 
 // Set replaces the policy; the objects in it must not change afterwards.
-func (a *Authorizer) Set(p Policy) { a.index.Store(newIndex(p)) }
+func (a *Authorizer) Set(p Policy) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.index = newIndex(p)
+}
 
 // Authorize implements authz.Authorizer. It never denies, because rules only
 // ever add rights.
@@ -31,8 +38,9 @@ func (a *Authorizer) Authorize(_ context.Context, attributes *authz.Attributes) 
 		return authz.NoOpinion, "", nil
 	}
 	decision, reason := authz.NoOpinion, ""
-	rules := a.index.Load()
-	rules.visit(attributes.User, attributes.Namespace, func(b binding, s subject, rule *rbacv1.PolicyRule) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	a.index.visit(attributes.User, attributes.Namespace, func(b binding, s subject, rule *rbacv1.PolicyRule) bool {
 		if !allows(rule, attributes) {
 			return true
 		}
@@ -40,7 +48,7 @@ func (a *Authorizer) Authorize(_ context.Context, attributes *authz.Attributes) 
 		return false
 	})
 	if decision == authz.NoOpinion {
-		if missing := rules.danglingRoles(attributes.User, attributes.Namespace); len(missing) > 0 {
+		if missing := a.index.danglingRoles(attributes.User, attributes.Namespace); len(missing) > 0 {
 			reason = "RBAC: " + missing.Error()
 		}
 	}
@@ -63,12 +71,13 @@ func allowReason(b binding, s subject) string {
 // namespace. If the error is a DanglingRolesError, the rules are complete.
 func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace string) ([]rbacv1.PolicyRule, error) {
 	var rules []rbacv1.PolicyRule
-	index := a.index.Load()
-	index.visit(user, namespace, func(_ binding, _ subject, rule *rbacv1.PolicyRule) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	a.index.visit(user, namespace, func(_ binding, _ subject, rule *rbacv1.PolicyRule) bool {
 		rules = append(rules, *rule)
 		return true
 	})
-	if missing := index.danglingRoles(user, namespace); len(missing) > 0 {
+	if missing := a.index.danglingRoles(user, namespace); len(missing) > 0 {
 		return rules, missing
 	}
 	return rules, nil
@@ -77,5 +86,7 @@ func (a *Authorizer) RulesFor(_ context.Context, user *request.User, namespace s
 // RulesOf returns the rules of the role that a binding in namespace refers to;
 // false if there is no such role.
 func (a *Authorizer) RulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, bool) {
-	return a.index.Load().rulesOf(binding{namespace: namespace, role: ref})
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.index.rulesOf(binding{namespace: namespace, role: ref})
 }

@@ -17,10 +17,9 @@ type Sources struct {
 	Roles, RoleBindings, ClusterRoles, ClusterRoleBindings informer.Source
 }
 
-// Follower keeps an Authorizer's policy in step with the stores.
+// Follower keeps an Authorizer's policy in step with the stores, object by object: rules only ever
+// add rights, so that a part of the policy grants nothing that the whole does not.
 type Follower struct {
-	authorizer          *Authorizer
-	changed             chan struct{}
 	synced              chan struct{}
 	roles               *informer.Informer[*rbacv1.Role]
 	roleBindings        *informer.Informer[*rbacv1.RoleBinding]
@@ -30,27 +29,30 @@ type Follower struct {
 
 // NewFollower returns a Follower that does nothing until Run.
 func NewFollower(authorizer *Authorizer, s Sources, clock clock.Clock, logger *zap.Logger) *Follower {
-	f := &Follower{authorizer: authorizer, changed: make(chan struct{}, 1), synced: make(chan struct{})}
-	f.roles = newInformer[*rbacv1.Role](f, s.Roles, clock, logger)
-	f.roleBindings = newInformer[*rbacv1.RoleBinding](f, s.RoleBindings, clock, logger)
-	f.clusterRoles = newInformer[*rbacv1.ClusterRole](f, s.ClusterRoles, clock, logger)
-	f.clusterRoleBindings = newInformer[*rbacv1.ClusterRoleBinding](f, s.ClusterRoleBindings, clock, logger)
-	return f
+	return &Follower{
+		synced:              make(chan struct{}),
+		roles:               newInformer(authorizer, s.Roles, (*index).role, clock, logger),
+		roleBindings:        newInformer(authorizer, s.RoleBindings, (*index).roleBinding, clock, logger),
+		clusterRoles:        newInformer(authorizer, s.ClusterRoles, (*index).clusterRole, clock, logger),
+		clusterRoleBindings: newInformer(authorizer, s.ClusterRoleBindings, (*index).clusterRoleBinding, clock, logger),
+	}
 }
 
-func newInformer[T core.Object](f *Follower, source informer.Source, clock clock.Clock, logger *zap.Logger) *informer.Informer[T] {
+func newInformer[T core.Object](a *Authorizer, source informer.Source, set func(x *index, obj T, there bool), clock clock.Clock,
+	logger *zap.Logger) *informer.Informer[T] {
 	project := func(obj core.Object) T { return obj.(T) }
 	m := informer.New(source, project, informer.Options[T]{}, clock, logger)
-	m.OnChange(func(informer.Key, *T, *T) { f.requestRebuild() })
+	m.OnChange(func(_ informer.Key, old, now *T) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if old != nil {
+			set(a.index, *old, false)
+		}
+		if now != nil {
+			set(a.index, *now, true)
+		}
+	})
 	return m
-}
-
-// requestRebuild requests a new index; many changes at once result in one.
-func (f *Follower) requestRebuild() {
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
 }
 
 // Synced is closed once the authorizer has everything that is stored.
@@ -63,11 +65,11 @@ func (f *Follower) Run(ctx context.Context) error {
 	group.Go(func() error { return f.roleBindings.Run(ctx) })
 	group.Go(func() error { return f.clusterRoles.Run(ctx) })
 	group.Go(func() error { return f.clusterRoleBindings.Run(ctx) })
-	group.Go(func() error { return f.rebuild(ctx) })
+	group.Go(func() error { return f.reportSynced(ctx) })
 	return group.Wait()
 }
 
-func (f *Follower) rebuild(ctx context.Context) error {
+func (f *Follower) reportSynced(ctx context.Context) error {
 	for _, synced := range []<-chan struct{}{
 		f.roles.Synced(), f.roleBindings.Synced(), f.clusterRoles.Synced(), f.clusterRoleBindings.Synced(),
 	} {
@@ -77,18 +79,6 @@ func (f *Follower) rebuild(ctx context.Context) error {
 		case <-synced:
 		}
 	}
-	for first := true; ; first = false {
-		f.authorizer.Set(Policy{
-			Roles: f.roles.List(), RoleBindings: f.roleBindings.List(),
-			ClusterRoles: f.clusterRoles.List(), ClusterRoleBindings: f.clusterRoleBindings.List(),
-		})
-		if first {
-			close(f.synced)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-f.changed:
-		}
-	}
+	close(f.synced)
+	return nil
 }

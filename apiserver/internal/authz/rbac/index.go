@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"cmp"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -17,7 +18,7 @@ type Policy struct {
 	ClusterRoleBindings []*rbacv1.ClusterRoleBinding
 }
 
-// index finds the rules of a subject. It is immutable.
+// index finds the rules of a subject.
 type index struct {
 	roles        map[objectKey][]rbacv1.PolicyRule
 	clusterRoles map[string][]rbacv1.PolicyRule
@@ -44,21 +45,47 @@ func newIndex(p Policy) *index {
 		bindings:     map[string]map[subject][]binding{},
 	}
 	for _, r := range p.Roles {
-		x.roles[objectKey{r.Namespace, r.Name}] = r.Rules
+		x.role(r, true)
 	}
 	for _, r := range p.ClusterRoles {
-		x.clusterRoles[r.Name] = r.Rules
+		x.clusterRole(r, true)
 	}
 	for _, b := range p.RoleBindings {
-		x.bind(b.Subjects, binding{b.Namespace, b.Name, b.RoleRef})
+		x.roleBinding(b, true)
 	}
 	for _, b := range p.ClusterRoleBindings {
-		x.bind(b.Subjects, binding{"", b.Name, b.RoleRef})
+		x.clusterRoleBinding(b, true)
 	}
 	return x
 }
 
-func (x *index) bind(subjects []rbacv1.Subject, b binding) {
+// Each of these adds an object to the index or, unless it is there, removes it.
+
+func (x *index) role(r *rbacv1.Role, there bool) {
+	set(x.roles, objectKey{r.Namespace, r.Name}, r.Rules, there)
+}
+
+func (x *index) clusterRole(r *rbacv1.ClusterRole, there bool) {
+	set(x.clusterRoles, r.Name, r.Rules, there)
+}
+
+func (x *index) roleBinding(b *rbacv1.RoleBinding, there bool) {
+	x.bind(b.Subjects, binding{b.Namespace, b.Name, b.RoleRef}, there)
+}
+
+func (x *index) clusterRoleBinding(b *rbacv1.ClusterRoleBinding, there bool) {
+	x.bind(b.Subjects, binding{"", b.Name, b.RoleRef}, there)
+}
+
+func set[K comparable, V any](in map[K]V, key K, value V, there bool) {
+	if there {
+		in[key] = value
+	} else {
+		delete(in, key)
+	}
+}
+
+func (x *index) bind(subjects []rbacv1.Subject, b binding, there bool) {
 	bySubject := x.bindings[b.namespace]
 	if bySubject == nil {
 		bySubject = map[subject][]binding{}
@@ -80,8 +107,15 @@ func (x *index) bind(subjects []rbacv1.Subject, b binding) {
 		default:
 			continue
 		}
-		bySubject[key] = append(bySubject[key], b)
+		bound := bySubject[key]
+		if there {
+			bound = append(bound, b)
+		} else {
+			bound = slices.DeleteFunc(bound, func(have binding) bool { return have.name == b.name })
+		}
+		set(bySubject, key, bound, len(bound) > 0)
 	}
+	set(x.bindings, b.namespace, bySubject, len(bySubject) > 0)
 }
 
 // rulesOf returns the rules of a referenced role; false if it does not exist.
