@@ -98,11 +98,15 @@ func (u *Usage) Reserve(ctx context.Context, c Change) error {
 	}
 	if give != nil {
 		// Others wait for the same writes, even if this request is given up.
+		defer give()
 		u.serve(context.WithoutCancel(ctx), u.locks.takeClaims(c.Namespace))
-		give()
 	}
-	<-mine.served
-	return mine.err
+	select {
+	case <-mine.served:
+		return mine.err
+	case <-ctx.Done(): // whoever took the claim has failed
+		return ctx.Err()
+	}
 }
 
 // chargesFor is what the change costs, by quota.
