@@ -211,11 +211,13 @@ func selectsNode(node string, at *authz.Attributes) bool {
 // terminated.
 var podRule = ofNode([]string{"get", "delete"}, boundPod, "spec.nodeName", "list", "watch")
 
-// boundPod: the pod is bound to the node, or does not exist: a kubelet that looks
-// for a lost pod has to learn that it is gone.
+// boundPod: the pod is bound to the node. One that is not known may be another
+// node's, just created, and is not shown; what changes a pod is let through, so
+// that a kubelet learns that the pod is gone, and admission (NodeRestriction) looks
+// at the stored one.
 func boundPod(_ context.Context, a *Authorizer, node string, at *authz.Attributes) string {
 	pod, ok := a.Pods.Get(at.Namespace, at.Name)
-	if !ok || pod.Node == node {
+	if ok && pod.Node == node || !ok && at.Verb != "get" {
 		return ""
 	}
 	return unrelatedReason(node)
