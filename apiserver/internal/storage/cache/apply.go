@@ -28,6 +28,7 @@ func (c *Cache) replace(objects []storage.Object, revision int64) {
 	c.expected.clear()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.unchanged = nil
 	c.entries.Clear(false)
 	for _, e := range entries {
 		c.entries.ReplaceOrInsert(e)
@@ -62,6 +63,7 @@ func (c *Cache) apply(events []storage.Event) error {
 	c.mu.Lock()
 	for _, ch := range changes {
 		if c.applyChange(ch) {
+			c.unchanged = nil
 			c.tellWatchers(c.recent.next, ch)
 			c.recent.push(ch)
 			c.lastChangeRevision = ch.revision

@@ -63,6 +63,11 @@ type Cache struct {
 	initializations    int64
 	watchers           watcherSet
 
+	// unchanged is a snapshot of entries, nil if they have changed since. It is written under
+	// mu, and by readers under snapshotting, too.
+	unchanged    *btree.BTree[*Entry]
+	snapshotting sync.Mutex
+
 	readiness atomic.Pointer[readiness] // written under mu
 
 	// toWake are the watchers to wake once mu is free again. Guarded by the reflector's

@@ -2,7 +2,10 @@ package cache
 
 import (
 	"context"
+	"iter"
 	"strings"
+
+	"k8s.io/utils/third_party/forked/golang/btree"
 
 	"kctl/apiserver/internal/storage"
 )
@@ -49,62 +52,77 @@ func (c *Cache) Measure(prefix string, mostKeys, mostBytes int) (keys, bytes int
 // List reads a page of the cache's present state.
 func (c *Cache) List(p Page) List {
 	c.mu.RLock()
-	candidates, revision := c.collect(p), c.Revision()
+	entries, revision := c.snapshot(), c.Revision()
 	c.mu.RUnlock()
-	return c.page(p, candidates, revision)
+	return c.page(p, entries, revision)
 }
 
-// collect returns the entries that the page may hold. page applies the
-// selectors, which needs no lock.
-func (c *Cache) collect(p Page) []*Entry {
-	if key, ok := c.onlyKey(p.Selection); ok {
-		if e, found := c.entries.Get(&Entry{Key: key}); found && e.Key > p.After {
-			return []*Entry{e}
-		}
-		return nil
+// snapshot returns the present entries as a tree that nothing changes any more, so that it
+// is read without a lock. mu is held, if only for reading.
+func (c *Cache) snapshot() *btree.BTree[*Entry] {
+	c.snapshotting.Lock()
+	defer c.snapshotting.Unlock()
+	if c.unchanged == nil {
+		c.unchanged = c.entries.Clone() // copies no node: changes do, once each
 	}
-	start := p.Prefix
-	if p.After != "" {
-		start = p.After + "\x00"
-	}
-	var out []*Entry
-	if p.Prefix == c.options.Prefix && p.After == "" {
-		out = make([]*Entry, 0, c.entries.Len())
-	}
-	c.entries.AscendGreaterOrEqual(&Entry{Key: start}, func(e *Entry) bool {
-		if !strings.HasPrefix(e.Key, p.Prefix) {
-			return false
-		}
-		out = append(out, e)
-		return true
-	})
-	return out
+	return c.unchanged
 }
 
-// page selects from candidates up to the limit.
-func (c *Cache) page(p Page, candidates []*Entry, revision int64) (list List) {
-	defer func() {
-		c.memory.add(Listed{Lists: 1, Fetched: int64(len(candidates)), Returned: int64(len(list.Entries))})
-	}()
-	list = List{Entries: candidates, Revision: revision}
-	if p.everything() {
-		if left := int64(len(candidates)) - p.Limit; p.Limit > 0 && left > 0 {
-			list.Entries, list.More, list.Remaining = candidates[:p.Limit], true, left
+// candidates are those of entries that the page may hold, in order; the selectors have still
+// to be applied.
+func (c *Cache) candidates(entries *btree.BTree[*Entry], p Page) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		if key, ok := c.onlyKey(p.Selection); ok {
+			if e, found := entries.Get(&Entry{Key: key}); found && e.Key > p.After {
+				yield(e)
+			}
+			return
 		}
-		return list
+		start := p.Prefix
+		if p.After != "" {
+			start = p.After + "\x00"
+		}
+		entries.AscendGreaterOrEqual(&Entry{Key: start}, func(e *Entry) bool {
+			return strings.HasPrefix(e.Key, p.Prefix) && yield(e)
+		})
 	}
-	list.Entries = nil
-	for _, e := range candidates {
+}
+
+// page selects from entries up to the limit.
+func (c *Cache) page(p Page, entries *btree.BTree[*Entry], revision int64) List {
+	list, fetched := List{Revision: revision}, int64(0)
+	all := p.everything()
+	if all && p.Limit == 0 && p.Prefix == c.options.Prefix {
+		list.Entries = make([]*Entry, 0, entries.Len())
+	}
+	for e := range c.candidates(entries, p) {
+		full := p.Limit > 0 && int64(len(list.Entries)) == p.Limit
+		if full && all {
+			list.More, list.Remaining = true, countFrom(entries, e.Key)-countFrom(entries, p.Prefix+afterAllKeys)
+			break
+		}
+		fetched++
 		if !c.matches(p.Selection, e) {
 			continue
 		}
-		if p.Limit > 0 && int64(len(list.Entries)) == p.Limit {
+		if full {
 			list.More, list.Remaining = true, -1
-			return list
+			break
 		}
 		list.Entries = append(list.Entries, e)
 	}
+	c.memory.add(Listed{Lists: 1, Fetched: fetched, Returned: int64(len(list.Entries))})
 	return list
+}
+
+// countFrom counts the entries whose key is not below key. It looks at none of them, which
+// would take several times as long: they are all over the memory.
+func countFrom(entries *btree.BTree[*Entry], key string) (n int64) {
+	entries.AscendGreaterOrEqual(&Entry{Key: key}, func(*Entry) bool {
+		n++
+		return true
+	})
+	return n
 }
 
 // ListAt reads a page as of revision: from the cache if nothing has changed
@@ -113,12 +131,12 @@ func (c *Cache) page(p Page, candidates []*Entry, revision int64) (list List) {
 func (c *Cache) ListAt(ctx context.Context, p Page, revision int64) (List, error) {
 	c.mu.RLock()
 	if c.lastChangeRevision <= revision && revision <= c.Revision() {
-		candidates := c.collect(p)
+		entries := c.snapshot()
 		c.mu.RUnlock()
 		if err := c.checkNotCompacted(ctx, revision); err != nil {
 			return List{}, err
 		}
-		return c.page(p, candidates, revision), nil
+		return c.page(p, entries, revision), nil
 	}
 	c.mu.RUnlock()
 	return c.ListStored(ctx, p, revision)

@@ -58,6 +58,7 @@ func TestPagesAndSelections(t *testing.T) {
 		{"namespace", cache.Page{Selection: cache.Selection{Prefix: prefix + "b/"}}, "b/1 b/2", false, 0},
 		{"first page", cache.Page{Selection: all, Limit: 2}, "a/1 a/2", true, 3},
 		{"next page", cache.Page{Selection: all, Limit: 2, After: prefix + "a/2"}, "a/3 b/1", true, 1},
+		{"next page of a namespace", cache.Page{Selection: cache.Selection{Prefix: prefix + "a/"}, Limit: 1, After: prefix + "a/1"}, "a/2", true, 1},
 		{"last page", cache.Page{Selection: all, Limit: 2, After: prefix + "b/1"}, "b/2", false, 0},
 		{"page that just fits", cache.Page{Selection: all, Limit: 5}, "a/1 a/2 a/3 b/1 b/2", false, 0},
 		{"labels", cache.Page{Selection: selectColor("red")}, "a/1 a/3 b/2", false, 0},
@@ -75,6 +76,31 @@ func TestPagesAndSelections(t *testing.T) {
 				t.Errorf("got %q, more %v, %d left", names(got), got.More, got.Remaining)
 			}
 		})
+	}
+}
+
+// TestAPageReadsNoMoreThanItNeeds: what pages cost together does not grow with their number.
+func TestAPageReadsNoMoreThanItNeeds(t *testing.T) {
+	b := start(t, etcdtest.Start(t), clock.RealClock{})
+	for i, name := range []string{"a/1", "a/2", "a/3", "a/4", "a/5", "b/1"} {
+		b.create(name, []string{"red", "blue"}[i%2])
+	}
+	b.current()
+	for _, c := range []struct {
+		name string
+		page cache.Page
+		want int64
+	}{
+		{"first", cache.Page{Selection: cache.Selection{Prefix: prefix}, Limit: 2}, 2},
+		{"next, of a namespace", cache.Page{Selection: cache.Selection{Prefix: prefix + "a/"}, Limit: 2, After: prefix + "a/1"}, 2},
+		{"last", cache.Page{Selection: cache.Selection{Prefix: prefix}, Limit: 2, After: prefix + "a/5"}, 1},
+		{"up to the second that is red, which says that there is more", cache.Page{Selection: selectColor("red"), Limit: 1}, 3},
+	} {
+		before := b.Stats().Memory.Fetched
+		b.List(c.page)
+		if got := b.Stats().Memory.Fetched - before; got != c.want {
+			t.Errorf("%s: %d entries were read, want %d", c.name, got, c.want)
+		}
 	}
 }
 

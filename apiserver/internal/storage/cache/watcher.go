@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/utils/third_party/forked/golang/btree"
 
 	"kctl/apiserver/internal/storage"
 	"kctl/proto/backoff"
@@ -42,8 +43,8 @@ type Watcher struct {
 	ctx     context.Context
 	wake    chan struct{} // there is something to see, or the watch has ended
 
-	// initial is the state at revision, which is to be delivered first.
-	initial  []*Entry
+	// initial is the state at revision, which is to be delivered first; nil if it is not.
+	initial  *btree.BTree[*Entry]
 	revision int64
 
 	// past are the changes before those in the ring, up to the revision replayed;
@@ -98,7 +99,7 @@ func (w *Watcher) join() (oldest int64, ok bool) {
 	defer c.mu.Unlock()
 	w.revision = c.Revision()
 	if w.options.SendInitialEvents {
-		w.initial = c.collect(Page{Selection: w.options.Selection})
+		w.initial = c.snapshot()
 		c.watchers.add(w)
 		return 0, true
 	}
@@ -279,11 +280,12 @@ func (d *delivery) deliver(more bool) bool {
 }
 
 func (w *Watcher) sendInitial(d *delivery) bool {
-	initial := w.initial
-	w.initial = nil
-	for _, e := range initial {
-		if w.cache.matches(w.options.Selection, e) && !d.put(WatchEvent{Type: Added, Object: Encoded{JSON: e.Value, Revision: e.Revision}}) {
-			return false
+	if initial := w.initial; initial != nil {
+		w.initial = nil
+		for e := range w.cache.candidates(initial, Page{Selection: w.options.Selection}) {
+			if w.cache.matches(w.options.Selection, e) && !d.put(WatchEvent{Type: Added, Object: Encoded{JSON: e.Value, Revision: e.Revision}}) {
+				return false
+			}
 		}
 	}
 	if w.options.InitialEventsEnd && !d.put(w.bookmark(w.revision, true)) {
