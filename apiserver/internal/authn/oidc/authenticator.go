@@ -57,6 +57,8 @@ type Authenticator struct {
 	verifier  *oidc.IDTokenVerifier // nil until the issuer has been found
 	lastError error
 	failedAt  time.Time
+	// discovered is closed when the request to the issuer that is under way has ended; nil if none is.
+	discovered chan struct{}
 }
 
 // New returns an Authenticator. It does not contact the issuer yet, which may
@@ -176,25 +178,45 @@ func shortened(err error) error { return errors.New(status.Shorten(err.Error()))
 var errRecentlyFailed = errors.New("the last request failed a moment ago")
 
 // discoverVerifier reads the issuer's discovery document once. The request to the issuer,
-// and its result, outlive the API request that caused it.
+// and its result, outlive the API requests that wait for it; it ends with the client's timeout.
 func (a *Authenticator) discoverVerifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.verifier != nil {
+		defer a.mu.Unlock()
 		return a.verifier, nil
 	}
 	if a.lastError != nil && a.options.Clock.Since(a.failedAt) < retryInterval {
+		defer a.mu.Unlock()
 		return nil, errors.Join(errRecentlyFailed, a.lastError)
 	}
-	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), a.client), a.options.IssuerURL)
-	if err != nil {
-		// The time after the request: one that was never answered took as long as the
-		// interval, and those who waited would each try in turn.
-		a.lastError, a.failedAt = err, a.options.Clock.Now()
-		return nil, err
+	if a.discovered == nil {
+		a.discovered = make(chan struct{})
+		go a.discover(context.WithoutCancel(ctx))
 	}
-	a.verifier = provider.Verifier(&oidc.Config{
-		SkipClientIDCheck: true, SupportedSigningAlgs: a.options.SigningAlgorithms, Now: a.options.Clock.Now,
-	})
-	return a.verifier, nil
+	discovered := a.discovered
+	a.mu.Unlock()
+	select {
+	case <-discovered:
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.verifier, a.lastError
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// discover asks the issuer, and tells those who wait.
+func (a *Authenticator) discover(ctx context.Context) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, a.client), a.options.IssuerURL)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// The time after the request: one that was never answered took as long as the
+	// interval, and the next token would have it sent again at once.
+	if a.lastError, a.failedAt = err, a.options.Clock.Now(); err == nil {
+		a.verifier = provider.Verifier(&oidc.Config{
+			SkipClientIDCheck: true, SupportedSigningAlgs: a.options.SigningAlgorithms, Now: a.options.Clock.Now,
+		})
+	}
+	close(a.discovered)
+	a.discovered = nil
 }

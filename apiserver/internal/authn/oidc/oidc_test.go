@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/base64"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -313,6 +315,34 @@ func TestIssuerThatTakesLong(t *testing.T) {
 	token := i.sign(t, nil)
 	i.check(t, a, token, result{err: "503"})
 	if i.check(t, a, token, result{err: "a moment ago"}); i.asked.Load() != 1 {
+		t.Errorf("it was asked %d times", i.asked.Load())
+	}
+}
+
+// TestNobodyWaitsForAnIssuerLongerThanItsRequest: anyone can make a token that names an issuer which
+// does not answer.
+func TestNobodyWaitsForAnIssuerLongerThanItsRequest(t *testing.T) {
+	i := newIssuer(t)
+	a, _ := i.authenticator(t)
+	asked, mayAnswer := make(chan struct{}), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(mayAnswer) })
+	defer answer()
+	i.asks = func() { close(asked); <-mayAnswer }
+	token := i.sign(t, nil)
+	gone, leave := context.WithCancel(t.Context())
+	var canceled atomic.Int32
+	for range 2 {
+		go func() {
+			if _, _, _, err := a.AuthenticateToken(gone, token, nil); err != nil && strings.Contains(err.Error(), context.Canceled.Error()) {
+				canceled.Add(1)
+			}
+		}()
+	}
+	<-asked
+	leave()
+	eventually.Holds(t, "those whose requests have ended don't wait for the issuer", func() bool { return canceled.Load() == 2 })
+	answer()
+	if i.check(t, a, token, result{user: "ISSUER#jane"}); i.asked.Load() != 1 {
 		t.Errorf("it was asked %d times", i.asked.Load())
 	}
 }
