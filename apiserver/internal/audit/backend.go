@@ -17,6 +17,8 @@ import (
 type Backend interface {
 	// Name is upstream's name: log or webhook.
 	Name() string
+	// Parallel is how many batches may be delivered at once.
+	Parallel() int
 	Deliver(ctx context.Context, events []*Event) error
 	io.Closer
 }
@@ -45,8 +47,9 @@ type SinkOptions struct {
 	Truncate TruncateOptions
 }
 
-// deliverTimeout bounds the final writes at shutdown.
-const deliverTimeout = 10 * time.Second
+// deliverTimeout bounds the final writes at shutdown: one attempt of each. It is also how long
+// a kubelet gives a static pod, such as an API server, to end.
+const deliverTimeout = 30 * time.Second
 
 // NewSink returns a sink that uses backend as o says. The sink closes it.
 func NewSink(backend Backend, o SinkOptions, lost *prometheus.CounterVec, clock clock.WithTicker, logger *zap.Logger) Sink {
@@ -55,7 +58,8 @@ func NewSink(backend Backend, o SinkOptions, lost *prometheus.CounterVec, clock 
 		logger: logger.Named("audit-" + backend.Name()),
 	}
 	if o.Mode == ModeBatch {
-		b := &batching{delivery: d, o: o.Batch, clock: clock, queue: make(chan *Event, o.Batch.BufferSize)}
+		b := &batching{delivery: d, o: o.Batch, clock: clock, queue: make(chan *Event, o.Batch.BufferSize),
+			places: make(chan struct{}, backend.Parallel())}
 		if o.Batch.ThrottleEnable {
 			b.limiter = rate.NewLimiter(rate.Limit(o.Batch.ThrottleQPS), o.Batch.ThrottleBurst)
 		}
@@ -114,6 +118,7 @@ type batching struct {
 	o       BatchOptions
 	clock   clock.WithTicker
 	limiter *rate.Limiter
+	places  chan struct{} // one for each batch under way
 
 	mu    sync.RWMutex
 	ended bool
@@ -139,22 +144,45 @@ func (b *batching) Write(e *Event) bool {
 }
 
 func (b *batching) Run(ctx context.Context) error {
+	// What is under way when ctx ends is delivered all the same.
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	for {
 		events := b.gather(ctx)
 		if len(events) > 0 && b.pace(ctx) {
-			b.deliver(ctx, events)
+			b.send(sending, events)
 			continue
 		}
 		if ctx.Err() != nil {
-			b.finish(ctx, events)
+			last, cancel := context.WithTimeout(sending, deliverTimeout)
+			defer cancel()
+			context.AfterFunc(last, stop)
+			b.finish(last, events)
 			return errors.Join(ctx.Err(), b.backend.Close())
 		}
 	}
 }
 
-// pace waits for the throttle; false if ctx ends meanwhile.
+// pace waits for the throttle and takes a place; false if ctx ends meanwhile.
 func (b *batching) pace(ctx context.Context) bool {
-	return ctx.Err() == nil && (b.limiter == nil || b.limiter.Wait(ctx) == nil)
+	if ctx.Err() != nil || b.limiter != nil && b.limiter.Wait(ctx) != nil {
+		return false
+	}
+	select {
+	case b.places <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// send delivers a batch for which a place is taken, while the next one is gathered: a receiver
+// that fails is tried for minutes.
+func (b *batching) send(ctx context.Context, events []*Event) {
+	go func() {
+		defer func() { <-b.places }()
+		b.deliver(ctx, events)
+	}()
 }
 
 // gather collects events until a batch is full or its time is up.
@@ -179,21 +207,26 @@ func (b *batching) gather(ctx context.Context) []*Event {
 	return events
 }
 
-// finish writes what is left, without a throttle.
+// finish writes what is left, without a throttle, and waits for all that is under way.
 func (b *batching) finish(ctx context.Context, events []*Event) {
 	b.mu.Lock()
 	b.ended = true
 	b.mu.Unlock()
 	close(b.queue)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
-	defer cancel()
+	flush := func() {
+		b.places <- struct{}{} // those who have one give it back when ctx ends, at the latest
+		b.send(ctx, events)
+		events = nil
+	}
 	for e := range b.queue {
 		if events = append(events, e); len(events) >= b.o.MaxSize {
-			b.deliver(ctx, events)
-			events = nil
+			flush()
 		}
 	}
 	if len(events) > 0 {
-		b.deliver(ctx, events)
+		flush()
+	}
+	for range cap(b.places) {
+		b.places <- struct{}{}
 	}
 }

@@ -27,7 +27,11 @@ import (
 
 // fakeBackend records what is delivered, in batches.
 type fakeBackend struct {
-	fails bool
+	fails    bool
+	parallel int           // 0 for one
+	hold     chan struct{} // if not nil, deliveries take until it is closed
+
+	started atomic.Int32 // deliveries
 
 	mu      sync.Mutex
 	batches [][]*Event
@@ -36,6 +40,8 @@ type fakeBackend struct {
 
 func (f *fakeBackend) Name() string { return "fake" }
 
+func (f *fakeBackend) Parallel() int { return max(1, f.parallel) }
+
 func (f *fakeBackend) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,9 +49,17 @@ func (f *fakeBackend) Close() error {
 	return nil
 }
 
-func (f *fakeBackend) Deliver(_ context.Context, events []*Event) error {
+func (f *fakeBackend) Deliver(ctx context.Context, events []*Event) error {
+	f.started.Add(1)
 	if f.fails {
 		return errors.New("broken")
+	}
+	if f.hold != nil {
+		select {
+		case <-f.hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,6 +116,46 @@ func TestBatches(t *testing.T) {
 			t.Error("an event after the end was taken")
 		}
 	})
+}
+
+// TestASlowReceiverDelaysNoOtherBatch: it would fill the buffer. At the end, what is under way has time
+// to arrive, but not all the time that there is.
+func TestASlowReceiverDelaysNoOtherBatch(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers bool // after the server's end
+		lost    float64
+	}{
+		"that answers in the end": {true, 0},
+		"that does not":           {false, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				backend := &fakeBackend{parallel: 3, hold: make(chan struct{})}
+				lost := NewErrors(prometheus.NewRegistry())
+				sink := NewSink(backend, SinkOptions{Mode: ModeBatch, Batch: BatchOptions{BufferSize: 10, MaxSize: 1}}, lost, clock.RealClock{},
+					zap.NewNop())
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- sink.Run(ctx) }()
+				for range 5 {
+					sink.Write(event("/"))
+				}
+				synctest.Wait()
+				if n := backend.started.Load(); n != 3 {
+					t.Errorf("%d batches are under way, want 3", n)
+				}
+				cancel()
+				time.Sleep(deliverTimeout / 2) // the fake clock's
+				if test.answers {
+					close(backend.hold)
+				}
+				<-done
+				if n := testutil.ToFloat64(lost.WithLabelValues("fake")); n != test.lost || !backend.closed {
+					t.Errorf("%v events were lost, want %v; closed %v", n, test.lost, backend.closed)
+				}
+			})
+		})
+	}
 }
 
 func TestStrictSinksSayWhenAnEventIsLost(t *testing.T) {

@@ -90,6 +90,9 @@ func (unclosed) Close() error { return nil }
 
 func (l *logFile) Name() string { return "log" }
 
+// Parallel implements Backend: lines are in the order of the events.
+func (l *logFile) Parallel() int { return 1 }
+
 func (l *logFile) Close() error { return l.out.Close() }
 
 func (l *logFile) Deliver(_ context.Context, events []*Event) error {

@@ -17,6 +17,8 @@ const (
 	webhookTimeout  = 30 * time.Second
 	webhookAttempts = 5
 	webhookGrowth   = 1.5
+	// webhookParallel batches of the usual size have as many events as the usual buffer.
+	webhookParallel = 25
 )
 
 // webhook posts events to a server.
@@ -46,6 +48,8 @@ func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock, tol
 }
 
 func (w *webhook) Name() string { return "webhook" }
+
+func (w *webhook) Parallel() int { return webhookParallel }
 
 func (w *webhook) Close() error {
 	w.client.HTTP().CloseIdleConnections()
