@@ -67,8 +67,8 @@ func TestConvertedObjectsAreNotHeld(t *testing.T) {
 				t.Fatalf("%d %s", w.Code, w.Body)
 			}
 		}
-		if len(e.held) != c.held {
-			t.Errorf("%T: %d encodings are held, not %d", c.resource, len(e.held), c.held)
+		if n, _ := e.texts.Held(); n != c.held {
+			t.Errorf("%T: %d encodings are held, not %d", c.resource, n, c.held)
 		}
 	}
 }

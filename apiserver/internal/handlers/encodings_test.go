@@ -1,8 +1,6 @@
 package handlers
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 	"strings"
@@ -80,47 +78,14 @@ func TestEncodingsHoldNoRequests(t *testing.T) {
 	if header.Value() != nil {
 		t.Error("the header is held with what was made for it")
 	}
-	if len(e.held) != 1 {
-		t.Errorf("%d are held", len(e.held))
+	if n, _ := e.texts.Held(); n != 1 {
+		t.Errorf("%d are held", n)
 	}
 }
 
-// TestEncodingsAreBounded: those that were used last are kept.
-func TestEncodingsAreBounded(t *testing.T) {
-	const size, kept = 1000, 10
-	e := newEncodings(kept * (size + perEncoding))
-	made := map[int]int{}
-	objects := make([]registry.Encoded, 3*kept)
-	get := func(i int) {
-		text, err := e.of(objects[i], podKind, form{}, func() ([]byte, error) {
-			made[i]++
-			return bytes.Repeat([]byte{byte(i)}, size), nil
-		})
-		if err != nil || len(text) != size || text[0] != byte(i) {
-			t.Fatalf("object %d: %v, %v", i, text, err)
-		}
-	}
-	for i := range objects {
-		objects[i] = storedObject(fmt.Sprint(i))
-		get(i)
-		get(0) // always among the last used
-	}
-	if e.size > e.most || len(e.held) != kept || e.order.Len() != kept {
-		t.Errorf("%d bytes of %d encodings are held", e.size, len(e.held))
-	}
-	get(len(objects) - 1)
-	get(1)
-	if made[0] != 1 || made[len(objects)-1] != 1 || made[1] != 2 {
-		t.Errorf("made %v", made)
-	}
-}
-
-// TestEncodingThatFails is tried again by the next one who asks, and takes no room.
-func TestEncodingThatFails(t *testing.T) {
-	e, stored, broken := NewEncodings(), storedObject("a"), errors.New("broken")
-	if _, err := e.of(stored, podKind, form{}, func() ([]byte, error) { return nil, broken }); !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
+// TestEncodingThatPanics is tried again by the next one who asks, and takes no room.
+func TestEncodingThatPanics(t *testing.T) {
+	e, stored := NewEncodings(), storedObject("a")
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -129,24 +94,10 @@ func TestEncodingThatFails(t *testing.T) {
 		}()
 		_, _ = e.of(stored, podKind, form{}, func() ([]byte, error) { panic("encode") })
 	}()
-	if len(e.held) != 0 || e.order.Len() != 0 || e.size != 0 {
-		t.Errorf("%d are held, of %d bytes", len(e.held), e.size)
+	if n, size := e.texts.Held(); n != 0 || size != 0 {
+		t.Errorf("%d are held, of %d bytes", n, size)
 	}
 	if text, err := e.of(stored, podKind, form{}, func() ([]byte, error) { return []byte("x"), nil }); err != nil || string(text) != "x" {
 		t.Errorf("got %s, %v", text, err)
-	}
-}
-
-// TestEncodingOutlivesItsRoom: one that was dropped while it was made is not counted.
-func TestEncodingOutlivesItsRoom(t *testing.T) {
-	e := newEncodings(perEncoding + 1)
-	text, err := e.of(storedObject("a"), podKind, form{}, func() ([]byte, error) {
-		if _, err := e.of(storedObject("b"), podKind, form{}, func() ([]byte, error) { return []byte("much"), nil }); err != nil {
-			t.Error(err)
-		}
-		return []byte("a"), nil
-	})
-	if err != nil || string(text) != "a" || e.size != 0 || len(e.held) != 0 {
-		t.Errorf("got %s, %v; %d bytes are counted, %d are held", text, err, e.size, len(e.held))
 	}
 }
