@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/customresources/structural"
+	"kctl/apiserver/internal/derived"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/status"
 )
@@ -27,6 +28,8 @@ type converter struct {
 	// bound is the server's, but a webhook has one of its own: who waits for a slow one
 	// keeps no place from the lists of others.
 	bound registry.Conversions
+	// converted is what the webhook has made of stored objects, by version.
+	converted *derived.Texts[*compiledVersion]
 }
 
 func newConverter(d *definition, versions map[string]*compiledVersion, o Options) *converter {
@@ -36,6 +39,7 @@ func newConverter(d *definition, versions map[string]*compiledVersion, o Options
 	}
 	if conversion := d.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
 		c.webhook, c.bound = newWebhook(d, o.Webhooks), registry.NewConversions()
+		c.converted = derived.New[*compiledVersion](mostConverted)
 	}
 	return c
 }

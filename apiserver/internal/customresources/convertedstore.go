@@ -102,17 +102,25 @@ func (v *convertedStore) DeleteCollection(ctx context.Context, namespace string,
 	return deleted, err
 }
 
+// convertOne converts an object that a single request is about: what a webhook makes of it is asked for
+// anew.
 func (v *convertedStore) convertOne(ctx context.Context, e registry.Encoded) (registry.Encoded, error) {
-	all, err := v.convertAll(ctx, []registry.Encoded{e})
+	all, err := v.convertEach(ctx, []registry.Encoded{e}, v.convertTogether)
 	if err != nil {
 		return registry.Encoded{}, err
 	}
 	return all[0], nil
 }
 
-// convertAll converts objects to the view's version. The bytes of those that have it
-// are reused.
+// convertAll converts objects to the view's version, as many requests see them.
 func (v *convertedStore) convertAll(ctx context.Context, items []registry.Encoded) ([]registry.Encoded, error) {
+	return v.convertEach(ctx, items, v.convertShared)
+}
+
+// convertEach converts objects to the view's version, those for which a webhook is needed by ask. The bytes
+// of those that have it are reused.
+func (v *convertedStore) convertEach(ctx context.Context, items []registry.Encoded,
+	ask func(context.Context, []registry.Encoded) error) ([]registry.Encoded, error) {
 	var others []int
 	for i, item := range items {
 		if !bytes.HasPrefix(item.JSON, []byte(v.version.prefix)) {
@@ -133,11 +141,12 @@ func (v *convertedStore) convertAll(ctx context.Context, items []registry.Encode
 	if len(others) == 0 {
 		return out, nil
 	}
-	return out, v.decodeAndConvert(ctx, out, others)
+	return out, v.decodeAndConvert(ctx, out, others, ask)
 }
 
 // decodeAndConvert converts the objects at the given places.
-func (v *convertedStore) decodeAndConvert(ctx context.Context, items []registry.Encoded, places []int) error {
+func (v *convertedStore) decodeAndConvert(ctx context.Context, items []registry.Encoded, places []int,
+	ask func(context.Context, []registry.Encoded) error) error {
 	chosen := make([]registry.Encoded, len(places))
 	for j, i := range places {
 		chosen[j] = items[i]
@@ -150,7 +159,7 @@ func (v *convertedStore) decodeAndConvert(ctx context.Context, items []registry.
 	if v.converter.webhook == nil {
 		err = v.renameEach(chosen)
 	} else {
-		err = v.convertTogether(ctx, chosen)
+		err = v.inChunks(ctx, chosen, ask)
 	}
 	for j, i := range places {
 		items[i] = chosen[j]
@@ -180,27 +189,6 @@ func (v *convertedStore) renameEach(items []registry.Encoded) error {
 			return apierrors.NewInternalError(err)
 		}
 		v.version.rename(o)
-		if items[i], err = encoded(o, items[i].Revision); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// convertTogether converts objects in place, in one call of the webhook.
-func (v *convertedStore) convertTogether(ctx context.Context, items []registry.Encoded) error {
-	objects := make([]*object, len(items))
-	var err error
-	for i, item := range items {
-		if objects[i], err = v.converter.decodeStored(item.JSON); err != nil {
-			return apierrors.NewInternalError(err)
-		}
-	}
-	converted, err := v.converter.convertAll(ctx, v.version, objects)
-	if err != nil {
-		return err
-	}
-	for i, o := range converted {
 		if items[i], err = encoded(o, items[i].Revision); err != nil {
 			return err
 		}
@@ -246,46 +234,81 @@ type watcher struct {
 // Events implements registry.Watcher.
 func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 	return func(yield func(registry.WatchEvent, bool) bool) {
+		var ready []registry.WatchEvent
+		size := 0
 		for event, more := range w.inner.Events() {
-			shown := w.view.convertEvent(w.ctx, event)
-			if w.selected != nil {
-				var seen bool
-				if shown, seen = w.selected.translate(shown); !seen {
-					continue
-				}
-				more = false // the next one may not be seen
+			ready, size = append(ready, event), size+len(event.Object.JSON)
+			if more && !isFull(len(ready), size) {
+				continue
 			}
-			if shown.Type == cache.Error {
-				yield(shown, false)
+			if !w.show(ready, more, yield) {
 				return
 			}
-			if !yield(shown, more) {
-				return
-			}
+			ready, size = ready[:0], 0
 		}
 	}
 }
 
-// convertEvent returns an event in the view's version; an error if it can't be converted.
-func (v *convertedStore) convertEvent(ctx context.Context, event registry.WatchEvent) registry.WatchEvent {
-	switch event.Type {
-	case cache.Error:
-		return event
-	case cache.Bookmark:
-		if o, err := unmarshal(event.Object.JSON); err == nil {
-			o.SetAPIVersion(v.version.apiVersion())
-			if value, err := marshal(o); err == nil {
-				event.Object.JSON = value
+// show yields events that came together, converted together; false ends the watch.
+func (w *watcher) show(events []registry.WatchEvent, more bool, yield func(registry.WatchEvent, bool) bool) bool {
+	converted := w.view.convertEvents(w.ctx, events)
+	for i, shown := range converted {
+		another := more || i+1 < len(converted)
+		if w.selected != nil {
+			var seen bool
+			if shown, seen = w.selected.translate(shown); !seen {
+				continue
+			}
+			another = false // the next one may not be seen
+		}
+		if shown.Type == cache.Error {
+			yield(shown, false)
+			return false
+		}
+		if !yield(shown, another) {
+			return false
+		}
+	}
+	return true
+}
+
+// convertEvents returns events in the view's version. If one can't be converted there is an error in its
+// place, and nothing behind it.
+func (v *convertedStore) convertEvents(ctx context.Context, events []registry.WatchEvent) []registry.WatchEvent {
+	out := make([]registry.WatchEvent, len(events))
+	var items []registry.Encoded
+	var places []int
+	for i, event := range events {
+		if out[i] = event; event.Type == cache.Bookmark {
+			out[i] = v.convertBookmark(event)
+		} else if event.Type != cache.Error && !bytes.HasPrefix(event.Object.JSON, []byte(v.version.prefix)) {
+			items, places = append(items, event.Object), append(places, i)
+		}
+	}
+	items, err := v.convertAll(ctx, items)
+	switch {
+	case err != nil && len(events) == 1:
+		return []registry.WatchEvent{cache.ErrorEvent(err)}
+	case err != nil: // those before the one that is to blame are shown
+		for i := range events {
+			if out[i] = v.convertEvents(ctx, events[i:i+1])[0]; out[i].Type == cache.Error {
+				return out[:i+1]
 			}
 		}
-		return event
+		return out
 	}
-	if bytes.HasPrefix(event.Object.JSON, []byte(v.version.prefix)) {
-		return event
+	for j, i := range places { // a new one, because an event caches its frame
+		out[i] = registry.WatchEvent{Type: events[i].Type, Object: items[j]}
 	}
-	e, err := v.convertOne(ctx, event.Object)
-	if err != nil {
-		return cache.ErrorEvent(err)
+	return out
+}
+
+func (v *convertedStore) convertBookmark(event registry.WatchEvent) registry.WatchEvent {
+	if o, err := unmarshal(event.Object.JSON); err == nil {
+		o.SetAPIVersion(v.version.apiVersion())
+		if value, err := marshal(o); err == nil {
+			event.Object.JSON = value
+		}
 	}
-	return registry.WatchEvent{Type: event.Type, Object: e}
+	return event
 }
