@@ -50,6 +50,11 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 	step()
 	c.Restart("apiserver")
 	awaitRootCertificates(t, c, 1)
+	if err := publishedAuthorities(t, c, 2); err != nil {
+		t.Error(err)
+	}
+	step()
+	harness.Eventually(t, time.Minute, func() error { return publishedAuthorities(t, c, 1) })
 	c.Create(harness.Pod("third", c.Shell(), "sleep", "3600"))
 	c.AwaitRunning("third")
 	c.Kctl("exec", "third", "--", "echo", "reached")
@@ -81,6 +86,19 @@ func awaitRootCertificates(t *testing.T, c *harness.Cluster, want int) {
 		}
 		return nil
 	})
+}
+
+// publishedAuthorities tells whether aggregated servers are told of so many authorities of clients.
+func publishedAuthorities(t *testing.T, c *harness.Cluster, want int) error {
+	t.Helper()
+	published, err := c.Client().CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if got := strings.Count(published.Data["client-ca-file"], "BEGIN CERTIFICATE"); got != want {
+		return fmt.Errorf("aggregated servers are told of %d authorities, not of %d", got, want)
+	}
+	return nil
 }
 
 // servedBy tells whether the API server shows a certificate of this authority only.

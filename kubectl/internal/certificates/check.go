@@ -147,8 +147,8 @@ func (d *Directory) signingKey() []Finding {
 	if err := errors.Join(errKey, errPublic); err != nil {
 		f.Problems = append(f.Problems, err.Error())
 	}
-	if len(private) > 0 && len(public) > 0 && !sameKey(public, private) {
-		f.Problems = append(f.Problems, fmt.Sprintf("%s is not the public half of %s", publicFile, keyFile))
+	if len(private) > 0 && len(public) > 0 && !holdsPublicKey(public, private) {
+		f.Problems = append(f.Problems, fmt.Sprintf("%s does not hold the public half of %s", publicFile, keyFile))
 	}
 	if info, err := os.Stat(keyFile); err == nil && info.Mode().Perm()&0o027 != 0 {
 		f.Problems = append(f.Problems, exposedKey(keyFile, info.Mode()))

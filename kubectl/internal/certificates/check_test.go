@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +186,51 @@ func TestCheckSaysWhatIsWrong(t *testing.T) {
 	}
 	if _, err := controlPlane(t.TempDir()).Check(time.Now()); err == nil {
 		t.Error("an empty directory is good")
+	}
+}
+
+// While the key of service account tokens is replaced, tokens of both are valid: the file
+// of public keys holds both, and the signing key may be either.
+func TestSeveralPublicKeysOfServiceAccounts(t *testing.T) {
+	d := made(t)
+	key, public := d.Path("sa.key"), d.Path("sa.pub")
+	first, err := os.ReadFile(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, second, err := pki.NewSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := func(what string) {
+		t.Helper()
+		if findings, err := d.Check(time.Now()); err != nil || broken(findings) != nil {
+			t.Errorf("%s: %q, %v", what, broken(findings), err)
+		}
+		if _, err := d.Make(time.Now()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	both := slices.Concat(first, second)
+	write(public, both)
+	good("the old key signs")
+	write(key, private)
+	good("the new key signs")
+	if now, err := os.ReadFile(public); err != nil || !bytes.Equal(now, both) {
+		t.Errorf("the public keys were changed: %v", err)
+	}
+	write(public, first)
+	findings, err := d.Check(time.Now())
+	if problems := broken(findings); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "sa.pub does not hold the public half of") {
+		t.Errorf("a key that is not in the file: %q, %v", problems, err)
+	}
+	if _, err := d.Make(time.Now()); err == nil || !strings.Contains(err.Error(), "sa.pub does not match the private key") {
+		t.Errorf("a key that is not in the file: %v", err)
 	}
 }

@@ -244,7 +244,7 @@ func (d *Directory) makeSigningKey() (Change, error) {
 		return change, err
 	}
 	switch {
-	case len(private) > 0 && len(public) > 0 && !sameKey(public, private):
+	case len(private) > 0 && len(public) > 0 && !holdsPublicKey(public, private):
 		return change, fmt.Errorf("%s does not match the private key %s; restore the right file, or move it away and run this again",
 			publicFile, keyFile)
 	case len(private) > 0 && len(public) > 0:

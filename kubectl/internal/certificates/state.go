@@ -255,8 +255,9 @@ func (d *Directory) states(now time.Time) []*state {
 	return all
 }
 
-// sameKey says whether a public key file holds the public half of a key.
-func sameKey(public, private []byte) bool {
+// holdsPublicKey says whether a file of public keys holds the public half of a key. It may hold
+// others: while the key is replaced, tokens of both the old and the new one are valid.
+func holdsPublicKey(public, private []byte) bool {
 	want, err := pki.PublicKey(private)
-	return err == nil && bytes.Equal(bytes.TrimSpace(want), bytes.TrimSpace(public))
+	return err == nil && bytes.Contains(public, bytes.TrimSpace(want))
 }
