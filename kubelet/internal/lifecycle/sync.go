@@ -74,7 +74,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 // runtime.
 func (l *Lifecycle) run(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) (podruntime.SyncResult, error) {
 	l.Mirrors.EnsureMirror(pod)
-	if err := os.MkdirAll(podfiles.PodDir(l.RootDir, pod.UID), 0o750); err != nil {
+	if err := l.onDisk(pod, func() error { return os.MkdirAll(podfiles.PodDir(l.RootDir, pod.UID), 0o750) }); err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
 		return podruntime.SyncResult{}, fmt.Errorf("directory of the pod: %w", err)
 	}
