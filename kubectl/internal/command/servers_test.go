@@ -205,7 +205,7 @@ func TestInterruptedRun(t *testing.T) {
 	}
 	for _, stage := range []struct{ name, spec, status, events, word, says string }{
 		{"queued", "", `"phase":"Pending"`, "", "queued\n", "(scheduling)"},
-		{"scheduled", onNode, `"phase":"Pending"`, "", "scheduled to n\n", "(pulling i)"},
+		{"scheduled", onNode, `"phase":"Pending"`, "", "scheduled to n\n", "(scheduled to n, and the node prepares it)"},
 		{"pulling", onNode, state(`"waiting":{"reason":"ContainerCreating"}`), event("Pulling"), "pulling i\n", "(pulling i)"},
 		{"no image", onNode, state(`"waiting":{"reason":"ImagePullBackOff","message":"no such image"}`), "", "no such image\n", "no such image)"},
 		{"pulled", onNode, state(`"waiting":{"reason":"ContainerCreating"}`), event("Pulled"), "image there: i\n", "(creating)"},

@@ -70,6 +70,10 @@ func Look(pod *core.Pod, events []core.Event) View {
 func (v View) Now() string {
 	text := "nothing is known of it yet"
 	for _, s := range v.Steps {
+		if s.State == Waiting { // nobody is at it: what is between the steps is under way
+			text += ", and the node prepares it"
+			break
+		}
 		text = s.Text
 		if s.State != Done {
 			break

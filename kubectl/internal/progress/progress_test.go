@@ -221,3 +221,18 @@ func TestLiveTellsLongProblemsOnce(t *testing.T) {
 		t.Errorf("a short problem is told twice: %q", out.String())
 	}
 }
+
+// Nobody pulls before the kubelet says so: its disk may hang.
+func TestNow(t *testing.T) {
+	pod := &core.Pod{Spec: corev1.PodSpec{NodeName: "n1", Containers: []core.Container{{Name: "c", Image: "nginx"}}}}
+	for want, events := range map[string][]core.Event{
+		"scheduled to n1, and the node prepares it": nil,
+		"pulling nginx": {{Reason: "Pulling"}},
+		"scheduled to n1, and the node prepares it: FailedMount: does its disk hang?": {{Type: corev1.EventTypeWarning, Reason: "FailedMount",
+			Message: "does its disk hang?"}},
+	} {
+		if got := Look(pod, events).Now(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
