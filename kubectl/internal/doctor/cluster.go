@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -101,11 +102,9 @@ func (s *Server) judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, se
 	if len(nodes) == 0 {
 		return []Check{warn("nodes", "join a machine: `kctl token create --print-join-command`", "there are none")}
 	}
-	renewed := map[string]time.Time{}
-	for _, lease := range leases {
-		if lease.Spec.RenewTime != nil {
-			renewed[lease.Name] = lease.Spec.RenewTime.Time
-		}
+	renewed := map[string]*renewal{}
+	for i := range leases {
+		renewed[leases[i].Name] = renewalOf(&leases[i])
 	}
 	var checks []Check
 	for i := range nodes {
@@ -117,6 +116,27 @@ func (s *Server) judgeNodes(nodes []core.Node, leases []coordinationv1.Lease, se
 	return checks
 }
 
+// renewal is when a lease was renewed, by the server's clock, and how far the holder's is ahead of that.
+type renewal struct {
+	at    time.Time
+	ahead time.Duration
+}
+
+// renewalOf tells a clock that is wrong from a lease that is not renewed: the server notes when the
+// holder wrote. Without that note the holder's own time counts.
+func renewalOf(lease *coordinationv1.Lease) *renewal {
+	if lease.Spec.RenewTime == nil {
+		return nil
+	}
+	r := &renewal{at: lease.Spec.RenewTime.Time}
+	for _, m := range lease.ManagedFields {
+		if m.Time != nil && m.FieldsV1 != nil && bytes.Contains(m.FieldsV1.Raw, []byte(`"f:renewTime"`)) {
+			r.at, r.ahead = m.Time.Time, lease.Spec.RenewTime.Sub(m.Time.Time)
+		}
+	}
+	return r
+}
+
 // leaseAge is how long a node may be silent before the control plane considers it lost.
 const leaseAge = 40 * time.Second
 
@@ -125,8 +145,8 @@ const leaseAge = 40 * time.Second
 func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
 	var newest time.Time
 	for _, lease := range slices.Concat(nodes, elections) {
-		if renewed := lease.Spec.RenewTime; renewed != nil && renewed.After(newest) {
-			newest = renewed.Time
+		if r := renewalOf(&lease); r != nil && r.at.After(newest) {
+			newest = r.at
 		}
 	}
 	age := s.serverNow().Sub(newest)
@@ -140,7 +160,7 @@ func (s *Server) judgeWrites(nodes, elections []coordinationv1.Lease) []Check {
 		age.Round(time.Second))}
 }
 
-func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server string) []Check {
+func (s *Server) judgeNode(node *core.Node, renewed map[string]*renewal, server string) []Check {
 	name, now := "node/"+node.Name, s.serverNow()
 	var checks []Check
 	ready := corev1.NodeCondition{Status: corev1.ConditionUnknown, Message: "it has not reported its status"}
@@ -156,14 +176,17 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]time.Time, server
 		}
 	}
 	log := "on that machine look at the kubelet (" + s.serviceHint("kubelet") + ") and at the container runtime, and run `kctl doctor` there"
-	lease, leased := renewed[node.Name]
+	lease := renewed[node.Name]
 	switch {
 	case ready.Status != corev1.ConditionTrue:
 		checks = append(checks, fail(name, log, "not ready: %s", ready.Message))
-	case leased && now.Sub(lease) > leaseAge:
-		checks = append(checks, fail(name, log, "its kubelet has not renewed its lease for %s", now.Sub(lease).Round(time.Second)))
+	case lease != nil && now.Sub(lease.at) > leaseAge:
+		checks = append(checks, fail(name, log, "its kubelet has not renewed its lease for %s", now.Sub(lease.at).Round(time.Second)))
 	case node.Spec.Unschedulable:
 		checks = append(checks, warn(name, "run `kctl uncordon "+node.Name+"` to let it take pods again", "takes no new pods (cordoned)"))
+	}
+	if lease != nil && lease.ahead.Abs() > someSkew {
+		checks = append(checks, warn(name, clockAdvice, "its clock is %s off from the server's clock", lease.ahead.Abs().Round(time.Second)))
 	}
 	return append(checks, checkSkew(name, node.Status.NodeInfo.KubeletVersion, server)...)
 }

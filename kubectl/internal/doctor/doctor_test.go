@@ -261,9 +261,21 @@ func TestNodes(t *testing.T) {
 	cordoned.Spec.Unschedulable = true
 	old := metav1.NewMicroTime(now.Add(-time.Minute))
 	fresh := metav1.NewMicroTime(now)
+	written := func(at time.Time) metav1.ObjectMeta {
+		noted := metav1.NewTime(at)
+		return metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: &noted,
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)}}}}
+	}
+	off := func(name string, by time.Duration, at time.Time) coordinationv1.Lease {
+		own := metav1.NewMicroTime(at.Add(by))
+		lease := coordinationv1.Lease{ObjectMeta: written(at), Spec: coordinationv1.LeaseSpec{RenewTime: &own}}
+		lease.Name = name
+		return lease
+	}
 	leases := []coordinationv1.Lease{
 		{ObjectMeta: metav1.ObjectMeta{Name: "silent"}, Spec: coordinationv1.LeaseSpec{RenewTime: &old}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "well"}, Spec: coordinationv1.LeaseSpec{RenewTime: &fresh}},
+		off("ahead", 3*time.Hour, now), off("behind", -3*time.Hour, now), off("a-second", time.Second, now),
 	}
 	for _, test := range []struct {
 		node core.Node
@@ -274,6 +286,9 @@ func TestNodes(t *testing.T) {
 		{node("not-ready", "v1.37.0", is(corev1.NodeReady, corev1.ConditionFalse)), Fail, "not ready: because"},
 		{node("new", "v1.37.0"), Fail, "has not reported"},
 		{node("silent", "v1.37.0", ready), Fail, "not renewed its lease for 1m0s"},
+		{node("ahead", "v1.37.0", ready), Warn, "its clock is 3h0m0s off from the server's clock"},
+		{node("behind", "v1.37.0", ready), Warn, "its clock is 3h0m0s off from the server's clock"},
+		{node("a-second", "v1.37.0", ready), OK, "all of them ready"},
 		{cordoned, Warn, "cordoned"},
 		{node("full", "v1.37.0", ready, is(corev1.NodeDiskPressure, corev1.ConditionTrue)), Warn, "DiskPressure"},
 		{node("too-new", "v1.38.0", ready), Fail, "newer than"},

@@ -257,6 +257,8 @@ const (
 	someSkew = 10 * time.Second
 )
 
+const clockAdvice = "set the clocks by NTP (`timedatectl set-ntp true`): certificates, leases and tokens go by them"
+
 // checkVersion asks for the server's version; "" if that fails.
 func (s *Server) checkVersion(ctx context.Context) ([]Check, string) {
 	const name = "api-server"
@@ -298,12 +300,11 @@ func kindOf(header http.Header, body []byte) string {
 
 func (s *Server) checkClock(server time.Time) Check {
 	apart := s.Now().Sub(server).Abs().Round(time.Second)
-	const advice = "set the clocks by NTP (`timedatectl set-ntp true`): certificates, leases and tokens go by them"
 	switch {
 	case apart > mostSkew:
-		return fail("clock", advice, "%s off from the server's clock", apart)
+		return fail("clock", clockAdvice, "%s off from the server's clock", apart)
 	case apart > someSkew:
-		return warn("clock", advice, "%s off from the server's clock", apart)
+		return warn("clock", clockAdvice, "%s off from the server's clock", apart)
 	}
 	return ok("clock", "%s off from the server's clock", apart)
 }
