@@ -176,16 +176,17 @@ func newReset(c *frame.CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "reset", Short: "Remove this machine from the cluster that it joined",
-		Long: `Remove this machine from the cluster that it joined: its kubelet is stopped, its
-pods are ended, and the kubelet's directory and configuration are deleted. The Node
-object stays; remove it with "kctl delete node NAME".`,
+		Long: `Remove this machine from the cluster that it joined: its kubelet is stopped, all pods
+of the container runtime at --cri-socket are ended, whoever made them, and the
+kubelet's directory and configuration are deleted. The Node object stays; remove it
+with "kctl delete node NAME".`,
 		Example: "  kctl drain node-3 --ignore-daemonsets   # where the cluster can be reached\n" +
 			"  kctl reset --yes                        # on node-3\n" +
 			"  kctl delete node node-3                 # where the cluster can be reached",
 		Args: frame.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !yes {
-				return errors.New("this ends all pods on this machine and deletes " + n.RootDir + ": say so by --yes")
+				return fmt.Errorf("this ends all pods of the container runtime at %s and deletes %s: say so by --yes", n.Runtime, n.RootDir)
 			}
 			if err := bootstrap.Reset(cmd.Context(), n); err != nil {
 				return err
