@@ -50,6 +50,10 @@ func (s *Server) checkCluster(ctx context.Context, server string) []Check {
 			return all.latest()
 		})...)
 	}
+	var services apiServiceList
+	if list(apiServices, "", &services) {
+		checks = append(checks, judgeAPIServices(services)...)
+	}
 	if list(core.CertificateSigningRequests, "", &requests) {
 		checks = append(checks, judgeRequests(requests.Items, s.serverNow()))
 	}

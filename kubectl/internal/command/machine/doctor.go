@@ -32,11 +32,11 @@ func newDoctor(c *frame.CLI) *cobra.Command {
 		Use: "doctor", Short: "Find problems and suggest what to do about them",
 		Long: `Find problems and suggest what to do about them. It checks the kubeconfig and the
 connection to the API server, certificates and clocks, the API server's components,
-nodes, certificate requests and tokens; the certificates in --dir (or in the directory
-of "kctl up" if the kubeconfig is from there); on a machine of the control plane, the
-timers that renew certificates and take backups; and, if this machine is a node, its
-runtime, network, kernel and disk. It changes nothing. The exit code is 1 if a check
-fails.`,
+nodes, aggregated servers, certificate requests and tokens; the certificates in --dir
+(or in the directory of "kctl up" if the kubeconfig is from there); on a machine of
+the control plane, the timers that renew certificates and take backups; and, if this
+machine is a node, its runtime, network, kernel and disk. It changes nothing. The exit
+code is 1 if a check fails.`,
 		Example: `  kctl doctor
   kctl doctor --kubeconfig /etc/kctl/admin.kubeconfig -o json`,
 		Args: frame.NoArgs,
