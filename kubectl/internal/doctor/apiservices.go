@@ -25,7 +25,8 @@ func judgeAPIServices(list apiServiceList) (checks []Check) {
 		for _, c := range s.Status.Conditions {
 			if c.Type == "Available" && c.Status == metav1.ConditionFalse {
 				checks = append(checks, fail("apiservice/"+s.Metadata.Name,
-					"see that its server runs and that its certificate is of the caBundle; `kctl delete apiservice "+s.Metadata.Name+"` if it is not needed any more",
+					"see that its server runs and that its certificate is of the caBundle; `kctl delete apiservice "+s.Metadata.Name+
+						"` if it is not needed any more",
 					"not available: %s", cmp.Or(c.Message, c.Reason)))
 			}
 		}

@@ -23,8 +23,8 @@ func (l *Lifecycle) onDisk(pod *core.Pod, write func() error) error {
 		select {
 		case <-done:
 		case <-timer.C():
-			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedMount", "the directory of the pod, %s, could not be made within %s: does its disk hang?",
-				podfiles.PodDir(l.RootDir, pod.UID), slowDisk)
+			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedMount",
+				"the directory of the pod, %s, could not be made within %s: does its disk hang?", podfiles.PodDir(l.RootDir, pod.UID), slowDisk)
 		}
 	}()
 	return write()
