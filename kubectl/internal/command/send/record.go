@@ -20,7 +20,8 @@ import (
 // AddRecord adds --record, which has been deprecated in kubectl for years.
 func (s *Sender) AddRecord(cmd *cobra.Command) {
 	s.cmd = cmd
-	flag := cmd.Flags().VarPF((*recordFlag)(s), "record", "", "Record the command line in the annotation "+rollout.ChangeCause+" of what it changes.")
+	flag := cmd.Flags().VarPF((*recordFlag)(s), "record", "",
+		"Record the command line in the annotation "+rollout.ChangeCause+" of what it changes.")
 	flag.NoOptDefVal, flag.Hidden = "true", true
 }
 
