@@ -2,13 +2,8 @@ package bootstrap
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,166 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
-	"kctl/kubectl/internal/certificates"
 	"kctl/kubectl/internal/doctor"
 	"kctl/proto/core"
-	"kctl/proto/pki"
 )
-
-// stranger is a server that a machine is told to join.
-type stranger struct {
-	*httptest.Server
-	ca   *pki.Pair
-	hash string
-}
-
-func (s *stranger) address() string { return s.Listener.Addr().String() }
-
-// meet starts a stranger. chain says whether it sends its CA certificate.
-func meet(t *testing.T, chain bool, expires time.Duration, handler http.HandlerFunc) *stranger {
-	t.Helper()
-	ca, err := pki.NewCA("ca", time.Now().Add(-3*time.Hour), 6*time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, err := ca.Issue(pki.Subject{CommonName: "s", IPs: []net.IP{net.IPv4(127, 0, 0, 1)}, Server: true}, time.Now().Add(-2*time.Hour), 2*time.Hour+expires)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if chain {
-		serving.Cert = append(serving.Cert, ca.Cert...)
-	}
-	pair, err := serving.TLS()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hashes, err := certificates.Hashes(ca.Cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewUnstartedServer(handler)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
-	server.Config.ErrorLog = nil
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return &stranger{server, ca, hashes[0]}
-}
-
-func info(server, ca string) string {
-	config, _ := yaml.Marshal(map[string]any{"apiVersion": "v1", "kind": "Config",
-		"clusters": []any{map[string]any{"name": "", "cluster": map[string]any{"server": server, "certificate-authority-data": []byte(ca)}}}})
-	object, _ := json.Marshal(&corev1.ConfigMap{Data: map[string]string{"kubeconfig": string(config)}})
-	return string(object)
-}
-
-// A server is recognised by its CA's hash, and is sent nothing before that.
-func TestServersAreKnownBeforeTheyAreToldAnything(t *testing.T) {
-	told := func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			t.Error("a credential was sent")
-		}
-		w.WriteHeader(http.StatusUnauthorized)
-	}
-	other := "sha256:" + strings.Repeat("0", 64)
-	var kubeadms *stranger
-	kubeadms = meet(t, false, time.Hour, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, info(kubeadms.URL, string(kubeadms.ca.Cert)))
-	})
-	for name, test := range map[string]struct {
-		server *stranger
-		find   func(s *stranger) Discovery
-		says   string
-	}{
-		"by its chain":        {meet(t, true, time.Hour, told), known, ""},
-		"by its cluster-info": {kubeadms, known, ""},
-		"unsafe":              {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Unsafe: true} }, ""},
-		"another's": {meet(t, true, time.Hour, told), func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} },
-			"The token was not sent"},
-		"another's info": {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{other}} }, "The token was not sent"},
-		"no authority":   {meet(t, false, time.Hour, told), known, "presents no CA"},
-		"a web page": {meet(t, false, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), known,
-			"check that it is an API server"},
-		"expired":       {meet(t, true, -time.Hour, told), known, "set the clock, or renew"},
-		"no hash":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address()} }, "--discovery-token-ca-cert-hash is required"},
-		"no sound hash": {kubeadms, func(s *stranger) Discovery { return Discovery{Server: s.address(), Hashes: []string{"sha256:x"}} }, "64 hexadecimal digits"},
-		"no port":       {kubeadms, func(s *stranger) Discovery { return Discovery{Server: "127.0.0.1", Unsafe: true} }, "want HOST:PORT"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			found, err := test.find(test.server).Find(t.Context())
-			if test.says != "" {
-				if err == nil || !strings.Contains(err.Error(), test.says) {
-					t.Errorf("got %v, want %q", err, test.says)
-				}
-				return
-			}
-			if err != nil || string(found.CA) != string(test.server.ca.Cert) || found.Server != test.server.URL || found.Time.IsZero() {
-				t.Errorf("got %+v, %v", found, err)
-			}
-		})
-	}
-}
-
-func known(s *stranger) Discovery {
-	return Discovery{Server: s.address(), Hashes: []string{s.hash}}
-}
-
-// A server whose name is not in its certificate is not the right one.
-func TestAServerByAnotherName(t *testing.T) {
-	s := meet(t, true, time.Hour, http.NotFound)
-	_, port, _ := net.SplitHostPort(s.address())
-	if _, err := (Discovery{Server: "localhost:" + port, Hashes: []string{s.hash}}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "localhost") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestServersThatDoNotAnswer(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and sends nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := (Discovery{Server: listener.Addr().String(), Unsafe: true}).Find(ctx); err == nil || !strings.Contains(err.Error(), "no answer within") {
-		t.Errorf("got %v", err)
-	}
-	listener.Close()
-	if _, err := (Discovery{Server: listener.Addr().String(), Unsafe: true}).Find(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestDiscoveryFile(t *testing.T) {
-	s := meet(t, false, time.Hour, http.NotFound)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	write := func(server string, ca []byte) {
-		data, err := certificates.NewKubeconfig(server, ca, "x", certificates.ByToken(""))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(s.URL, s.ca.Cert)
-	if found, err := (Discovery{File: file}).Find(t.Context()); err != nil || found.Server != s.URL {
-		t.Errorf("got %+v, %v", found, err)
-	}
-	if _, err := (Discovery{File: file, Server: "other:6443"}).Find(t.Context()); err == nil {
-		t.Error("a file about another server")
-	}
-	write(s.URL, []byte("rubbish"))
-	if _, err := (Discovery{File: file}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "it contains no CA") {
-		t.Errorf("got %v", err)
-	}
-	write("http://127.0.0.1:1", s.ca.Cert)
-	if _, err := (Discovery{File: file}).Find(t.Context()); err == nil || !strings.Contains(err.Error(), "want https://HOST:PORT") {
-		t.Errorf("got %v", err)
-	}
-}
 
 func node(bootID string, ready corev1.ConditionStatus) *core.Node {
 	return &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{

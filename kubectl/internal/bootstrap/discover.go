@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/json"
 
 	"kctl/kubectl/internal/certificates"
@@ -73,14 +73,14 @@ func (d Discovery) Find(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	authority, err := d.pinnedAuthority(answer)
+	pinned, bundle, err := d.authorities(answer)
 	if err != nil {
 		return nil, err
 	}
-	if err := verify(answer, host, authority); err != nil {
+	if err := verify(answer, host, pinned); err != nil {
 		return nil, err
 	}
-	return &Cluster{Server: "https://" + d.Server, CA: authority, Time: answer.time}, nil
+	return &Cluster{Server: "https://" + d.Server, CA: bundle, Time: answer.time}, nil
 }
 
 // serverInfo is what an unknown server says.
@@ -121,43 +121,46 @@ func fetchInfo(ctx context.Context, server string, config *tls.Config) (*serverI
 	return a, err
 }
 
-// pinnedAuthority is the one that the server is to be verified by: the one that has
-// one of the hashes. Our API servers show it with their certificate, kubeadm's
-// clusters tell it in their cluster-info.
-func (d Discovery) pinnedAuthority(a *serverInfo) ([]byte, error) {
-	known := func(cert *x509.Certificate) bool {
-		return d.Unsafe || slices.Contains(d.Hashes, certificates.Hash(cert))
+// authorities are those that the server is to be verified by, which have one of the
+// hashes, and those that the cluster is trusted by from then on. Kubeadm's clusters tell
+// theirs in their cluster-info: a bundle, which has two while one replaces the other, and
+// which is trusted as a whole once the server is verified; before that, it is anyone's claim.
+// Our API servers show theirs with their certificate, and those with a hash are trusted.
+func (d Discovery) authorities(a *serverInfo) (pinned, bundle []byte, err error) {
+	unknown := func(cert *x509.Certificate) bool {
+		return !d.Unsafe && !slices.Contains(d.Hashes, certificates.Hash(cert))
 	}
-	var seen []string
-	for _, cert := range a.chain {
-		if !cert.IsCA {
-			continue
-		}
-		if known(cert) {
-			return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), nil
-		}
-		seen = append(seen, certificates.Hash(cert))
-	}
+	var told []*x509.Certificate
 	if ca := authorityOf(a.info); len(ca) > 0 {
-		for block, rest := pem.Decode(ca); block != nil; block, rest = pem.Decode(rest) {
-			cert, err := x509.ParseCertificate(block.Bytes)
-			if err != nil {
-				return nil, fmt.Errorf("the server's cluster-info: %w", err)
-			}
-			if known(cert) {
-				return pem.EncodeToMemory(block), nil
-			}
-			seen = append(seen, certificates.Hash(cert))
+		if told, err = certutil.ParseCertsPEM(ca); err != nil {
+			return nil, nil, fmt.Errorf("the server's cluster-info: %w", err)
 		}
 	}
-	if len(seen) == 0 {
-		return nil, errors.New(
+	seen := slices.DeleteFunc(slices.Clone(a.chain), func(cert *x509.Certificate) bool { return !cert.IsCA })
+	seen = append(seen, told...)
+	known := slices.DeleteFunc(slices.Clone(seen), unknown)
+	switch {
+	case len(seen) == 0:
+		return nil, nil, errors.New(
 			"the server presents no CA (neither in its certificate chain nor in cluster-info): check that it is an API server; if it " +
 				"is, put the cluster's ca.crt into a kubeconfig on this machine and use --discovery-file")
+	case len(known) == 0:
+		var hashes []string
+		for _, cert := range seen {
+			hashes = append(hashes, certificates.Hash(cert))
+		}
+		return nil, nil, fmt.Errorf(
+			"the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection "+
+				"is intercepted. The token was not sent", strings.Join(hashes, ", "))
 	}
-	return nil, fmt.Errorf(
-		"the server's CA is %s, which differs from --discovery-token-ca-cert-hash: it belongs to another cluster, or the connection "+
-			"is intercepted. The token was not sent", strings.Join(seen, ", "))
+	if pinned, err = certutil.EncodeCertificates(known...); err != nil {
+		return nil, nil, err
+	}
+	if !slices.ContainsFunc(told, func(cert *x509.Certificate) bool { return !unknown(cert) }) {
+		return pinned, pinned, nil
+	}
+	bundle, err = certutil.EncodeCertificates(told...)
+	return pinned, bundle, err
 }
 
 // authorityOf is the authority in a cluster-info; nil if there is none.
@@ -189,11 +192,15 @@ func onlyCluster(config *clientcmdapi.Config) *clientcmdapi.Cluster {
 	return nil
 }
 
-// verify checks the server's certificate against the authority.
-func verify(a *serverInfo, host string, authority []byte) error {
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority)
-	_, err := a.chain[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
+// verify checks the server's certificate against the authorities, which may have issued it
+// by others that the server sends along.
+func verify(a *serverInfo, host string, authorities []byte) error {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	roots.AppendCertsFromPEM(authorities)
+	for _, cert := range a.chain[1:] {
+		intermediates.AddCert(cert)
+	}
+	_, err := a.chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, DNSName: host})
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
 		return fmt.Errorf("the server's certificate is valid from %s to %s, but this machine's clock shows %s (the server's %s): set the "+
