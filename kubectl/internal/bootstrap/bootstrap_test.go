@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,9 @@ func TestTwoClustersAreNotMixed(t *testing.T) {
 	}
 	if err := o.sameCluster(b.ca.Cert); err == nil || !strings.Contains(err.Error(), "kctl reset") {
 		t.Errorf("got %v", err)
+	}
+	if err := o.sameCluster(slices.Concat(b.ca.Cert, a.ca.Cert)); err != nil { // b replaces a
+		t.Error(err)
 	}
 }
 

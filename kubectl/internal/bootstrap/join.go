@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,7 +171,8 @@ func (n Node) hasJoined(now time.Time) (bool, error) {
 	return pair.Leaf.NotAfter.After(now), nil
 }
 
-// sameCluster refuses to mix two clusters' files.
+// sameCluster refuses to mix two clusters' files. While an authority is replaced, a cluster
+// has two, and machines may know either of them.
 func (o *Options) sameCluster(ca []byte) error {
 	there, err := os.ReadFile(o.caFile())
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(there) == 0 {
@@ -187,9 +189,9 @@ func (o *Options) sameCluster(ca []byte) error {
 	if err != nil {
 		return err
 	}
-	if has[0] != wants[0] {
+	if !slices.ContainsFunc(has, func(hash string) bool { return slices.Contains(wants, hash) }) {
 		return fmt.Errorf("%s is the CA of another cluster (%s, but the server's is %s): `kctl reset` removes this "+
-			"machine from that cluster first", o.caFile(), has[0], wants[0])
+			"machine from that cluster first", o.caFile(), strings.Join(has, ", "), strings.Join(wants, ", "))
 	}
 	return nil
 }
