@@ -86,8 +86,13 @@ func (n Node) kubeletProcess() string {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range commands {
 		data, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(data, []byte("\x00--kubeconfig="+n.Kubeconfig()+"\x00")) {
-			return filepath.Base(filepath.Dir(file))
+		if err != nil {
+			continue
+		}
+		for _, separator := range []string{"=", "\x00"} {
+			if bytes.Contains(data, []byte("\x00--kubeconfig"+separator+n.Kubeconfig()+"\x00")) {
+				return filepath.Base(filepath.Dir(file))
+			}
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -63,6 +64,35 @@ func TestResetRemovesTheDirectories(t *testing.T) {
 	}
 	if _, err := os.Lstat(link); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a kubelet still uses is not removed, however its flag was written.
+func TestResetBesideARunningKubelet(t *testing.T) {
+	if os.Geteuid() != 0 || Systemd() {
+		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
+	}
+	for _, separator := range []string{"=", " "} {
+		dir := t.TempDir()
+		n := Node{Dir: filepath.Join(dir, "kctl"), RootDir: filepath.Join(dir, "kubelet")}
+		// A shell that has the kubelet's arguments, and ends with its input.
+		kubelet := exec.Command("sh", append([]string{"-c", "echo; read _", "kubelet"}, strings.Fields("--kubeconfig"+separator+n.Kubeconfig())...)...)
+		input, errIn := kubelet.StdinPipe()
+		output, errOut := kubelet.StdoutPipe()
+		if err := errors.Join(errIn, errOut, os.MkdirAll(n.RootDir, 0o700), kubelet.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := output.Read(make([]byte, 1)); err != nil { // it has replaced the test's own command line
+			t.Error(err)
+		}
+		if err := Reset(t.Context(), n); err == nil || !strings.Contains(err.Error(), "still running") {
+			t.Errorf("--kubeconfig%sPATH: %v", separator, err)
+		}
+		if _, err := os.Stat(n.RootDir); err != nil {
+			t.Error(err)
+		}
+		input.Close()
+		_ = kubelet.Wait() // read says that its input has ended
 	}
 }
 
