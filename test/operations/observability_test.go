@@ -148,6 +148,8 @@ func TestMetricsAreThere(t *testing.T) {
 			"up": true, // made by Prometheus itself
 			// Of kubelets that rotate certificates, which those of kctl up don't.
 			"kubelet_certificate_manager_client_ttl_seconds": true, "kubelet_certificate_manager_server_ttl_seconds": true,
+			// Of node_exporter.
+			"node_systemd_unit_state": true, "node_systemd_timer_last_trigger_seconds": true,
 		}
 		for _, url := range urls {
 			if err := scrape(c, append(certificate, url+"/metrics"), there); err != nil {
