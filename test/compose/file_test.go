@@ -38,8 +38,8 @@ type service struct {
 }
 
 // TestFile checks what can be checked without an engine: every service is
-// confined, has a health check and a restart policy, and only flags that its
-// program knows.
+// confined, sees no keys but its own, has a health check and a restart policy, and
+// only flags that its program knows.
 func TestFile(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(harness.Root(), folder, "docker-compose.yml"))
 	if err != nil {
@@ -51,7 +51,8 @@ func TestFile(t *testing.T) {
 	if err := yaml.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(slices.Clone(services), "pki") {
+	ends := []string{"pki", "pki-etcd", "pki-scheduler"} // by themselves, when they have done their work
+	for _, name := range append(slices.Clone(services), ends...) {
 		s, ok := file.Services[name]
 		if !ok {
 			t.Errorf("there is no %s", name)
@@ -63,14 +64,32 @@ func TestFile(t *testing.T) {
 		if len(s.Ports) > 0 != (name == "balancer") {
 			t.Errorf("%s has ports %v", name, s.Ports)
 		}
-		if slices.ContainsFunc(s.Volumes, func(v string) bool { return strings.HasPrefix(v, "pki:") && !strings.HasSuffix(v, ":ro") }) && name != "pki" {
-			t.Errorf("%s may write the certificates", name)
+		if got := s.keys(); !slices.Equal(got, keys[name]) {
+			t.Errorf("%s has the keys of %v, want %v", name, got, keys[name])
 		}
-		if name != "pki" && (s.Restart != "unless-stopped" || len(s.Healthcheck.Test) < 3) {
+		if !slices.Contains(ends, name) && (s.Restart != "unless-stopped" || len(s.Healthcheck.Test) < 3) {
 			t.Errorf("%s is not restarted or not checked: %q, %v", name, s.Restart, s.Healthcheck.Test)
 		}
 		flagsAreKnown(t, name, s)
 	}
+}
+
+// keys are the volumes with keys that a service may see. Those with the cluster's authority
+// are the API servers', which sign, and of those who make the keys and give them out.
+var keys = map[string][]string{
+	"pki": {"pki:/etc/kctl"}, "pki-etcd": {"pki:/pki:ro", "pki-etcd:/etc/kctl"}, "pki-scheduler": {"pki:/pki:ro", "pki-scheduler:/etc/kctl"},
+	"apiserver-1": {"pki:/etc/kctl:ro"}, "apiserver-2": {"pki:/etc/kctl:ro"},
+	"etcd-1": {"pki-etcd:/etc/kctl:ro"}, "etcd-2": {"pki-etcd:/etc/kctl:ro"}, "etcd-3": {"pki-etcd:/etc/kctl:ro"},
+	"scheduler-1": {"pki-scheduler:/etc/kctl:ro"}, "scheduler-2": {"pki-scheduler:/etc/kctl:ro"},
+}
+
+func (s service) keys() (volumes []string) {
+	for _, volume := range s.Volumes {
+		if strings.HasPrefix(volume, "pki") {
+			volumes = append(volumes, volume)
+		}
+	}
+	return volumes
 }
 
 func confined(s service) bool {
@@ -89,7 +108,7 @@ func flagsAreKnown(t *testing.T, name string, s service) {
 	}
 	args := []string{"--help"}
 	if program == "kctl" {
-		args = []string{"pki", "init", "--help"}
+		args = []string{"pki", s.Command[0], "--help"}
 	}
 	help, err := exec.Command(filepath.Join(harness.Bin(t), program), args...).CombinedOutput()
 	if err != nil {
@@ -98,7 +117,7 @@ func flagsAreKnown(t *testing.T, name string, s service) {
 	for _, argument := range s.Command {
 		match := flagName.FindStringSubmatch(argument)
 		if match == nil {
-			if program == "kctl" && argument == "init" || argument == "--enable-bootstrap-token-auth" {
+			if program == "kctl" && !strings.HasPrefix(argument, "-") || argument == "--enable-bootstrap-token-auth" {
 				continue
 			}
 			t.Errorf("%s: %q is no flag", name, argument)

@@ -33,7 +33,7 @@ func newPKI(c *frame.CLI) *cobra.Command {
 	cmd := frame.Group("pki", "Create, renew and check the certificates of a cluster")
 	cmd.Long = `Create, renew and check the certificates of a cluster: CAs, certificates
 and keys in DIR/pki, laid out as kubeadm does, and kubeconfigs in DIR.`
-	cmd.AddCommand(newPKIInit(c), newPKIRenew(c), newPKICheck(c), newPKIKubeconfig(c))
+	cmd.AddCommand(newPKIInit(c), newPKIRenew(c), newPKICheck(c), newPKICopy(c), newPKIKubeconfig(c))
 	return cmd
 }
 
