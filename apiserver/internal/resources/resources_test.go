@@ -54,13 +54,18 @@ func start(t *testing.T, ranges ...string) *bed {
 	if len(ranges) == 0 {
 		ranges = []string{"10.0.0.0/28"}
 	}
+	return startOn(t, etcdtest.Start(t), utilnet.PortRange{Base: 30000, Size: 4}, ranges...)
+}
+
+// startOn opens a server's resources in this storage, with these ranges for services' node ports and addresses.
+func startOn(t *testing.T, raw storage.Interface, ports utilnet.PortRange, ranges ...string) *bed {
+	t.Helper()
 	var addresses []netip.Prefix
 	for _, r := range ranges {
 		addresses = append(addresses, netip.MustParsePrefix(r))
 	}
-	raw := etcdtest.Start(t)
 	set := resources.New(registry.Options{Storage: raw, Clock: clock.RealClock{}, Logger: zaptest.NewLogger(t)}, time.Hour, service.Ranges{
-		Addresses: addresses, NodePorts: utilnet.PortRange{Base: 30000, Size: 4},
+		Addresses: addresses, NodePorts: ports,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

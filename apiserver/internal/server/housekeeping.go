@@ -21,7 +21,7 @@ func newHousekeeper(s *surface, presence *presence, certificate string) (*leadin
 		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
 		Others: []housekeeping.Loop{
 			s.access.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.flowControl().Maintain,
-			housekeeping.NewServiceAddresses(loops), presence.keepOwnService,
+			housekeeping.NewServiceAddresses(loops), housekeeping.NewServicePorts(loops, s.resources.Services), presence.keepOwnService,
 		},
 	})
 }

@@ -7,5 +7,7 @@
 // (KEP-1880): the server's own range is one of them, named `kubernetes`, and
 // users create others. The IPAddress is written first, then the service; if the
 // service is refused, the address is released. If a server stops between the
-// two, a loop finds what it left (housekeeping, NewServiceAddresses).
+// two, a loop finds what it left (housekeeping, NewServiceAddresses). So it is with
+// node ports, which are bits of one object (PortRepair; housekeeping,
+// NewServicePorts).
 package service

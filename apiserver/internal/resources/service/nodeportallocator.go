@@ -20,6 +20,8 @@ import (
 var (
 	errPortTaken = errors.New("provided port is already allocated")
 	errNoPorts   = errors.New("range is full")
+	// errOthersFaster: each attempt met another server's change.
+	errOthersFaster = errors.New("others were always faster")
 )
 
 // portAttempts bounds how often one allocation starts over because another
@@ -33,6 +35,8 @@ type nodePortAllocator struct {
 	key     string
 	ports   utilnet.PortRange
 	metrics *metrics
+	// services are all services as they are stored now.
+	services func(ctx context.Context) ([]*corev1.Service, error)
 	// allocated is how many were in use when this server last changed the bitmap; -1 before
 	// that.
 	allocated atomic.Int64
@@ -97,43 +101,100 @@ func (n *nodePortAllocator) release(ctx context.Context, port int32) error {
 // change makes one change to the stored bitmap.
 func (n *nodePortAllocator) change(ctx context.Context, dry bool, f func(bits *big.Int) error) error {
 	for range portAttempts {
-		stored, err := n.storage.Get(ctx, n.key)
-		missing := errors.Is(err, storage.ErrNotFound)
-		if err != nil && !missing {
+		stored, bits, err := n.read(ctx)
+		if err != nil {
 			return err
-		}
-		set := corev1.RangeAllocation{TypeMeta: metav1.TypeMeta{Kind: "RangeAllocation", APIVersion: "v1"}}
-		if !missing {
-			if err := json.Unmarshal(stored.Value, &set); err != nil {
-				return fmt.Errorf("decode %s: %w", n.key, err)
-			}
-		}
-		set.ResourceVersion = ""
-		bits := new(big.Int)
-		if set.Range == n.ports.String() { // bits of another range mean other ports
-			bits.SetBytes(set.Data)
 		}
 		if err := f(bits); err != nil || dry {
 			return err
 		}
-		set.Range, set.Data = n.ports.String(), bits.Bytes()
-		value, err := json.Marshal(&set)
-		if err != nil {
-			return err
-		}
-		if missing {
-			_, err = n.storage.Create(ctx, n.key, value, 0)
-		} else {
-			_, err = n.storage.Update(ctx, n.key, stored.Revision, value, 0)
-		}
-		if err == nil {
-			n.allocated.Store(int64(countBits(bits)))
-		}
-		if !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrExists) && !errors.Is(err, storage.ErrNotFound) {
+		if err = n.write(ctx, stored, bits); err == nil || !lostRace(err) {
 			return err
 		}
 	}
-	return errors.New("others were always faster")
+	return errOthersFaster
+}
+
+// read returns the stored bitmap, and what it was read from; its revision is 0 for none. One
+// that is for another range, or missing, says nothing about the ports of earlier services:
+// they count, too.
+func (n *nodePortAllocator) read(ctx context.Context) (stored storage.Object, bits *big.Int, err error) {
+	stored, err = n.storage.Get(ctx, n.key)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return stored, nil, err
+	}
+	var set corev1.RangeAllocation
+	if err != nil {
+		stored = storage.Object{}
+	} else if err := json.Unmarshal(stored.Value, &set); err != nil {
+		return stored, nil, fmt.Errorf("decode %s: %w", n.key, err)
+	}
+	bits = new(big.Int).SetBytes(set.Data)
+	if set.Range == n.ports.String() {
+		return stored, bits, nil
+	}
+	if bits, err = n.fromServices(ctx); err != nil {
+		return stored, nil, err
+	}
+	if other, err := utilnet.ParsePortRange(set.Range); err == nil { // for services that are not stored yet
+		n.add(bits, new(big.Int).SetBytes(set.Data), other.Base)
+	}
+	return stored, bits, nil
+}
+
+// add adds the ports of this range that another range's bitmap has.
+func (n *nodePortAllocator) add(to, bits *big.Int, base int) {
+	for offset := range bits.BitLen() {
+		if port := base + offset; bits.Bit(offset) == 1 && n.ports.Contains(port) {
+			to.SetBit(to, port-n.ports.Base, 1)
+		}
+	}
+}
+
+// fromServices is the bitmap of the ports that services have.
+func (n *nodePortAllocator) fromServices(ctx context.Context) (*big.Int, error) {
+	services, err := n.services(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("node ports in use: %w", err)
+	}
+	bits := new(big.Int)
+	for _, service := range services {
+		for _, port := range nodePortsInUse(service) {
+			if port != 0 && n.ports.Contains(int(port)) {
+				bits.SetBit(bits, int(port)-n.ports.Base, 1)
+			}
+		}
+	}
+	return bits, nil
+}
+
+// write stores the bitmap over the one that was read.
+func (n *nodePortAllocator) write(ctx context.Context, stored storage.Object, bits *big.Int) error {
+	set := corev1.RangeAllocation{TypeMeta: metav1.TypeMeta{Kind: "RangeAllocation", APIVersion: "v1"}}
+	if stored.Revision != 0 {
+		if err := json.Unmarshal(stored.Value, &set); err != nil {
+			return fmt.Errorf("decode %s: %w", n.key, err)
+		}
+	}
+	set.ResourceVersion, set.Range, set.Data = "", n.ports.String(), bits.Bytes()
+	value, err := json.Marshal(&set)
+	if err != nil {
+		return err
+	}
+	if stored.Revision == 0 {
+		_, err = n.storage.Create(ctx, n.key, value, 0)
+	} else {
+		_, err = n.storage.Update(ctx, n.key, stored.Revision, value, 0)
+	}
+	if err == nil {
+		n.allocated.Store(int64(countBits(bits)))
+	}
+	return err
+}
+
+// lostRace reports whether another server changed the bitmap since it was read.
+func lostRace(err error) bool {
+	return errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound)
 }
 
 // countBits is the number of set bits.

@@ -49,8 +49,13 @@ func NewStore(held *registry.Store[*networkingv1.IPAddress], cidrs *registry.Sto
 	m := newMetrics()
 	ports := &nodePortAllocator{storage: o.Storage, key: prefix + "/ranges/servicenodeports", ports: ranges.NodePorts, metrics: m}
 	ports.allocated.Store(-1)
+	services := registry.NewStore(strategy(o.Clock), o)
+	ports.services = func(ctx context.Context) ([]*corev1.Service, error) {
+		all, _, err := services.ListTyped(ctx, "", registry.ListOptions{})
+		return all, err
+	}
 	return &Store{
-		Store:     registry.NewStore(strategy(o.Clock), o),
+		Store:     services,
 		addresses: &ipAllocator{own: ranges.Addresses, ranges: cidrs, ipAddresses: held, metrics: m},
 		ports:     ports,
 		metrics:   m,
