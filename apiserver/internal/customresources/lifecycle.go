@@ -157,15 +157,13 @@ func (d *Definitions) deleteInstances(ctx context.Context, e *entry) error {
 			return err
 		}
 		served, err := e.store.served(e, e.storageVersion())
-		if err != nil {
-			// What can't be read can't be deleted one by one.
-			d.logger.Error("the objects of a definition are left behind", zap.String("definition", e.name), zap.Error(err))
-			return d.removeFinalizer(ctx, e)
+		if err == nil {
+			err = deleteAll(ctx, served.Resource)
 		}
-		if err := deleteAll(ctx, served.Resource); err != nil {
-			if errors.Is(err, errInstancesRemain) {
-				return err
-			}
+		switch {
+		case errors.Is(err, errInstancesRemain):
+			return err
+		case err != nil:
 			return errors.Join(err, d.reportTerminating(ctx, e, "InstanceDeletionFailed", "could not list instances: "+err.Error()))
 		}
 		if err := d.reportTerminating(ctx, e, "InstanceDeletionCompleted", "removed all instances"); err != nil {

@@ -131,6 +131,36 @@ func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 	staysUntouched("deleted")
 }
 
+// TestObjectsThatCannotBeDeleted: a definition whose schema can't be used any more stays, with the reason, for as long as its
+// objects can't be deleted. Otherwise they would be there again with the next one of its name.
+func TestObjectsThatCannotBeDeleted(t *testing.T) {
+	d, definitions, def := createdKnobs(t)
+	def.Status.AcceptedNames = def.Spec.Names
+	def.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = []apiextensionsv1.ValidationRule{{Rule: "no rule at all"}}
+	encoded, err := json.Marshal(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.store, e.established, e.terminating = newInstanceStore(d), true, true
+	if err := d.deleteInstances(t.Context(), e); err == nil {
+		t.Error("the objects are said to be deleted")
+	}
+	now, err := definitions.GetTyped(t.Context(), "", def.Name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := slices.ContainsFunc(now.Status.Conditions, func(c condition) bool {
+		return c.Type == apiextensionsv1.Terminating && c.Reason == "InstanceDeletionFailed" && c.Status == apiextensionsv1.ConditionTrue
+	})
+	if !failed || !slices.Contains(now.Finalizers, customresourcedefinition.Finalizer) {
+		t.Errorf("finalizers %v, conditions %+v", now.Finalizers, now.Status.Conditions)
+	}
+}
+
 // TestSchemaIsThatOfTheHash: who has been told of a definition reads its schema as it was then,
 // also when it has changed since, or is gone: what is made of it is kept under the Hash.
 func TestSchemaIsThatOfTheHash(t *testing.T) {
