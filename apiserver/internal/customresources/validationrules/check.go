@@ -19,12 +19,13 @@ import (
 )
 
 // Check refuses rules that can't be compiled, are contradictory or may cost too
-// much; path is the schema's path in the definition.
-func Check(ctx context.Context, path *field.Path, root *structural.Schema) field.ErrorList {
+// much; path is the schema's path in the definition. Expressions that are stored already may
+// use more than new ones.
+func Check(ctx context.Context, path *field.Path, root *structural.Schema, stored Expressions) field.ErrorList {
 	if root == nil || !root.HasRules() {
 		return nil
 	}
-	c := &checker{ctx: ctx}
+	c := &checker{ctx: ctx, stored: stored}
 	c.place(path, root, newAdapted(root, true), position{root: true, times: 1})
 	if err := ctx.Err(); err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
@@ -38,10 +39,11 @@ func Check(ctx context.Context, path *field.Path, root *structural.Schema) field
 
 // checker walks through a schema.
 type checker struct {
-	ctx   context.Context
-	errs  field.ErrorList
-	costs []cost
-	total uint64
+	ctx    context.Context
+	stored Expressions
+	errs   field.ErrorList
+	costs  []cost
+	total  uint64
 }
 
 // position is what the schemas above determine about a place.
@@ -105,7 +107,7 @@ func (c *checker) rules(path *field.Path, s *structural.Schema, shown *adapted, 
 	if at.root || shown.props.XEmbeddedResource {
 		shown = shown.whole
 	}
-	p, err := newPlace(shown, at.root, celexpression.New)
+	p, err := newPlace(shown, at.root, c.stored.has)
 	if err != nil {
 		c.add(field.InternalError(path, err))
 		return

@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
 
 	"kctl/apiserver/internal/celexpression"
 	"kctl/apiserver/internal/customresources/structural"
@@ -44,7 +45,7 @@ func Compile(root *structural.Schema) (*Rules, error) {
 	if root == nil || !root.HasRules() {
 		return nil, nil
 	}
-	c := &compiler{origin: celexpression.Stored}
+	c := &compiler{}
 	n := c.node(root, newAdapted(root, true), true)
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -52,10 +53,7 @@ func Compile(root *structural.Schema) (*Rules, error) {
 	return &Rules{n}, nil
 }
 
-type compiler struct {
-	origin celexpression.Origin
-	errs   []error
-}
+type compiler struct{ errs []error }
 
 func (c *compiler) node(s *structural.Schema, shown *adapted, root bool) *node {
 	if s == nil || !s.HasRules() {
@@ -66,7 +64,7 @@ func (c *compiler) node(s *structural.Schema, shown *adapted, root bool) *node {
 		n.shown = shown.whole
 	}
 	if len(shown.props.XValidations) > 0 {
-		p, err := newPlace(n.shown, root, c.origin)
+		p, err := newPlace(n.shown, root, alwaysStored)
 		if err != nil {
 			c.errs = append(c.errs, err)
 			return nil
@@ -99,41 +97,36 @@ func (c *compiler) node(s *structural.Schema, shown *adapted, root bool) *node {
 
 // place is where rules are attached, and what they see there.
 type place struct {
-	declared        *apiservercel.DeclType
-	plain, optional *cel.Env
-	set             func(old *cel.Type) (*cel.Env, error)
+	declared *apiservercel.DeclType
+	stored   func(expression string) bool
+	// plain is for most rules, optional for those whose old value is.
+	plain, optional *environment.EnvSet
 }
 
 var errNoType = errors.New("internal error: failed to construct type information for x-kubernetes-validations rules: unable to convert " +
 	"structural schema to CEL declarations")
 
-// newPlace prepares for the rules of a schema.
-func newPlace(shown *adapted, root bool, origin celexpression.Origin) (*place, error) {
+func alwaysStored(string) bool { return true }
+
+// newPlace prepares for the rules of a schema. Those of their expressions that are stored may
+// use what any release allowed, the others what this one allows in new ones.
+func newPlace(shown *adapted, root bool, stored func(expression string) bool) (*place, error) {
 	declared := common.SchemaDeclType(shown, root || shown.props.XEmbeddedResource)
 	if declared == nil {
 		return nil, errNoType
 	}
-	declared = declared.MaybeAssignTypeName("selfType")
-	p := &place{declared: declared}
-	p.set = func(old *cel.Type) (*cel.Env, error) {
-		set, err := celexpression.Environment([]*apiservercel.DeclType{declared},
-			cel.Variable("self", declared.CelType()), cel.Variable("oldSelf", old))
-		if err != nil {
-			return nil, err
-		}
-		return set.Env(origin)
-	}
-	return p, nil
+	return &place{declared: declared.MaybeAssignTypeName("selfType"), stored: stored}, nil
 }
 
-// env is what a rule sees; it is expensive, so it is made when first needed.
-func (p *place) env(source *apiextensionsv1.ValidationRule) (env *cel.Env, err error) {
+// set is what a rule's expressions see; it is expensive, so it is made when first needed.
+func (p *place) set(source *apiextensionsv1.ValidationRule) (set *environment.EnvSet, err error) {
 	kept, old := &p.plain, p.declared.CelType()
 	if source.OptionalOldSelf != nil && *source.OptionalOldSelf {
 		kept, old = &p.optional, cel.OptionalType(old)
 	}
 	if *kept == nil {
-		*kept, err = p.set(old)
+		*kept, err = celexpression.Environment([]*apiservercel.DeclType{p.declared},
+			cel.Variable("self", p.declared.CelType()), cel.Variable("oldSelf", old))
 	}
 	return *kept, err
 }
@@ -164,16 +157,23 @@ func (f failures) any() error {
 func (p *place) compile(source apiextensionsv1.ValidationRule) (*compiled, failures) {
 	defer observe(compilations, time.Now())
 	out := &compiled{source: source}
-	env, err := p.env(&source)
+	set, err := p.set(&source)
 	if err != nil {
 		return out, failures{other: err}
 	}
+	check := func(expression string, returns *cel.Type) (*celexpression.Checked, *apiservercel.Error) {
+		env := set.NewExpressionsEnv()
+		if p.stored(expression) {
+			env = set.StoredExpressionsEnv()
+		}
+		return celexpression.Check(env, expression, returns)
+	}
 	var failed failures
-	if out.check, failed.check = celexpression.Check(env, source.Rule, cel.BoolType); failed.check == nil {
+	if out.check, failed.check = check(source.Rule, cel.BoolType); failed.check == nil {
 		out.transition = out.check.Mentions("oldSelf")
 	}
 	if source.MessageExpression != "" {
-		if out.message, failed.message = celexpression.Check(env, source.MessageExpression, cel.StringType); failed.message == nil {
+		if out.message, failed.message = check(source.MessageExpression, cel.StringType); failed.message == nil {
 			out.transition = out.transition || out.message.Mentions("oldSelf")
 		}
 	}

@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 		`{"type":"object","x-kubernetes-validations":[{"rule":"self.metadata.labels.size() > 0"}]}`:                                 "undefined field 'labels'",
 		spec(`{"type":"string","maxLength":20,"x-kubernetes-validations":[{"rule":"quantity(self).isLessThan(quantity('1Gi'))"}]}`): "",
 	} {
-		errs := Check(t.Context(), field.NewPath("s"), schemaOf(t, schema))
+		errs := Check(t.Context(), field.NewPath("s"), schemaOf(t, schema), nil)
 		got := ""
 		if len(errs) > 0 {
 			got = errs[0].Error()
@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 func TestCheckEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if errs := Check(ctx, field.NewPath("s"), schemaOf(t, ruled(`{"rule":"self == 'a'"}`))); len(errs) == 0 {
+	if errs := Check(ctx, field.NewPath("s"), schemaOf(t, ruled(`{"rule":"self == 'a'"}`)), nil); len(errs) == 0 {
 		t.Error("went on after its context ended")
 	}
 }

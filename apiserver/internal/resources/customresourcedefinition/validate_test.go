@@ -182,6 +182,13 @@ func TestUpdates(t *testing.T) {
 		root     = `schema: {openAPIV3Schema: {type: object, minProperties: 1}}`
 		shared   = `{name: v1, served: true, storage: true, ` + root + `}, {name: v2, served: true, storage: false, ` + root
 		required = "spec.versions[0].schema.openAPIV3Schema: Required value"
+		ruled    = `{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {`
+		column   = `}}}}}, additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}]}`
+		dear     = `l: {type: array, items: {type: string, x-kubernetes-validations: [{rule: "self.matches('a')"}]}}`
+		dearAt   = "spec.validation.openAPIV3Schema.properties[spec].properties[l].items.x-kubernetes-validations[0].rule: Forbidden: "
+		dearer   = "exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength " +
+			"where arrays, maps, and strings are declared)"
+		newest = `n: {type: array, maxItems: 3, items: {type: integer}, x-kubernetes-validations: [{rule: "self.includes(1)"}]}`
 	)
 	read := func(text string) *Definition {
 		d := &Definition{}
@@ -201,7 +208,14 @@ func TestUpdates(t *testing.T) {
 		"a status beside what all versions have": {shared + "}]}", shared + ", subresources: {status: {}}}]}",
 			`spec.validation.openAPIV3Schema: Invalid value: {"type":"object","minProperties":1}: only ` + rootFields +
 				" fields are allowed at the root of the schema if the status subresource is enabled"},
-		"such a status from before": {shared + ", subresources: {status: {}}}]}", shared + ", subresources: {status: {}}}]}", ""},
+		"a dear rule, another column": {ruled + dear + "}}}}}}]}", ruled + dear + column, ""},
+		"a dear rule, more fields": {ruled + dear + "}}}}}}]}", ruled + dear + ", b: {type: string}" + column,
+			dearAt + "estimated rule cost " + dearer + "\n" +
+				dearAt + "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema\n" +
+				"spec.validation.openAPIV3Schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema " +
+				dearer},
+		"a stored rule, more fields": {ruled + newest + "}}}}}}]}", ruled + newest + ", b: {type: string}" + column, ""},
+		"such a status from before":  {shared + ", subresources: {status: {}}}]}", shared + ", subresources: {status: {}}}]}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := read(head + c.old)

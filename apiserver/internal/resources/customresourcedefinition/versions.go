@@ -35,7 +35,7 @@ func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path)
 		}
 		errs = append(errs, validateNameAndDeprecation(v, path.Index(i))...)
 		if old == nil || !unchangedVersion(v, old) { // stored before the rule existed
-			errs = append(errs, validateParts(ctx, v, hasStatus(v), ownParts(common, path.Index(i)))...)
+			errs = append(errs, validateParts(ctx, v, old, hasStatus(v), ownParts(common, path.Index(i)))...)
 		}
 	}
 	if len(names) != len(d.Spec.Versions) {
@@ -76,7 +76,7 @@ func validateCommonParts(ctx context.Context, d, old *Definition, spec *field.Pa
 	if !changed { // stored before the rule existed
 		return nil
 	}
-	return validateParts(ctx, &d.Spec.Versions[0], slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return hasStatus(&v) }),
+	return validateParts(ctx, &d.Spec.Versions[0], old, slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return hasStatus(&v) }),
 		commonParts(d.Spec.Versions, spec))
 }
 
@@ -147,6 +147,24 @@ func unchangedVersion(v *version, old *Definition) bool {
 	})
 }
 
+func unchangedSchema(v *version, old *Definition) bool {
+	return old != nil && slices.ContainsFunc(old.Spec.Versions, func(before version) bool {
+		return before.Name == v.Name && apiequality.Semantic.DeepEqual(before.Schema, v.Schema)
+	})
+}
+
+// expressionsOf are those of all versions.
+func expressionsOf(old *Definition) validationrules.Expressions {
+	if old == nil {
+		return nil
+	}
+	all := validationrules.Expressions{}
+	for i := range old.Spec.Versions {
+		all.Add(schemaOf(&old.Spec.Versions[i]))
+	}
+	return all
+}
+
 // validateNameAndDeprecation validates the name and the deprecation of a version.
 func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorList) {
 	for _, problem := range validation.IsDNS1035Label(v.Name) {
@@ -174,13 +192,15 @@ func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorL
 	return errs
 }
 
-func validateParts(ctx context.Context, v *version, status bool, at parts) (errs field.ErrorList) {
+func validateParts(ctx context.Context, v *version, old *Definition, status bool, at parts) (errs field.ErrorList) {
 	schema := schemaOf(v)
 	if at.schema != nil && schema != nil {
 		if status {
 			errs = append(errs, validateRoot(schema, at.schema)...)
 		}
-		errs = append(errs, validateSchema(ctx, schema, at.schema)...)
+		if !unchangedSchema(v, old) { // its rules may cost more than new ones may
+			errs = append(errs, validateSchema(ctx, schema, expressionsOf(old), at.schema)...)
+		}
 	}
 	if at.subresources != nil {
 		errs = append(errs, validateSubresources(v.Subresources, at.subresources)...)
@@ -226,7 +246,8 @@ func validateRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.Er
 	return nil
 }
 
-func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
+func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps, stored validationrules.Expressions,
+	path *field.Path) field.ErrorList {
 	if errs := structural.Check(path.Upstream(), props); len(errs) > 0 {
 		return errs
 	}
@@ -234,7 +255,7 @@ func validateSchema(ctx context.Context, props *apiextensionsv1.JSONSchemaProps,
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
-	return validationrules.Check(ctx, path.Upstream(), schema)
+	return validationrules.Check(ctx, path.Upstream(), schema, stored)
 }
 
 func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *field.Path) (errs field.ErrorList) {
