@@ -2,16 +2,20 @@ package aggregation
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"kctl/apiserver/internal/registry"
+	"kctl/proto/core"
 )
 
 // EmptyNamespace deletes what other servers have in a namespace, and calls stays
@@ -38,69 +42,63 @@ func (a *Aggregator) EmptyNamespace(ctx context.Context, namespace string,
 				continue
 			}
 			done[of] = true
-			if err := a.deleteObjects(ctx, r, resource, namespace, func(finalizers []string) { stays(of, finalizers) }); err != nil {
+			o := a.objectsIn(r, resource)
+			if err := o.deleteAll(ctx, resource.Verbs, namespace, func(finalizers []string) { stays(of, finalizers) }); err != nil {
 				failures = append(failures, err)
+				if errors.Is(err, context.DeadlineExceeded) { // nor would the others of this server be faster
+					break
+				}
 			}
 		}
 	}
 	return undiscovered, failures
 }
 
-// objectList is the part of a list that is needed.
-type objectList struct {
-	Items []struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-	} `json:"items"`
+// objectsIn are the objects of a resource in namespaces.
+func (a *Aggregator) objectsIn(r *remote, resource *apidiscoveryv2.APIResourceDiscovery) *objects {
+	return &objects{aggregator: a, remote: r, info: registry.Info{Resource: core.Resource{
+		Group: r.Group, Version: r.Version, Name: resource.Resource, Namespaced: true,
+	}}}
 }
 
-// deleteObjects deletes all objects of a resource in a namespace: together if its
-// server can, otherwise one by one.
-func (a *Aggregator) deleteObjects(ctx context.Context, r *remote, resource *apidiscoveryv2.APIResourceDiscovery, namespace string,
-	stays func(finalizers []string)) error {
-	can := func(verb string) bool { return slices.Contains(resource.Verbs, verb) }
-	path := "/apis/" + r.String() + "/namespaces/" + namespace + "/" + resource.Resource
+// deleteAll deletes all objects in a namespace: together if their server can, otherwise one by
+// one.
+func (o *objects) deleteAll(ctx context.Context, verbs []string, namespace string, stays func(finalizers []string)) error {
+	can := func(verb string) bool { return slices.Contains(verbs, verb) }
 	if can("deletecollection") {
-		if err := a.deleteObject(ctx, r, path); err != nil {
-			return fmt.Errorf("delete all %s: %w", resource.Resource, err)
+		if err := o.deleteAt(ctx, o.path(namespace, ""), collectionTimeout); err != nil {
+			return fmt.Errorf("delete all %s: %w", o.info.Name, err)
 		}
 	}
 	if !can("list") {
 		return nil
 	}
-	left, err := a.listObjects(ctx, r, path)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", resource.Resource, err)
-	}
-	if !can("deletecollection") && can("delete") && len(left.Items) > 0 {
-		for i := range left.Items {
-			if err := a.deleteObject(ctx, r, path+"/"+left.Items[i].Metadata.Name); err != nil {
-				return fmt.Errorf("delete %s %s: %w", resource.Resource, left.Items[i].Metadata.Name, err)
+	if !can("deletecollection") && can("delete") {
+		err := o.pages(ctx, namespace, func(page *metav1.PartialObjectMetadataList) error {
+			for i := range page.Items {
+				if err := o.deleteAt(ctx, o.path(namespace, page.Items[i].Name), readTimeout); err != nil {
+					return fmt.Errorf("delete %s %s: %w", o.info.Name, page.Items[i].Name, err)
+				}
 			}
-		}
-		if left, err = a.listObjects(ctx, r, path); err != nil {
-			return fmt.Errorf("list %s: %w", resource.Resource, err)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
-	for i := range left.Items {
-		stays(left.Items[i].Metadata.Finalizers)
-	}
-	return nil
+	return o.pages(ctx, namespace, func(page *metav1.PartialObjectMetadataList) error {
+		for i := range page.Items {
+			stays(page.Items[i].Finalizers)
+		}
+		return nil
+	})
 }
 
-func (a *Aggregator) listObjects(ctx context.Context, r *remote, path string) (*objectList, error) {
-	_, body, err := a.send(ctx, r, remoteRequest{path: path, accept: "application/json", user: aggregatorUser})
-	if err != nil {
-		return nil, err
-	}
-	list := &objectList{}
-	return list, json.Unmarshal(body, list)
-}
-
-// deleteObject deletes the object at a path. A missing object is no error.
-func (a *Aggregator) deleteObject(ctx context.Context, r *remote, path string) error {
-	response, _, err := a.send(ctx, r, remoteRequest{
+// deleteAt deletes what is at a path. What is missing is no error.
+func (o *objects) deleteAt(ctx context.Context, path string, timeout time.Duration) error {
+	response, _, err := o.aggregator.send(ctx, o.remote, remoteRequest{
 		method: http.MethodDelete, path: path + "?propagationPolicy=" + string(metav1.DeletePropagationBackground), accept: "application/json",
-		user: aggregatorUser,
+		user: aggregatorUser, timeout: timeout,
 	})
 	if response != nil && response.StatusCode == http.StatusNotFound {
 		return nil

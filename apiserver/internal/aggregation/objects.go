@@ -103,24 +103,38 @@ func (o *objects) List(ctx context.Context, namespace string, _ registry.ListOpt
 		return registry.List{}, err
 	}
 	var out registry.List
+	err := o.pages(ctx, namespace, func(page *metav1.PartialObjectMetadataList) error {
+		for i := range page.Items {
+			out.Items = append(out.Items, registry.Encoded{Object: &page.Items[i]})
+		}
+		out.ResourceVersion = page.ResourceVersion
+		return nil
+	})
+	if err != nil {
+		return registry.List{}, err
+	}
+	return out, nil
+}
+
+// pages lists the objects, and calls each for every page.
+func (o *objects) pages(ctx context.Context, namespace string, each func(page *metav1.PartialObjectMetadataList) error) error {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}}
-	for {
-		var list metav1.PartialObjectMetadataList
-		q := remoteRequest{path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnlyList}
-		if err := o.request(ctx, q, "", &list); err != nil {
-			return registry.List{}, err
+	for found := 0; ; {
+		var page metav1.PartialObjectMetadataList
+		q := remoteRequest{path: o.path(namespace, "") + "?" + query.Encode(), accept: metadataOnlyList, timeout: collectionTimeout}
+		if err := o.request(ctx, q, "", &page); err != nil {
+			return fmt.Errorf("list %s: %w", o.info.Name, err)
 		}
-		for i := range list.Items {
-			out.Items = append(out.Items, registry.Encoded{Object: &list.Items[i]})
+		if found += len(page.Items); found > maxObjects {
+			return fmt.Errorf("more than %d %s exist", maxObjects, o.info.Name)
 		}
-		if len(out.Items) > maxObjects {
-			return registry.List{}, fmt.Errorf("more than %d %s exist", maxObjects, o.info.Name)
+		if err := each(&page); err != nil {
+			return err
 		}
-		out.ResourceVersion = list.ResourceVersion
-		if len(list.Items) == 0 || list.Continue == "" {
-			return out, nil
+		if len(page.Items) == 0 || page.Continue == "" {
+			return nil
 		}
-		query.Set("continue", list.Continue)
+		query.Set("continue", page.Continue)
 	}
 }
 

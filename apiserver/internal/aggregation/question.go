@@ -2,11 +2,13 @@ package aggregation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"time"
 )
 
 // aggregatorUser is the user as which the server makes its own requests.
@@ -22,12 +24,13 @@ type remoteRequest struct {
 	body         []byte
 	media        string // of the body
 	user         http.Header
+	timeout      time.Duration // 0 for readTimeout
 }
 
 // send sends the request and reads the answer, whose body is nil if what q.etag
 // names has not changed. For a refusal, it also returns an error.
 func (a *Aggregator) send(ctx context.Context, r *remote, q remoteRequest) (*http.Response, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(q.timeout, readTimeout))
 	defer cancel()
 	response, err := a.open(ctx, r, q)
 	if err != nil {

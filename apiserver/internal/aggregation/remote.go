@@ -26,6 +26,9 @@ const (
 	dialTimeout = 10 * time.Second
 	// readTimeout bounds how long a document or a check may take.
 	readTimeout = 5 * time.Second
+	// collectionTimeout bounds how long a page of objects, or deleting all in a namespace, may
+	// take: as long as users' requests, by default.
+	collectionTimeout = time.Minute
 	// maxDocument bounds the size of another server's documents.
 	maxDocument = 16 << 20
 )
