@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,34 +18,42 @@ import (
 	"kctl/apiserver/internal/registry"
 )
 
-// maxCached bounds the decoded parameters that are cached.
-const maxCached = 1024
+// maxCached bounds the cached parameters, by the size of their JSON.
+const maxCached = 8 << 20
 
 // Resources finds the resource of a kind; ok is false if the kind is not
 // served.
 type Resources func(kind schema.GroupVersionKind) (resource registry.Resource, ok bool)
 
-// parameters are the objects that bindings name, decoded once as long as they
+// parameters are the objects to which bindings refer, decoded once as long as they
 // don't change.
 type parameters struct {
 	resources Resources
 
 	mu    sync.Mutex
-	cache map[paramKey]cachedParam
+	cache map[reference]decoded
+	size  int
 }
 
-type paramKey struct {
-	kind            schema.GroupVersionKind
-	namespace, name string
+// reference is how a binding refers to parameters: by a name or by a selector.
+type reference struct {
+	kind                      schema.GroupVersionKind
+	namespace, name, selector string
 }
 
-type cachedParam struct {
-	revision int64
-	content  map[string]any
+// decoded are the parameters that a reference last found, by revision. They are not changed.
+type decoded struct {
+	params map[int64]param
+	size   int
+}
+
+type param struct {
+	json    []byte
+	content map[string]any
 }
 
 func newParameters(resources Resources) *parameters {
-	return &parameters{resources: resources, cache: map[paramKey]cachedParam{}}
+	return &parameters{resources: resources, cache: map[reference]decoded{}}
 }
 
 // resourceFor returns the resource of a policy's parameters; nil for a policy
@@ -99,60 +108,65 @@ func namespaceOf(ref *admissionregistrationv1.ParamRef, in registry.Resource, a 
 // outdated, as in upstream. One that the cache lacks may have been created just
 // now, so that is asked of etcd: a policy must not be skipped for it.
 func (p *parameters) load(ctx context.Context, b *binding, in registry.Resource, namespace string) ([]map[string]any, error) {
-	var items []registry.Encoded
+	at := reference{kind: in.Info().GVK(), namespace: namespace, name: b.ref.Name}
 	if b.selector != nil {
 		list, err := in.List(ctx, namespace, registry.ListOptions{Labels: b.selector, ResourceVersion: "0"})
 		if err != nil {
 			return nil, fmt.Errorf("list params: %w", err)
 		}
-		items = list.Items
-	} else {
-		item, err := in.Get(ctx, namespace, b.ref.Name, "0")
-		if apierrors.IsNotFound(err) {
-			item, err = in.Get(ctx, namespace, b.ref.Name, "")
-		}
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("get params: %w", err)
-		}
-		items = []registry.Encoded{item}
+		at.selector = b.selector.String()
+		return p.decode(list.Items, at)
 	}
-	out := make([]map[string]any, 0, len(items))
-	for _, item := range items {
-		content, err := p.decode(item, paramKey{kind: in.Info().GVK(), namespace: namespace, name: b.ref.Name})
-		if err != nil {
-			return nil, err
+	item, err := in.Get(ctx, namespace, b.ref.Name, "0")
+	if apierrors.IsNotFound(err) {
+		item, err = in.Get(ctx, namespace, b.ref.Name, "")
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get params: %w", err)
+	}
+	return p.decode([]registry.Encoded{item}, at)
+}
+
+// decode decodes what a reference finds, but for what it has found before.
+func (p *parameters) decode(items []registry.Encoded, at reference) ([]map[string]any, error) {
+	p.mu.Lock()
+	known := p.cache[at].params
+	p.mu.Unlock()
+	out := make([]map[string]any, len(items))
+	now := decoded{params: make(map[int64]param, len(items))}
+	changed := len(items) != len(known)
+	for i, item := range items {
+		one, ok := known[item.Revision]
+		if !ok || !bytes.Equal(one.json, item.JSON) {
+			one, changed = param{json: item.JSON}, true
+			if err := utiljson.Unmarshal(item.JSON, &one.content); err != nil {
+				return nil, fmt.Errorf("decode params: %w", err)
+			}
 		}
-		out = append(out, content)
+		out[i], now.params[item.Revision] = one.content, one
+		now.size += len(item.JSON)
+	}
+	if changed {
+		p.keep(at, now)
 	}
 	return out, nil
 }
 
-// decode decodes a parameter. Named ones are cached; those found by a selector
-// have no name here.
-func (p *parameters) decode(item registry.Encoded, at paramKey) (map[string]any, error) {
-	if at.name != "" {
-		p.mu.Lock()
-		known, ok := p.cache[at]
-		p.mu.Unlock()
-		if ok && known.revision == item.Revision {
-			return known.content, nil
-		}
-	}
-	var content map[string]any
-	if err := utiljson.Unmarshal(item.JSON, &content); err != nil {
-		return nil, fmt.Errorf("decode params: %w", err)
-	}
-	if at.name == "" {
-		return content, nil
-	}
+func (p *parameters) keep(at reference, now decoded) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.cache) >= maxCached {
-		clear(p.cache)
+	p.size -= p.cache[at].size
+	delete(p.cache, at)
+	if now.size > maxCached || len(now.params) == 0 {
+		return
 	}
-	p.cache[at] = cachedParam{item.Revision, content}
-	return content, nil
+	if p.size+now.size > maxCached {
+		clear(p.cache)
+		p.size = 0
+	}
+	p.cache[at] = now
+	p.size += now.size
 }
