@@ -10,9 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/discovery"
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
@@ -48,6 +50,8 @@ type Aggregator struct {
 	clientCertificate *pki.Reloader // nil for none
 	metrics           *metrics
 	informer          *informer.Informer[*apiservice.APIService]
+	services          *lookup.Objects[*corev1.Service]
+	resolved          sync.Map // serviceName → *resolved, of the services of APIServices
 
 	// remotes and priorities are replaced, never changed.
 	remotes            atomic.Pointer[map[schema.GroupVersion]*remote]
@@ -61,7 +65,9 @@ type Aggregator struct {
 
 // New returns an Aggregator that knows nothing until Run.
 func New(o Options) (*Aggregator, error) {
-	a := &Aggregator{options: o, logger: o.Logger.Named("aggregation"), metrics: newMetrics(o.Metrics)}
+	a := &Aggregator{
+		options: o, logger: o.Logger.Named("aggregation"), metrics: newMetrics(o.Metrics), services: lookup.New[*corev1.Service](o.Services),
+	}
 	if o.CertFile != "" {
 		shown, err := daemon.Certificate(o.CertFile, o.KeyFile, o.Clock, a.logger)
 		if err != nil {
@@ -99,6 +105,7 @@ func (a *Aggregator) applyChange(_ informer.Key, old, now **apiservice.APIServic
 		if r := remotes[gv]; r != nil && (now == nil || !r.isFor(*now)) {
 			delete(remotes, gv)
 			r.closeIdle()
+			a.resolved.Delete(r.service)
 			a.descriptionChanges.Add(1)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"kctl/apiserver/internal/admission/lookup"
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/rotation"
 	"kctl/proto/core"
@@ -49,9 +50,9 @@ func aggregated(t *testing.T, server http.Handler, resources ...apidiscoveryv2.A
 	r := &remote{GroupVersion: gv, service: serviceName{"b", "far", 443}, requestTransport: rotation.New(transport, nil)}
 	r.documents.discovery, r.documents.fresh = &apidiscoveryv2.APIVersionDiscovery{Version: "v1", Resources: resources}, true
 	r.available.Store(true)
-	a := &Aggregator{options: Options{Services: registrytest.NewNamed(core.Services, map[string]core.Object{
+	a := &Aggregator{services: lookup.New[*corev1.Service](registrytest.NewNamed(core.Services, map[string]core.Object{
 		"far": &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "far.example.com"}},
-	})}}
+	}))}
 	a.remotes.Store(&map[schema.GroupVersion]*remote{gv: r})
 	return a
 }

@@ -1,11 +1,13 @@
 package aggregation
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,7 +48,7 @@ func (a *Aggregator) resolve(ctx context.Context, to serviceName) (string, error
 }
 
 func (a *Aggregator) service(ctx context.Context, to serviceName) (*corev1.Service, error) {
-	return registry.Find[*corev1.Service](ctx, a.options.Services, to.namespace, to.name)
+	return a.services.Get(ctx, to.namespace, to.name)
 }
 
 // endpoints are the addresses of a service's ready pods.
@@ -55,10 +57,24 @@ type endpoints struct {
 	addresses []string
 }
 
+// resolved are the endpoints that a service's slices had.
+type resolved struct {
+	port   string
+	slices []registry.Encoded
+	endpoints
+}
+
+// endpoints decodes a service's slices only if they have changed since it last did: every
+// request that is passed on needs them.
 func (a *Aggregator) endpoints(ctx context.Context, to serviceName, port string) (endpoints, error) {
 	list, err := a.options.EndpointSlices.List(ctx, to.namespace, registry.ListOptions{ResourceVersion: "0", Labels: slicesOf(to)})
 	if err != nil {
 		return endpoints{}, err
+	}
+	if known, ok := a.resolved.Load(to); ok {
+		if last := known.(*resolved); last.port == port && slices.EqualFunc(last.slices, list.Items, sameBytes) {
+			return last.endpoints, nil
+		}
 	}
 	found := endpoints{slices: len(list.Items)}
 	for _, item := range list.Items {
@@ -68,8 +84,11 @@ func (a *Aggregator) endpoints(ctx context.Context, to serviceName, port string)
 		}
 		found.addresses = append(found.addresses, kept.ReadyAddresses(obj.(*discoveryv1.EndpointSlice), port)...)
 	}
+	a.resolved.Store(to, &resolved{port: port, slices: list.Items, endpoints: found})
 	return found, nil
 }
+
+func sameBytes(a, b registry.Encoded) bool { return bytes.Equal(a.JSON, b.JSON) }
 
 func slicesOf(to serviceName) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: to.name})

@@ -2,6 +2,7 @@ package aggregation
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/admission/lookup"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
@@ -33,17 +36,17 @@ func TestServices(t *testing.T) {
 	}
 	named := slice("named", "x", nil, "a.example.com")
 	named.AddressType = discoveryv1.AddressTypeFQDN
-	a := &Aggregator{options: Options{
-		Services: registrytest.NewNamed(core.Services, map[string]core.Object{
+	a := &Aggregator{
+		services: lookup.New[*corev1.Service](registrytest.NewNamed(core.Services, map[string]core.Object{
 			"normal": service("10.0.0.1"), "headless": service("None"), "bare": service("10.0.0.2"), "empty": service("10.0.0.3"),
 			"unready": service("10.0.0.4"), "misnamed": service("10.0.0.5"), "named": service("10.0.0.6"),
 			"outside": &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "outside.example.com"}},
-		}),
-		EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
+		})),
+		options: Options{EndpointSlices: registrytest.NewNamed(core.EndpointSlices, map[string]core.Object{
 			"a": slice("normal", "x", nil, "10.1.0.1"), "b": slice("headless", "x", new(true), "fd00::1"), "c": slice("empty", "x", nil),
 			"d": slice("unready", "x", new(false), "10.1.0.2"), "e": slice("misnamed", "y", nil, "10.1.0.3"), "f": named,
-		}),
-	}}
+		})},
+	}
 	for _, c := range []struct {
 		name            string
 		port            int32
@@ -86,6 +89,53 @@ func TestServices(t *testing.T) {
 			t.Errorf("%s:%d: %s, want %s", c.name, c.port, got, c.condition)
 		}
 	}
+}
+
+// counted counts the objects that are decoded.
+type counted struct {
+	registry.Resource
+	decoded int
+}
+
+func (c *counted) Decode(e registry.Encoded) (core.Object, error) {
+	c.decoded++
+	return c.Resource.Decode(e)
+}
+
+// TestEndpointsAreDecodedOnce: the slices of a service are decoded when they have changed, or another port is asked for.
+func TestEndpointsAreDecodedOnce(t *testing.T) {
+	slice := func(addresses ...string) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: "far"}},
+			Ports:      []discoveryv1.EndpointPort{{Name: new("x"), Port: new(int32(1))}, {Name: new("y"), Port: new(int32(2))}},
+		}
+		for _, address := range addresses {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
+		}
+		return s
+	}
+	stored := map[string]core.Object{"a": slice("10.1.0.1")}
+	source := &counted{Resource: registrytest.NewNamed(core.EndpointSlices, stored)}
+	a := &Aggregator{options: Options{EndpointSlices: source}}
+	expect := func(port string, decoded int, addresses ...string) {
+		t.Helper()
+		for range 3 {
+			found, err := a.endpoints(t.Context(), serviceName{"b", "far", 443}, port)
+			if err != nil || !slices.Equal(found.addresses, addresses) || found.slices != len(stored) {
+				t.Errorf("%+v %v, not %v", found, err, addresses)
+			}
+		}
+		if source.decoded != decoded {
+			t.Errorf("%d are decoded, not %d", source.decoded, decoded)
+		}
+	}
+	expect("x", 1, "10.1.0.1:1")
+	expect("y", 2, "10.1.0.1:2")
+	delete(stored, "a")
+	stored["b"] = slice("10.1.0.2", "10.1.0.3")
+	expect("y", 3, "10.1.0.2:2", "10.1.0.3:2")
+	delete(stored, "b")
+	expect("y", 3)
 }
 
 func TestGroupVersionOf(t *testing.T) {
