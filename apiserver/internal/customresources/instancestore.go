@@ -22,6 +22,9 @@ type instanceStore struct {
 	ctx         context.Context
 	cancel      context.CancelFunc
 	terminating atomic.Bool
+	// creating counts the objects that are being created. One that began before the definition
+	// was deleted may be stored after the others have been.
+	creating atomic.Int32
 
 	once sync.Once
 	err  error

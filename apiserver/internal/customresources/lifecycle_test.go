@@ -18,6 +18,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/customresourcedefinition"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
+	"kctl/proto/core"
 )
 
 // TestStopsWhileStoresBegin: definitions that end while a first request comes for their
@@ -64,6 +65,22 @@ func createdKnobs(t *testing.T) (*Definitions, *registry.Store[*definition], *de
 	return d, definitions, created
 }
 
+// entryOf is what d knows of a definition whose names are accepted.
+func entryOf(t *testing.T, d *Definitions, def *definition) *entry {
+	t.Helper()
+	def.Status.AcceptedNames = def.Spec.Names
+	encoded, err := json.Marshal(def)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.store = newInstanceStore(d)
+	return e
+}
+
 // TestDefinitionThatTookTheName: what is found of a definition is not written to another
 // one that has taken its name since.
 func TestDefinitionThatTookTheName(t *testing.T) {
@@ -87,16 +104,7 @@ func TestDefinitionThatTookTheName(t *testing.T) {
 // and those that whoever released the definition has let stay.
 func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 	d, definitions, def := createdKnobs(t)
-	def.Status.AcceptedNames = def.Spec.Names
-	encoded, err := json.Marshal(def)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.store = newInstanceStore(d)
+	e := entryOf(t, d, def)
 	served, err := e.store.served(e, "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -131,21 +139,64 @@ func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 	staysUntouched("deleted")
 }
 
+// TestObjectsThatAreBeingCreated: one whose creation began before its definition was deleted is deleted, too, however long it takes
+// to be stored.
+func TestObjectsThatAreBeingCreated(t *testing.T) {
+	d, definitions, def := createdKnobs(t)
+	e := entryOf(t, d, def)
+	e.established, e.terminating = true, true
+	served, err := e.store.served(e, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	knob := func(name string) *object {
+		return &object{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Knob", "metadata": map[string]any{"name": name}}}
+	}
+	begun, stored := make(chan struct{}, 2), make(chan error, 2)
+	goOn := make(chan struct{})
+	slowly := registry.Admission{CreatesIfMissing: true, Validate: func(context.Context, core.Object, core.Object) error {
+		begun <- struct{}{}
+		<-goOn
+		return nil
+	}}
+	go func() {
+		_, err := served.Resource.Create(t.Context(), knob("created"), slowly, &metav1.CreateOptions{})
+		stored <- err
+	}()
+	go func() {
+		_, _, err := served.Resource.Update(t.Context(), registry.Target{Name: "applied"}, func(core.Object) (core.Object, error) {
+			return knob("applied"), nil
+		}, slowly, &metav1.UpdateOptions{})
+		stored <- err
+	}()
+	<-begun
+	<-begun
+	e.store.terminating.Store(true)
+	if err := d.deleteInstances(t.Context(), e); !errors.Is(err, errInstancesRemain) {
+		t.Errorf("while they are created: %v", err)
+	}
+	close(goOn)
+	if err := errors.Join(<-stored, <-stored); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.deleteInstances(t.Context(), e); err != nil {
+		t.Error(err)
+	}
+	if left, err := served.Resource.List(t.Context(), "", registry.ListOptions{}); err != nil || len(left.Items) > 0 {
+		t.Errorf("%d objects are left: %v", len(left.Items), err)
+	}
+	if _, err := definitions.GetTyped(t.Context(), "", def.Name, ""); err != nil {
+		t.Error(err) // it is released, and nobody has deleted it
+	}
+}
+
 // TestObjectsThatCannotBeDeleted: a definition whose schema can't be used any more stays, with the reason, for as long as its
 // objects can't be deleted. Otherwise they would be there again with the next one of its name.
 func TestObjectsThatCannotBeDeleted(t *testing.T) {
 	d, definitions, def := createdKnobs(t)
-	def.Status.AcceptedNames = def.Spec.Names
 	def.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = []apiextensionsv1.ValidationRule{{Rule: "no rule at all"}}
-	encoded, err := json.Marshal(def)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.store, e.established, e.terminating = newInstanceStore(d), true, true
+	e := entryOf(t, d, def)
+	e.established, e.terminating = true, true
 	if err := d.deleteInstances(t.Context(), e); err == nil {
 		t.Error("the objects are said to be deleted")
 	}

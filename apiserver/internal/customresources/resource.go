@@ -38,6 +38,8 @@ var errTerminating = errors.New("create not allowed while custom resource defini
 // Create implements registry.Resource.
 func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admission,
 	o *metav1.CreateOptions) (registry.Encoded, error) {
+	r.stored.creating.Add(1)
+	defer r.stored.creating.Add(-1)
 	if err := r.checkMayCreate(obj.GetName()); err != nil {
 		return registry.Encoded{}, err
 	}
@@ -47,8 +49,18 @@ func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.A
 // Update implements registry.Resource: an apply may create.
 func (r *resource) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
 	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	creates := false
+	defer func() {
+		if creates {
+			r.stored.creating.Add(-1)
+		}
+	}()
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {
+			if !creates {
+				creates = true
+				r.stored.creating.Add(1)
+			}
 			if err := r.checkMayCreate(target.Name); err != nil {
 				return nil, err
 			}
