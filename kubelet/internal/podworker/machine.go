@@ -127,9 +127,6 @@ func (e *entry) take(u *Update) bool {
 	if e.cancel != nil && (!wasTerminating && e.terminationRequested() || hadGrace != 0 && e.grace < hadGrace) {
 		e.cancel()
 	}
-	if u.Pod == nil && e.latest() != nil && e.latest().Pod != nil {
-		return false
-	}
 	e.setPending(u)
 	return true
 }
