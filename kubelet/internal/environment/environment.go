@@ -102,7 +102,9 @@ func (s *Sources) Build(ctx context.Context, c Container) (*Environment, error) 
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.services)) {
 		if _, defined := m.values[name]; !defined {
-			m.set(name, m.services[name])
+			if err := m.set(name, m.services[name]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return m.Environment, nil
@@ -111,12 +113,16 @@ func (s *Sources) Build(ctx context.Context, c Container) (*Environment, error) 
 // Values returns the variables by name; the caller must not change them.
 func (e *Environment) Values() map[string]string { return e.values }
 
-func (e *Environment) set(name, value string) {
+func (e *Environment) set(name, value string) error {
 	if _, known := e.values[name]; !known {
 		e.names = append(e.names, name)
 	}
 	e.size += len(value) - len(e.values[name])
 	e.values[name] = value
+	if e.size > maxStrings {
+		return fmt.Errorf("environment variable %s: %w", name, errTooManyStrings)
+	}
+	return nil
 }
 
 // KeyValues returns the variables in CRI's form.
@@ -159,7 +165,9 @@ func (m *builder) addFrom(from corev1.EnvFromSource) error {
 			invalid = append(invalid, key)
 			continue
 		}
-		m.set(name, values[key])
+		if err := m.set(name, values[key]); err != nil {
+			return err
+		}
 	}
 	if len(invalid) > 0 {
 		m.Events.Eventf(m.Pod, corev1.EventTypeWarning, "InvalidEnvironmentVariableNames",
@@ -185,8 +193,5 @@ func (m *builder) add(v corev1.EnvVar) error {
 		}
 		value = *found
 	}
-	if m.set(v.Name, value); m.size > maxStrings {
-		return fmt.Errorf("environment variable %s: %w", v.Name, errTooManyStrings)
-	}
-	return nil
+	return m.set(v.Name, value)
 }

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,6 +50,23 @@ func TestStringsAreBounded(t *testing.T) {
 	if _, err := env.ExpandAll(slices.Repeat([]string{"$(E11)"}, 4)); !errors.Is(err, errTooManyStrings) {
 		t.Errorf("the arguments have %v", err)
 	}
+	large := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "large"}}}}
+	s.Objects = objects{"A": make([]byte, maxStrings/2), "B": make([]byte, maxStrings/2), "C": []byte("x")}
+	_, err = s.Build(t.Context(), Container{Pod: &core.Pod{}, Spec: &core.Container{EnvFrom: large}})
+	if !errors.Is(err, errTooManyStrings) || !strings.Contains(err.Error(), "environment variable C:") {
+		t.Errorf("the environment of a secret has %v", err)
+	}
+}
+
+// objects are a namespace with one secret.
+type objects map[string][]byte
+
+func (o objects) Secret(context.Context, string, string) (*core.Secret, error) {
+	return &core.Secret{Data: o}, nil
+}
+
+func (objects) ConfigMap(context.Context, string, string) (*core.ConfigMap, error) {
+	return nil, errors.New("not here")
 }
 
 func TestServiceVariables(t *testing.T) {
