@@ -3,6 +3,7 @@ package release
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/version"
 )
@@ -24,6 +25,12 @@ const (
 	Previous   = apiMajor + "." + previousMinor
 )
 
+// mark is in every version of the project's programs, and in none of upstream's.
+const mark = "+kctl-"
+
+// IsOurs says that a GitVersion is one of the project's, whichever it is.
+func IsOurs(version string) bool { return strings.Contains(version, mark) }
+
 // Version is what /version and --version say. GitVersion is upstream's API
 // level with our release as build metadata, so that clients compare it
 // correctly.
@@ -31,7 +38,7 @@ func Version() version.Info {
 	info := version.Info{
 		Major:      apiMajor,
 		Minor:      apiMinor,
-		GitVersion: "v" + apiMajor + "." + apiMinor + "." + apiPatch + "+kctl-" + Number,
+		GitVersion: "v" + apiMajor + "." + apiMinor + "." + apiPatch + mark + Number,
 		GoVersion:  runtime.Version(),
 		Compiler:   runtime.Compiler,
 		Platform:   runtime.GOOS + "/" + runtime.GOARCH,

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/release"
 )
 
 // state is everything that the node's status is made from, besides its configuration.
@@ -109,13 +110,28 @@ func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
 	for name, size := range machine.HugePages {
 		capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
 	}
-	// Resources that an operator has advertised stay; all of them are for pods.
+	// Resources that an operator has advertised stay; all of them are for pods. Of those that an earlier kubelet
+	// reported, nobody knows which its device plugins had: pods would run without their devices.
+	gone := m.takenOver(before.NodeInfo)
 	for name, quantity := range before.Capacity {
-		if strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix) {
+		switch {
+		case !strings.Contains(string(name), "/") || strings.HasPrefix(string(name), corev1.ResourceDefaultNamespacePrefix):
+		case gone:
+			capacity[name] = resource.Quantity{Format: resource.DecimalSI}
+		default:
 			capacity[name] = quantity
 		}
 	}
 	return capacity
+}
+
+// takenOver says that the last report of the node is of another kubelet than this project's, or of another machine.
+func (m *Manager) takenOver(reported corev1.NodeSystemInfo) bool {
+	if reported.KubeletVersion == "" { // nobody has reported yet
+		return false
+	}
+	ours := reported.KubeletVersion == m.config.Version || release.IsOurs(reported.KubeletVersion)
+	return !ours || reported.MachineID != m.config.Machine.MachineID
 }
 
 // withOwnSizes is the node with what this kubelet gives to pods: until its first report, the API has

@@ -255,6 +255,45 @@ func TestAnEarlierKubeletsSizesDoNotCount(t *testing.T) {
 	}
 }
 
+// What the device plugins of an earlier kubelet advertised is not there; what an operator advertised stays,
+// whichever of our kubelets comes next.
+func TestDevicesOfAnEarlierKubeletAreGone(t *testing.T) {
+	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(testConfig(t, client, clocktesting.NewFakeClock(time.Now())))
+	const devices = "example.com/gpu"
+	for _, c := range []struct {
+		version, machine string
+		want             int64
+	}{
+		{"v1.37.2", m.config.Machine.MachineID, 0},
+		{"v1.37.2+kctl-0.0.9", m.config.Machine.MachineID, 3},
+		{m.config.Version, m.config.Machine.MachineID, 3},
+		{m.config.Version, "another", 0},
+		{"", "", 3},
+	} {
+		was := m.Node().DeepCopy()
+		was.UID = "it"
+		was.Status.NodeInfo.KubeletVersion, was.Status.NodeInfo.MachineID = c.version, c.machine
+		was.Status.Capacity[devices], was.Status.Allocatable[devices] = resource.MustParse("3"), resource.MustParse("3")
+		m.setNode(was)
+		told := m.status(&was.Status, state{})
+		for what, list := range map[string]corev1.ResourceList{
+			"capacity": told.Capacity, "allocatable": told.Allocatable, "admission": m.Node().Status.Allocatable,
+		} {
+			if got, there := list[devices]; !there || got.Value() != c.want {
+				t.Errorf("after %q on machine %q: %s has %v, want %d", c.version, c.machine, what, got.Value(), c.want)
+			}
+		}
+		told.Capacity[devices] = resource.MustParse("5") // by an operator, after this kubelet's report
+		if again := m.status(&told, state{}); again.Allocatable.Name(devices, resource.DecimalSI).Value() != 5 {
+			t.Errorf("after %q: an operator's resource is %v", c.version, again.Allocatable)
+		}
+	}
+}
+
 // A disk whose size is not told can't be asked for, and is not kept for the system either.
 func TestADiskThatIsNotTold(t *testing.T) {
 	client, err := rest.New(&rest.Config{Host: "https://127.0.0.1:1"})
