@@ -24,7 +24,7 @@ func TestNamespacesAndFilter(t *testing.T) {
 		want string // network, ipc, pid, filter
 	}{
 		{core.PodSpec{}, "POD POD CONTAINER Unconfined"},
-		{core.PodSpec{HostNetwork: true, HostIPC: true, HostPID: true}, "NODE NODE NODE Unconfined"},
+		{core.PodSpec{HostNetwork: true, HostIPC: true, HostPID: true}, "NODE NODE NODE RuntimeDefault"},
 		{core.PodSpec{ShareProcessNamespace: &yes}, "POD POD POD RuntimeDefault"},
 		{core.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}},
 			"POD POD CONTAINER RuntimeDefault"},
@@ -33,8 +33,12 @@ func TestNamespacesAndFilter(t *testing.T) {
 	} {
 		pod := &core.Pod{Spec: c.spec}
 		n := namespaces(pod)
-		if got := fmt.Sprintf("%v %v %v %v", n.Network, n.Ipc, n.Pid, sandboxSeccomp(pod).ProfileType); got != c.want {
+		if got := fmt.Sprintf("%v %v %v %v", n.Network, n.Ipc, n.Pid, (&Maker{}).sandboxSeccomp(pod).ProfileType); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.spec, got, c.want)
+		}
+		byDefault := &Maker{Options: Options{SeccompDefault: true}}
+		if got := byDefault.sandboxSeccomp(pod).ProfileType; got != runtimeapi.SecurityProfile_RuntimeDefault {
+			t.Errorf("%+v: %s with seccompDefault", c.spec, got)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (m *Maker) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, 
 	security := &runtimeapi.LinuxSandboxSecurityContext{
 		NamespaceOptions: namespaces(pod),
 		Privileged:       anyPrivileged(pod),
-		Seccomp:          sandboxSeccomp(pod),
+		Seccomp:          m.sandboxSeccomp(pod),
 	}
 	config := &runtimeapi.LinuxPodSandboxConfig{
 		SecurityContext: security,
@@ -111,12 +111,12 @@ func (m *Maker) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, 
 // sandboxSeccomp is the system call filter of the sandbox's own process, which
 // does nothing but wait. Making one takes the runtime more than a tenth of the
 // whole way to a running container, so there is one only where it protects:
-// where containers share the process's PID namespace, so that one of them might
-// use it to get around its own filter, or where the whole pod is to have one.
-func sandboxSeccomp(pod *core.Pod) *runtimeapi.SecurityProfile {
+// where containers see the process, so that one of them might use it to get
+// around its own filter, or where the pod or the whole node is to have one.
+func (m *Maker) sandboxSeccomp(pod *core.Pod) *runtimeapi.SecurityProfile {
 	sc := pod.Spec.SecurityContext
 	asked := sc != nil && sc.SeccompProfile != nil && sc.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined
-	if asked || ptr.Deref(pod.Spec.ShareProcessNamespace, false) {
+	if m.SeccompDefault || asked || pod.Spec.HostPID || ptr.Deref(pod.Spec.ShareProcessNamespace, false) {
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
