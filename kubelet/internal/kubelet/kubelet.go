@@ -225,7 +225,7 @@ func (k *Kubelet) makeNode(ctx context.Context, logger *zap.Logger) (err error) 
 	if k.node, err = k.newNode(logger); err != nil {
 		return err
 	}
-	k.mirrors = mirror.New(ctx, k.client, k.pods, k.node.Node, k.clock, k.logger)
+	k.mirrors = mirror.New(ctx, k.client, k.pods, k.node.Node, k.events, k.clock, k.logger)
 	return nil
 }
 

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -29,12 +31,18 @@ import (
 // timeout is for one call to the API server.
 const timeout = 10 * time.Second
 
+// Events receives messages for people about a pod.
+type Events interface {
+	Eventf(obj runtime.Object, eventType, reason, format string, args ...any)
+}
+
 // Manager makes and deletes mirror pods. It is safe for concurrent use.
 type Manager struct {
 	ctx    context.Context // of all calls
 	client *rest.Client    // nil without an API server
 	pods   *podmanager.Manager
 	node   func() *core.Node
+	events Events
 	logger *zap.Logger
 
 	calls sync.WaitGroup // under way
@@ -49,10 +57,10 @@ type Manager struct {
 var pauses = backoff.Policy{Initial: time.Second, Max: time.Minute, Jitter: 0.5}
 
 // New returns a Manager whose calls end with ctx. client is nil without an API server.
-func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, clock clock.PassiveClock,
-	logger *zap.Logger) *Manager {
+func New(ctx context.Context, client *rest.Client, pods *podmanager.Manager, node func() *core.Node, events Events,
+	clock clock.PassiveClock, logger *zap.Logger) *Manager {
 	return &Manager{
-		ctx: ctx, client: client, pods: pods, node: node, logger: logger,
+		ctx: ctx, client: client, pods: pods, node: node, events: events, logger: logger,
 		retry: backoff.NewKeyed[types.UID](pauses, clock), creating: map[types.UID]bool{},
 	}
 }
@@ -133,11 +141,28 @@ func (m *Manager) create(pod *core.Pod) (made bool) {
 	node := m.node()
 	mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true)}}
 	err := m.client.Resource(core.Pods, pod.Namespace).Create(ctx, mirror, nil)
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		m.logger.Warn("mirror pod not created", daemon.PodFields(pod), zap.Error(err))
-		return false
+	if apierrors.IsAlreadyExists(err) {
+		if there := m.earlier(ctx, pod); there != nil {
+			return podmanager.IsMirrorOf(there, pod) && !status.Ending(there) // of any other the watch has yet to tell
+		}
+		m.events.Eventf(pod, corev1.EventTypeWarning, "FailedMirrorPod",
+			"The API does not show this static pod: another pod has its name. Delete that, or rename this one.")
 	}
-	return true
+	if err != nil {
+		m.logger.Warn("mirror pod not created", daemon.PodFields(pod), zap.Error(err))
+	}
+	return err == nil
+}
+
+// earlier is the mirror that we made for a static pod of that name; nil if another has the name. A pod that we
+// may not read is none of ours.
+func (m *Manager) earlier(ctx context.Context, pod *core.Pod) *core.Pod {
+	there := &core.Pod{}
+	err := m.client.Resource(core.Pods, pod.Namespace).Get(ctx, pod.Name, there)
+	if err != nil || there.Annotations[core.ConfigMirrorAnnotation] == "" || there.Spec.NodeName != m.node().Name {
+		return nil
+	}
+	return there
 }
 
 // Delete deletes a mirror, and returns when that is done or has failed.
