@@ -172,24 +172,44 @@ func sign(template, parent *x509.Certificate, key, signer crypto.Signer) (*Pair,
 	return &Pair{Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), Key: keyPEM}, nil
 }
 
-// NewRequest makes a key and a request for a certificate of subject, for others
-// to sign (PEM, as in a CertificateSigningRequest).
-func NewRequest(subject Subject) (request, key []byte, err error) {
-	private, err := newKey()
+// NewKey makes a private key (PEM).
+func NewKey() ([]byte, error) {
+	key, err := newKey()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	return encodeKey(key)
+}
+
+// NewRequest makes a request for a certificate of subject with a key (PEM), for
+// others to sign (PEM, as in a CertificateSigningRequest).
+func NewRequest(subject Subject, key []byte) ([]byte, error) {
+	private, err := parseKey(key)
+	if err != nil {
+		return nil, err
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: subject.CommonName, Organization: subject.Organization},
 		DNSNames: subject.DNSNames, IPAddresses: subject.IPs,
 	}, private)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make certificate request: %w", err)
+		return nil, fmt.Errorf("make certificate request: %w", err)
 	}
-	if key, err = encodeKey(private); err != nil {
-		return nil, nil, err
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), nil
+}
+
+// RequestContents is what a request (PEM) asks for, and for which key: the same
+// each time, while its signature is another one.
+func RequestContents(request []byte) ([]byte, error) {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return nil, errors.New("certificate request: it is not PEM")
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), key, nil
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("certificate request: %w", err)
+	}
+	return csr.RawTBSCertificateRequest, nil
 }
 
 // SubjectOf returns what a certificate says about its holder.

@@ -35,6 +35,9 @@ type Options struct {
 	Dir    string
 	Clock  clock.Clock
 	Logger *zap.Logger
+
+	// keyFile keeps the key until there is a certificate, over restarts; "" does not.
+	keyFile string
 }
 
 // Purpose is what a certificate is for.
@@ -70,6 +73,7 @@ func Bootstrap(ctx context.Context, path, bootstrapPath string, o Options) error
 	if err != nil {
 		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
 	}
+	o.keyFile = filepath.Join(o.Dir, "kubelet-client.key.tmp") // upstream's
 	if err := o.obtain(ctx, client, func() {}); err != nil {
 		return err
 	}
@@ -145,7 +149,45 @@ func (o Options) obtainOnce(ctx context.Context, client *rest.Client) error {
 	if err != nil {
 		return err
 	}
-	return o.write(pair)
+	if err := o.write(pair); err != nil {
+		return err
+	}
+	o.forgetKey()
+	return nil
+}
+
+// newRequest makes a request, with the key that is kept if there is one, and that key.
+func (o Options) newRequest() (request, key []byte, err error) {
+	if o.keyFile != "" {
+		if key, err = os.ReadFile(o.keyFile); err == nil {
+			if request, err = pki.NewRequest(o.Subject, key); err == nil {
+				return request, key, nil
+			}
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			o.Logger.Warn("the key of an earlier certificate request can't be used, another is made", zap.String("file", o.keyFile), zap.Error(err))
+		}
+	}
+	if key, err = pki.NewKey(); err != nil {
+		return nil, nil, err
+	}
+	if o.keyFile != "" {
+		if err := errors.Join(os.MkdirAll(o.Dir, 0o700), pki.WriteFile(o.keyFile, key)); err != nil {
+			return nil, nil, fmt.Errorf("key of the certificate request: %w", err)
+		}
+	}
+	request, err = pki.NewRequest(o.Subject, key)
+	return request, key, err
+}
+
+// forgetKey makes the next request one with another key.
+func (o Options) forgetKey() {
+	if o.keyFile == "" {
+		return
+	}
+	if err := os.Remove(o.keyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.Logger.Warn("the key of a certificate request was not removed", zap.Error(err))
+	}
 }
 
 // write puts certificate and key into one file, so that they always belong

@@ -71,6 +71,8 @@ func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodPost:
 		s.create(w, r)
+	case r.URL.Query().Get("fieldSelector") == "":
+		s.get(w, filepath.Base(r.URL.Path))
 	case r.URL.Query().Get("watch") != "":
 		w.(http.Flusher).Flush()
 		<-r.Context().Done() // the list has the decision already
@@ -104,7 +106,13 @@ func (s *signer) create(w http.ResponseWriter, r *http.Request) {
 	}
 	s.callers = append(s.callers, caller)
 	n := len(s.callers)
-	wish.Name, wish.UID = wish.GenerateName+string(rune('a'+n)), types.UID(rune('a'+n))
+	if s.exists(w, wish.Name) {
+		return
+	}
+	wish.UID = types.UID(rune('a' + n))
+	if wish.Name == "" {
+		wish.Name = wish.GenerateName + string(rune('a'+n))
+	}
 	asked := wish.DeepCopy()
 	if s.decide != nil {
 		s.decide(wish, n)

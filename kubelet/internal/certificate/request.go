@@ -2,6 +2,7 @@ package certificate
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -21,7 +23,7 @@ import (
 // request asks for a certificate and waits for it until ctx ends. A request
 // that is refused is an error.
 func (o Options) request(ctx context.Context, client *rest.Client) (*pki.Pair, error) {
-	csr, key, err := pki.NewRequest(o.Subject)
+	csr, key, err := o.newRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -35,17 +37,47 @@ func (o Options) request(ctx context.Context, client *rest.Client) (*pki.Pair, e
 		},
 	}
 	requests := client.Resource(core.CertificateSigningRequests, "")
-	if err := requests.Create(ctx, wish, wish); err != nil {
+	if err := o.ask(ctx, requests, wish); err != nil {
 		return nil, fmt.Errorf("ask for a certificate: %w", err)
 	}
 	o.Logger.Info("asked for a certificate", zap.String("request", wish.Name), zap.String("signer", o.Purpose.signer))
+	pair, err := o.answer(ctx, requests, wish, key)
+	if err != nil {
+		if ctx.Err() == nil { // it is decided or gone: the next request is another one
+			o.forgetKey()
+		}
+		return nil, fmt.Errorf("certificate signing request %s: %w", wish.Name, err)
+	}
+	return pair, nil
+}
+
+// ask makes the request. With a key that is kept it has the name of its contents, and the one that an earlier
+// run made with that key is taken instead: somebody may be about to approve it.
+func (o Options) ask(ctx context.Context, requests rest.Resource, wish *certificatesv1.CertificateSigningRequest) error {
+	if o.keyFile == "" {
+		return requests.Create(ctx, wish, wish)
+	}
+	contents, err := pki.RequestContents(wish.Spec.Request)
+	if err != nil {
+		return err
+	}
+	wish.Name, wish.GenerateName = fmt.Sprintf("%s%x", wish.GenerateName, sha256.Sum256(append([]byte(wish.Spec.SignerName), contents...))), ""
+	if err := requests.Create(ctx, wish, wish); !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return requests.Get(ctx, wish.Name, wish)
+}
+
+// answer waits for the certificate of a request.
+func (o Options) answer(ctx context.Context, requests rest.Resource, wish *certificatesv1.CertificateSigningRequest,
+	key []byte) (*pki.Pair, error) {
 	cert, err := await(ctx, requests, wish, o.Clock, o.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("certificate signing request %s: %w", wish.Name, err)
+		return nil, err
 	}
 	pair := &pki.Pair{Cert: cert, Key: key}
 	if _, err := pair.TLS(); err != nil {
-		return nil, fmt.Errorf("certificate signing request %s: the signed certificate is unusable: %w", wish.Name, err)
+		return nil, fmt.Errorf("the signed certificate is unusable: %w", err)
 	}
 	return pair, nil
 }
