@@ -65,9 +65,13 @@ func (p *Pods) Running() []*core.Pod {
 
 // Evictable are the pods that use the node's resources and may be ended for that. Those that are ending are among
 // them: of a long grace period they have the rest only while the node can afford it. Those whose status has
-// ended are not: they have been evicted already, or have no more to do than to be cleaned up after.
+// ended are not: they have no more to do than to be cleaned up after. Nor are those that the node ends already:
+// one whose worker hangs would be evicted again and again, in place of all others.
 func (p *Pods) Evictable() []*core.Pod {
 	return slices.DeleteFunc(p.MayRun(), func(pod *core.Pod) bool {
+		if p.workers.EndsForNode(pod.UID) {
+			return true
+		}
 		status, ok := p.statuses.Get(pod.UID)
 		if !ok {
 			status = pod.Status // from before this kubelet

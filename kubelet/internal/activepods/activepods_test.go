@@ -135,6 +135,28 @@ func TestWhichPodsHoldResources(t *testing.T) {
 	})
 }
 
+// While a pod's worker hangs, nothing shows that the pod was evicted: evicting it again would spare all others.
+func TestPodsAreEvictedOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world, active *Pods) {
+		runs, slow := w.desire("runs", corev1.PodRunning), w.desire("slow", corev1.PodRunning)
+		slow.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+		w.start(runs)
+		w.start(slow)
+		w.kill(slow)
+		if got := namesOf(active.Evictable()); !slices.Equal(got, []string{"runs", "slow"}) {
+			t.Errorf("one of them was deleted: %q can be evicted", got)
+		}
+		w.workers.Update(podworker.Update{Type: podworker.Kill, Pod: slow, Kill: &podworker.KillOptions{Status: func(*core.PodStatus) {}}})
+		if got := namesOf(active.Evictable()); !slices.Equal(got, []string{"runs"}) {
+			t.Errorf("one of them was evicted: %q can be evicted", got)
+		}
+		w.start(w.desire("ended", corev1.PodFailed))
+		if got := namesOf(active.Evictable()); !slices.Equal(got, []string{"runs"}) {
+			t.Errorf("one of them ended before: %q can be evicted", got)
+		}
+	})
+}
+
 // Why a pod ended is told by its newest status, or by its object if an earlier kubelet ended it.
 func TestWhatPodsEndedFor(t *testing.T) {
 	in(t, func(t *testing.T, w *world, active *Pods) {

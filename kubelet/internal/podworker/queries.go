@@ -42,6 +42,15 @@ func (w *Workers) Phase(uid types.UID) Phase {
 // TerminationRequested says that the pod must not be started, or not again.
 func (w *Workers) TerminationRequested(uid types.UID) bool { return w.Phase(uid) >= Terminating }
 
+// EndsForNode says that the node has asked for the pod's end, and said with which status. The pod's
+// worker may be busy, and the status not show that yet.
+func (w *Workers) EndsForNode(uid types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, ok := w.entries[uid]
+	return ok && e.status != nil
+}
+
 // CouldHaveRunningContainers says that containers of the pod may run now or
 // be started later.
 func (w *Workers) CouldHaveRunningContainers(uid types.UID) bool {
