@@ -116,15 +116,17 @@ func (a *attempt) preBind(ctx context.Context) bool {
 // keep up, the scheduling cycle waits, so that what comes then is placed by its priority. It
 // waits for no extender, which may handle only some pods: what one binds needs no slot.
 func (a *attempt) bindInSlot(ctx context.Context) {
-	inSlot := !a.Extenders.Binds(a.queued.Pod)
-	if inSlot && !a.takeSlot(ctx) {
-		return
+	if !a.Extenders.Binds(a.queued.Pod) {
+		if !a.takeSlot(ctx) {
+			return
+		}
+		a.inSlot = true
 	}
 	a.bindings.Go(func() {
 		a.Metrics.Binding.Inc()
 		defer func() {
 			a.Metrics.Binding.Dec()
-			if inSlot {
+			if a.inSlot {
 				<-a.slots
 			}
 		}()
@@ -216,7 +218,7 @@ func (a *attempt) bindUntilKnown(ctx context.Context) error {
 			return errLeaving
 		}
 		if again {
-			if again, cause = a.bindOnce(); cause == nil {
+			if again, cause = a.bindOnce(ctx); cause == nil {
 				return nil
 			}
 			again = again && a.Cache.HasNode(a.node)
@@ -259,14 +261,34 @@ func (a *attempt) waitToLead(ctx context.Context) bool {
 
 // bindOnce lets the extender that binds the pod do so, or else the plugins. Plugins
 // may be asked again; an extender is not: the pod's next attempt asks it anew.
-func (a *attempt) bindOnce() (again bool, err error) {
-	ctx, cancel := a.inTime()
-	defer cancel()
-	pod := a.queued.PodInfo
-	if bound, err := a.Extenders.Bind(ctx, pod.Pod, a.node); bound || err != nil {
+func (a *attempt) bindOnce(ctx context.Context) (again bool, err error) {
+	if bound, err := a.extend(); bound || err != nil {
 		return false, err
 	}
-	return true, a.profile.RunBind(ctx, a.state, pod, a.node).Err()
+	if !a.inSlot && !a.takeSlotAfterAll(ctx) {
+		return true, ctx.Err()
+	}
+	inTime, cancel := a.inTime()
+	defer cancel()
+	return true, a.profile.RunBind(inTime, a.state, a.queued.PodInfo, a.node).Err()
+}
+
+func (a *attempt) extend() (bound bool, err error) {
+	inTime, cancel := a.inTime()
+	defer cancel()
+	return a.Extenders.Bind(inTime, a.queued.Pod, a.node)
+}
+
+// takeSlotAfterAll is for a pod whose extender was passed over: the server is asked to bind it. It returns
+// false once ctx has ended.
+func (a *attempt) takeSlotAfterAll(ctx context.Context) bool {
+	select {
+	case a.slots <- struct{}{}:
+		a.inSlot = true
+		return a.waitToLead(ctx)
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // outcome says what became of a Binding that was answered by cause, if that can be

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -157,6 +158,50 @@ func TestAnExtenderThatHangs(t *testing.T) {
 	if n := givenUp.Load(); n > 0 {
 		t.Errorf("%d of the extender's pods had to be given up before", n)
 	}
+}
+
+// What an extender leaves to the server waits for a slot like any other Binding.
+func TestAnExtenderThatIsPassedOver(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{pods: map[string]*core.Pod{}, bindings: map[string]int{}, bound: map[string]int{}}
+		var err error
+		c.extenders, err = extender.NewChain([]configv1.Extender{{URLPrefix: gone.URL, BindVerb: "bind", Ignorable: true}}, zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := startScheduler(t, c)
+		back := serverAway(c, 0)
+		c.nodes.Apply(watch.Added, fixture.Node("n1", fixture.Allocatable("pods", "200", "cpu", "1")))
+		const pods = maxBindings + 20
+		for i := range pods {
+			c.create(fixture.Pod(fmt.Sprint("p", i)))
+		}
+		time.Sleep(time.Minute)
+		c.mu.Lock()
+		sent := len(c.bindings)
+		c.mu.Unlock()
+		if sent != maxBindings {
+			t.Errorf("the server was asked for %d Bindings at a time, want %d", sent, maxBindings)
+		}
+		back()
+		time.Sleep(10 * time.Second)
+		for i := range pods {
+			if name := fmt.Sprint("p", i); c.nodeOf(name) != "n1" {
+				t.Errorf("%s has no node", name)
+			}
+		}
+		serverAway(c, 0)
+		for i := range pods {
+			c.create(fixture.Pod(fmt.Sprint("late-", i)))
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		if s.stop(); time.Since(began) != 0 {
+			t.Errorf("took %s to stop", time.Since(began))
+		}
+	})
 }
 
 // If an extender fails when it is asked about the nominated node alone, the pod gets another.

@@ -25,6 +25,8 @@ type attempt struct {
 	preBound bool
 	// nominated says that people were told where the pod will be.
 	nominated bool
+	// inSlot says that it has one of the slots.
+	inSlot bool
 }
 
 // scheduleOne tries to place one pod: it ends with the pod failed, or in its binding
