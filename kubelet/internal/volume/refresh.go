@@ -94,7 +94,7 @@ func (m *Manager) takeDue() []*podVolumes {
 	var due []*podVolumes
 	for _, p := range m.pods {
 		if !p.gone && !p.due.IsZero() && !p.due.After(now) {
-			p.due = now.Add(refreshTimeout)
+			p.due = now.Add(refreshTimeout + refreshRetry)
 			due = append(due, p)
 		}
 	}
@@ -107,7 +107,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	if p.take(ctx) != nil {
-		return // it is due again by now
+		return // it is due again soon
 	}
 	defer p.give()
 	m.mu.Lock()

@@ -57,3 +57,31 @@ func TestRefreshesOfOtherPodsAreNotWaitedFor(t *testing.T) {
 		running.Wait()
 	})
 }
+
+// A refresh that got no answer in time leaves the signer, and the pod's volumes, alone for a while.
+func TestARefreshThatTookTooLongIsRetriedLater(t *testing.T) {
+	needsMounts(t)
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m := managerIn(t, root, newStore())
+		m.config.Objects = &silentSigner{store: newStore()}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = m.Run(ctx) })
+		pod := podWith(corev1.Volume{Name: "cert", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{PodCertificate: &corev1.PodCertificateProjection{SignerName: "s", CredentialBundlePath: "b"}}},
+		}}})
+		mustMount(t, m, pod)
+		const seconds = 1000
+		busy := 0
+		for range seconds {
+			time.Sleep(time.Second)
+			busy += len(m.pods[pod.UID].lock)
+		}
+		if most := seconds * int(refreshTimeout) / int(refreshTimeout+refreshRetry); busy == 0 || busy > most {
+			t.Errorf("the pod was being refreshed for %d of %d seconds, want %d at most", busy, seconds, most)
+		}
+		cancel()
+		running.Wait()
+	})
+}
