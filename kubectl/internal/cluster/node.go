@@ -135,16 +135,16 @@ func removeNodeNetwork(ctx context.Context) error {
 		}
 	}
 	for _, program := range []string{"iptables", "ip6tables"} {
-		errs = append(errs, removeChain(ctx, program, "nat", "POSTROUTING", core.NodeNetworkMasquerade),
-			removeChain(ctx, program, "filter", "FORWARD", core.NodeNetworkForward),
-			removeChain(ctx, program, "mangle", "PREROUTING", core.NodeNetworkLoopback))
+		errs = append(errs, removeChain(ctx, program, "nat", core.NodeNetworkMasquerade),
+			removeChain(ctx, program, "filter", core.NodeNetworkForward),
+			removeChain(ctx, program, "mangle", core.NodeNetworkLoopback),
+			removeChain(ctx, program, "mangle", core.NodeNetworkOverlay))
 	}
 	return errors.Join(errs...)
 }
 
-// removeChain removes a chain and the one rule, in a chain of the kernel's, that
-// leads to it.
-func removeChain(ctx context.Context, program, table, from, chain string) error {
+// removeChain removes a chain and the rules that lead to it.
+func removeChain(ctx context.Context, program, table, chain string) error {
 	rules, err := exec.CommandContext(ctx, program, "-w", "-t", table, "-S").Output()
 	if err != nil || !strings.Contains(string(rules), "-N "+chain+"\n") {
 		return nil // there is none, or no such program
@@ -152,7 +152,7 @@ func removeChain(ctx context.Context, program, table, from, chain string) error 
 	var errs []error
 	for rule := range strings.Lines(string(rules)) {
 		rule = strings.TrimSpace(rule)
-		if !strings.HasPrefix(rule, "-A "+from+" ") || jumpTarget(rule) != chain {
+		if !strings.HasPrefix(rule, "-A ") || jumpTarget(rule) != chain {
 			continue
 		}
 		args, err := splitFlags(strings.TrimPrefix(rule, "-A "))

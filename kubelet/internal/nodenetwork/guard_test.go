@@ -1,9 +1,12 @@
 package nodenetwork
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -99,11 +102,26 @@ func receiver(t *testing.T, port int) (received func() int) {
 	}
 }
 
+const servicePort = 53
+
+// service does what kube-proxy does for a service whose pod is in the network of the host: its ports lead to the
+// overlay's, and to the one after that.
+func service(t *testing.T, address, host string) {
+	t.Helper()
+	for port, target := range map[int]int{servicePort: vxlanPort, vxlanPort + 1: vxlanPort + 1} {
+		rule := fmt.Sprintf("-t nat -A PREROUTING -d %s -p udp --dport %d -j DNAT --to-destination %s:%d", address, port, host, target)
+		if out, err := exec.CommandContext(t.Context(), "iptables", strings.Fields(rule)...).CombinedOutput(); err != nil {
+			t.Errorf("iptables %s: %v: %s", rule, err, out)
+		}
+	}
+}
+
 // A pod that could send to the overlay's port could send from any pod's address.
 func TestPodsDontReachTheOverlaysPort(t *testing.T) {
 	inside(t, func() {
 		pod := podBehindBridge(t)
-		overlay, other := receiver(t, vxlanPort), receiver(t, vxlanPort+1)
+		service(t, "10.96.0.1", "192.0.2.1")
+		arrived, other := receiver(t, vxlanPort), receiver(t, vxlanPort+1)
 		send := func(to string) {
 			t.Helper()
 			do(pod, func() {
@@ -113,7 +131,7 @@ func TestPodsDontReachTheOverlaysPort(t *testing.T) {
 					return
 				}
 				defer unix.Close(fd)
-				for _, port := range []int{vxlanPort, vxlanPort + 1} {
+				for _, port := range []int{servicePort, vxlanPort, vxlanPort + 1} {
 					if err := unix.Sendto(fd, []byte("frame"), 0, &unix.SockaddrInet4{Port: port, Addr: netip.MustParseAddr(to).As4()}); err != nil {
 						t.Error(err)
 					}
@@ -124,15 +142,16 @@ func TestPodsDontReachTheOverlaysPort(t *testing.T) {
 		own, pods := prefixes("10.0.0.0/24"), prefixes("10.0.0.0/16")
 		for _, c := range []struct {
 			overlay netip.Addr
-			want    int
-		}{{netip.Addr{}, 1}, {netip.MustParseAddr("192.0.2.1"), 0}, {netip.MustParseAddr("2001:db8::1"), 1}} {
+			comes   bool
+		}{{netip.Addr{}, true}, {netip.MustParseAddr("192.0.2.1"), false}, {netip.MustParseAddr("2001:db8::1"), true}} {
 			must(t, setRules(t.Context(), own, pods, c.overlay))
-			for _, to := range []string{"192.0.2.1", "10.0.0.1"} { // the node's address, and the bridge's
-				if send(to); overlay() != c.want {
-					t.Errorf("overlay %v: what a pod sent to %s came in: %v", c.overlay, to, c.want == 0)
+			// The node's address, the bridge's, and that of a service.
+			for _, to := range []string{"192.0.2.1", "10.0.0.1", "10.96.0.1"} {
+				if send(to); (arrived() > 0) != c.comes {
+					t.Errorf("overlay %v: what a pod sent to %s came in: %v", c.overlay, to, !c.comes)
 				}
 			}
 		}
-		shows(t, "ip6tables -t mangle -S", "-A "+guard+" -i kctl-pods -p udp -m udp --dport 4789 -j DROP", "-j "+guard)
+		shows(t, "ip6tables -t mangle -S", "-A "+overlay+" -i kctl-pods -p udp -m udp --dport 4789 -j DROP", "-A INPUT", "-A FORWARD")
 	})
 }

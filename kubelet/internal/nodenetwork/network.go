@@ -169,11 +169,11 @@ func (n *Network) ensure(ctx context.Context) error {
 		errs = append(errs, errors.New(problem))
 	}
 	mtu, err := n.connect(p)
-	var overlay netip.Addr
+	var underlay netip.Addr
 	if n.options.Mode == VXLAN {
-		overlay = p.own.underlay()
+		underlay = p.own.underlay()
 	}
-	errs = append(errs, err, forward(p.own.ranges), setRules(ctx, p.own.ranges, p.pods, overlay))
+	errs = append(errs, err, forward(p.own.ranges), setRules(ctx, p.own.ranges, p.pods, underlay))
 	text, err := conflist(p.own.ranges, mtu)
 	if err == nil {
 		var written bool

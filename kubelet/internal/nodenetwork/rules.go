@@ -16,7 +16,8 @@ import (
 const (
 	masquerade = core.NodeNetworkMasquerade
 	pass       = core.NodeNetworkForward
-	guard      = core.NodeNetworkLoopback
+	loopback   = core.NodeNetworkLoopback
+	overlay    = core.NodeNetworkOverlay
 )
 
 // guardRules keep this node's pods from what is the nodes' own.
@@ -26,15 +27,16 @@ const (
 //
 // The kernel takes whatever comes to the overlay's port for another node's, and a pod can know all that it asks for:
 // in there it could send from any pod's address. Other nodes can't tell such packets from this node's, with whose
-// address they leave, so that they are dropped here, wherever they go, as Calico does.
-func guardRules(is4, overlay bool) string {
+// address they leave, so that they are dropped here, wherever they go, as Calico does: once it is settled where they
+// go, since a service of a pod in the host's network may lead there, too.
+func guardRules(is4, overlaid bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n", guard)
+	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n", overlay)
 	if is4 {
-		fmt.Fprintf(&b, "-A %s -i %s -d 127.0.0.0/8 -j DROP\n", guard, core.NodeNetworkBridge)
+		fmt.Fprintf(&b, ":%s - [0:0]\n-A %s -i %s -d 127.0.0.0/8 -j DROP\n", loopback, loopback, core.NodeNetworkBridge)
 	}
-	if overlay {
-		fmt.Fprintf(&b, "-A %s -i %s -p udp --dport %d -j DROP\n", guard, core.NodeNetworkBridge, vxlanPort)
+	if overlaid {
+		fmt.Fprintf(&b, "-A %s -i %s -p udp --dport %d -j DROP\n", overlay, core.NodeNetworkBridge, vxlanPort)
 	}
 	b.WriteString("COMMIT\n")
 	return b.String()
@@ -63,9 +65,9 @@ func rules(own, pods []netip.Prefix, multicast string) string {
 	return b.String()
 }
 
-// setRules sets the rules of each address family that the node has ranges of. overlay is the address by which
+// setRules sets the rules of each address family that the node has ranges of. underlay is the address by which
 // packets come that are encapsulated; the zero Addr if none are.
-func setRules(ctx context.Context, own, pods []netip.Prefix, overlay netip.Addr) error {
+func setRules(ctx context.Context, own, pods []netip.Prefix, underlay netip.Addr) error {
 	var errs []error
 	for _, f := range []struct {
 		command, multicast string
@@ -74,7 +76,7 @@ func setRules(ctx context.Context, own, pods []netip.Prefix, overlay netip.Addr)
 		of := func(list []netip.Prefix) []netip.Prefix {
 			return slices.DeleteFunc(slices.Clone(list), func(p netip.Prefix) bool { return p.Addr().Is4() != f.is4 })
 		}
-		overlaid := overlay.IsValid() && overlay.Is4() == f.is4
+		overlaid := underlay.IsValid() && underlay.Is4() == f.is4
 		if len(of(own)) > 0 {
 			err := iptables.Restore(ctx, f.command, rules(of(own), of(pods), f.multicast))
 			if err == nil {
@@ -84,18 +86,22 @@ func setRules(ctx context.Context, own, pods []netip.Prefix, overlay netip.Addr)
 		} else if !overlaid {
 			continue
 		}
-		errs = append(errs, setGuard(ctx, f.command, guardRules(f.is4, overlaid)))
+		errs = append(errs, setGuard(ctx, f.command, f.is4, overlaid))
 	}
 	return errors.Join(errs...)
 }
 
 // setGuard sets guardRules. They are no part of the others, which a machine whose kernel has no
 // table mangle needs all the same.
-func setGuard(ctx context.Context, command, rules string) error {
-	if err := iptables.Restore(ctx, command, rules); err != nil {
+func setGuard(ctx context.Context, command string, is4, overlaid bool) error {
+	if err := iptables.Restore(ctx, command, guardRules(is4, overlaid)); err != nil {
 		return fmt.Errorf("keep pods from the node's loopback and the overlay's port: %w", err)
 	}
-	return jump(ctx, command, "mangle", "PREROUTING", guard)
+	err := errors.Join(jump(ctx, command, "mangle", "INPUT", overlay), jump(ctx, command, "mangle", "FORWARD", overlay))
+	if is4 {
+		err = errors.Join(err, jump(ctx, command, "mangle", "PREROUTING", loopback))
+	}
+	return err
 }
 
 // jump makes one of the kernel's chains jump to one of ours.
