@@ -147,6 +147,7 @@ func TestAnExtenderThatHangs(t *testing.T) {
 	}
 	s := startScheduler(t, c)
 	defer s.stop()
+	defer server.CloseClientConnections() // the end need not wait for bindGrace
 	const held = maxBindings + 1
 	c.nodes.Apply(watch.Added, fixture.Node("n1", fixture.Allocatable(string(theirs), fmt.Sprint(held), "pods", "200", "cpu", "1")))
 	for i := range held {
