@@ -97,16 +97,11 @@ func (u *Usage) Reserve(ctx context.Context, c Change) error {
 		return err
 	}
 	if give != nil {
-		// Others wait for the same writes, even if this request is given up.
 		defer give()
-		u.serve(context.WithoutCancel(ctx), u.locks.takeClaims(c.Namespace))
+		u.serve(ctx, u.locks.takeClaims(c.Namespace))
 	}
-	select {
-	case <-mine.served:
-		return mine.err
-	case <-ctx.Done(): // whoever took the claim has failed
-		return ctx.Err()
-	}
+	<-mine.served
+	return mine.err
 }
 
 // chargesFor is what the change costs, by quota.
