@@ -84,10 +84,8 @@ func addPodUsage(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 		return
 	}
 	list[corev1.ResourcePods] = one
-	// A pod that is being made smaller uses what it has until its kubelet has taken that
-	// away, which it may refuse to do.
-	options := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
-	for name, amount := range resourcehelper.PodRequests(pod, options) {
+	requests, limits := podAmounts(pod)
+	for name, amount := range requests {
 		list[requestsPrefix+name] = amount
 		switch {
 		case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage,
@@ -95,10 +93,34 @@ func addPodUsage(list corev1.ResourceList, pod *core.Pod, now time.Time) {
 			list[name] = amount
 		}
 	}
-	for name, amount := range resourcehelper.PodLimits(pod, options) {
+	for name, amount := range limits {
 		switch name {
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 			list[limitsPrefix+name] = amount
+		}
+	}
+}
+
+// podAmounts are a pod's requests and limits. One that is being made smaller uses what it has
+// until its kubelet has taken that away, which it may refuse to do.
+func podAmounts(pod *core.Pod) (requests, limits corev1.ResourceList) {
+	options := resourcehelper.PodResourcesOptions{UseStatusResources: true}
+	requests, limits = resourcehelper.PodRequests(pod, options), resourcehelper.PodLimits(pod, options)
+	// What the status has of the pod as a whole includes its overhead, which PodRequests would
+	// add once more.
+	if has := pod.Status.Resources; has != nil && resourcehelper.IsPodLevelResourcesSet(pod) {
+		raise(requests, pod.Status.AllocatedResources)
+		raise(requests, has.Requests)
+		raise(limits, has.Limits)
+	}
+	return requests, limits
+}
+
+// raise makes each amount of list at least that of least.
+func raise(list, least corev1.ResourceList) {
+	for name, amount := range least {
+		if have, ok := list[name]; !ok || have.Cmp(amount) < 0 {
+			list[name] = amount.DeepCopy()
 		}
 	}
 }
@@ -168,11 +190,7 @@ func addDeviceUsage(list corev1.ResourceList, claim *resourcev1.DeviceClaim) {
 		}
 		most := corev1.ResourceList{} // one of the alternatives is used
 		for _, alternative := range request.FirstAvailable {
-			for name, amount := range deviceAmount(alternative.DeviceClassName, alternative.AllocationMode, alternative.Count) {
-				if have, ok := most[name]; !ok || have.Cmp(amount) < 0 {
-					most[name] = amount
-				}
-			}
+			raise(most, deviceAmount(alternative.DeviceClassName, alternative.AllocationMode, alternative.Count))
 		}
 		addAmounts(list, most)
 	}

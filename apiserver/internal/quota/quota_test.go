@@ -50,6 +50,20 @@ func TestUses(t *testing.T) {
 		"pod that shrinks as a whole": {pods, read[core.Pod](t, "spec: {resources: {requests: {cpu: 1}, limits: {cpu: 1}}, containers: [{name: c}]}\n"+
 			"status: {allocatedResources: {cpu: 2}, resources: {requests: {cpu: 2}, limits: {cpu: 2}}}"),
 			"count/pods=1,cpu=2,limits.cpu=2,pods=1,requests.cpu=2"},
+		"pod that runs, with an overhead": {pods, read[core.Pod](t, "spec: {overhead: {cpu: 1}, "+
+			"containers: [{name: c, resources: {requests: {cpu: 1}, limits: {cpu: 1}}}]}\n"+
+			"status: {allocatedResources: {cpu: 2}, resources: {requests: {cpu: 2}, limits: {cpu: 2}}, "+
+			"containerStatuses: [{name: c, allocatedResources: {cpu: 1}, resources: {requests: {cpu: 1}, limits: {cpu: 1}}}]}"),
+			"count/pods=1,cpu=2,limits.cpu=2,pods=1,requests.cpu=2"},
+		"pod that runs, with an overhead and resources of its own": {pods, read[core.Pod](t, "spec: {overhead: {cpu: 1}, "+
+			"resources: {requests: {cpu: 1}, limits: {cpu: 1}}, containers: [{name: c}]}\n"+
+			"status: {allocatedResources: {cpu: 2}, resources: {requests: {cpu: 2}, limits: {cpu: 2}}}"),
+			"count/pods=1,cpu=2,limits.cpu=2,pods=1,requests.cpu=2"},
+		"pod that can't be made as large as it is to be": {pods, read[core.Pod](t, "spec: "+
+			"{containers: [{name: c, resources: {limits: {cpu: 9, ephemeral-storage: 1Gi}}}]}\n"+
+			"status: {conditions: [{type: PodResizePending, status: \"True\", reason: Infeasible}], allocatedResources: {cpu: 1}, resources: {limits: {cpu: 1}}, "+
+			"containerStatuses: [{name: c, resources: {limits: {cpu: 1, ephemeral-storage: 1Gi}}}]}"),
+			"count/pods=1,limits.cpu=1,limits.ephemeral-storage=1Gi,pods=1"},
 		"ended pod": {pods, read[core.Pod](t, asking+"\nstatus: {phase: Failed}"), "count/pods=1"},
 		"pod that ends": {pods, read[core.Pod](t, "metadata: {deletionTimestamp: 2030-01-01T11:59:50Z, deletionGracePeriodSeconds: 30}\nspec: {}"),
 			"count/pods=1,pods=1"},
