@@ -86,15 +86,21 @@ func (n *nodeIPAM) handleChange(key informer.Key, old, now *podCIDRState) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	had := old != nil && old.assigned || n.assigned[key.Name] != nil
 	delete(n.assigned, key.Name) // the informer shows it now, or it is free
 	delete(n.reportedFull, key.Name)
 	if now != nil && !now.assigned {
 		n.worker.add(key) // another node of that name
 	}
-	if old != nil && old.assigned && (now == nil || !now.assigned) {
-		for name := range n.reportedFull {
-			n.worker.add(informer.Key{Name: name})
-		}
+	if had && (now == nil || !now.assigned) {
+		n.retryFull()
+	}
+}
+
+// retryFull tries again for the nodes that got none, as a range is free. The caller holds the lock.
+func (n *nodeIPAM) retryFull() {
+	for name := range n.reportedFull {
+		n.worker.add(informer.Key{Name: name})
 	}
 }
 
@@ -157,7 +163,10 @@ func (n *nodeIPAM) assign(ctx context.Context, name string, uid types.UID, range
 	})
 	if others || apierrors.IsNotFound(err) {
 		n.mu.Lock()
-		delete(n.assigned, name) // it is certain that the node doesn't have them
+		if n.assigned[name] != nil {
+			delete(n.assigned, name) // it is certain that the node doesn't have them
+			n.retryFull()
+		}
 		n.mu.Unlock()
 	}
 	if err == nil && written {

@@ -171,6 +171,32 @@ func TestNodesThatGoKeepNothing(t *testing.T) {
 	})
 }
 
+// unhurried is a store whose writes take a second.
+type unhurried struct{ *registrytest.Store }
+
+func (u unhurried) Update(ctx context.Context, target registry.Target, change registry.Transform, admit registry.Admission,
+	o *metav1.UpdateOptions) (registry.Encoded, bool, error) {
+	<-time.After(time.Second)
+	return u.Store.Update(ctx, target, change, admit, o)
+}
+
+// TestARangeThatComesToNothing: the node that found it taken gets it.
+func TestARangeThatComesToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := unhurried{registrytest.New(core.Nodes)}
+		ranging(t, nodes, registrytest.New(core.Events), "10.244.0.0/24")
+		nodes.Put(bare("goes"))
+		synctest.Wait()
+		nodes.Put(bare("stays"))
+		synctest.Wait()
+		gone(t, nodes.Store, "goes")
+		pass(time.Minute)
+		if got := rangesOf(nodes.Store, "stays"); !slices.Equal(got, []string{"10.244.0.0/24"}) {
+			t.Errorf("it has %v", got)
+		}
+	})
+}
+
 func TestRangesAreForgottenOnlyWhenItIsCertain(t *testing.T) {
 	n := &nodeIPAM{assigned: map[string][]netip.Prefix{}, reportedFull: map[string]bool{}, clock: clock.RealClock{}, logger: zap.NewNop()}
 	ours := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/24")}
