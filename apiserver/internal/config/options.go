@@ -155,7 +155,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.NodeMonitorGrace, "node-monitor-grace-period", o.NodeMonitorGrace,
 		"how long a node may go without renewing its lease before it is marked unreachable; must be several times the kubelets' renewal interval")
 	fs.IntVar(&o.MaxTerminatedPods, "terminated-pod-gc-threshold", o.MaxTerminatedPods,
-		"how many pods that have ended are kept; beyond that the oldest are deleted. 0 or less for no limit")
+		"how many pods that have ended are kept; beyond that evicted ones and the oldest are deleted. 0 or less for no limit")
 	fs.DurationVar(&o.LegacyTokenPeriod, "legacy-service-account-token-clean-up-period", o.LegacyTokenPeriod,
 		"how long an auto-generated token in a secret may stay unused before it is invalidated, and after that again before it is deleted")
 	fs.StringSliceVar(&o.EnableAdmissionPlugins, "enable-admission-plugins", o.EnableAdmissionPlugins,

@@ -81,12 +81,24 @@ func (g *podGarbage) collectPods(ctx context.Context) error {
 		}
 	}
 	if extra := len(ended) - g.most; g.most > 0 && extra > 0 {
-		slices.SortFunc(ended, func(a, b informer.Pod) int { return cmp.Compare(a.Created.UnixNano(), b.Created.UnixNano()) })
+		slices.SortFunc(ended, compareKept)
 		for _, pod := range ended[:extra] {
 			errs = append(errs, g.remove(ctx, pod, "too many pods that have ended are kept", ""))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// compareKept orders pods that have ended by which is to go first. Evicted ones are many, and tell
+// less than those that a controller, such as a Job's, may not have counted yet.
+func compareKept(a, b informer.Pod) int {
+	if a.Evicted != b.Evicted {
+		if a.Evicted {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
 }
 
 // goneNodes finds pods' nodes that have been missing for long enough; it

@@ -81,14 +81,18 @@ func TestPodGarbage(t *testing.T) {
 	})
 }
 
-// TestPodsThatHaveEnded: of those beyond the number to keep, the oldest go.
+// TestPodsThatHaveEnded: of those beyond the number to keep, the evicted ones go first, and the oldest
+// after them.
 func TestPodsThatHaveEnded(t *testing.T) {
-	for most, want := range map[int]string{0: "a b c", -1: "a b c", 2: "b c", 3: "a b c"} {
+	for most, want := range map[int]string{0: "a b c", -1: "a b c", 1: "b", 2: "a b", 3: "a b c"} {
 		synctest.Test(t, func(t *testing.T) {
 			var objects []core.Object
 			for i, name := range []string{"a", "b", "c"} {
 				p := pod(name, "n1")
 				p.CreationTimestamp, p.Status.Phase = metav1.NewTime(time.Now().Add(time.Duration(i)*time.Second)), corev1.PodSucceeded
+				if name == "c" {
+					p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+				}
 				objects = append(objects, p)
 			}
 			h := run(t, func(d *Dependencies) (Loop, error) {

@@ -31,6 +31,7 @@ type Pod struct {
 	Idle           bool // being deleted, with no container that may run
 	Tolerations    []corev1.Toleration
 	Ready          bool
+	Evicted        bool // by its kubelet
 }
 
 // HasTerminated reports whether the pod has terminated.
@@ -46,7 +47,7 @@ func PodOf(obj core.Object) Pod {
 		Node: pod.Spec.NodeName, Phase: pod.Status.Phase, ServiceAccount: pod.Spec.ServiceAccountName,
 		Created: pod.CreationTimestamp.Time, Deleted: pod.DeletionTimestamp != nil,
 		Tolerations: pod.Spec.Tolerations, Idle: pod.DeletionTimestamp != nil && !mayRun(&pod.Status),
-		Mirror: core.IsMirror(pod),
+		Mirror: core.IsMirror(pod), Evicted: pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "Evicted",
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
