@@ -114,8 +114,7 @@ func (l *disruptions) follow(ctx context.Context) error {
 				return err
 			}
 		}
-		// Changes in between were not seen.
-		l.budgets.Each(func(key informer.Key, _ *policyv1.PodDisruptionBudget) { l.worker.add(key) })
+		l.countAnew()
 	}
 }
 
@@ -147,6 +146,15 @@ func (l *disruptions) watch(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// countAnew lets all budgets be counted from nothing, after a watch has ended: changes since were not
+// seen, and if etcd has gone back to a backup, revisions are given out a second time.
+func (l *disruptions) countAnew() {
+	l.mu.Lock()
+	l.known = map[informer.Key]map[int64]budgetPod{}
+	l.mu.Unlock()
+	l.budgets.Each(func(key informer.Key, _ *policyv1.PodDisruptionBudget) { l.worker.add(key) })
 }
 
 // seen lets the budgets be counted again that a pod's event may change.
@@ -201,14 +209,15 @@ func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudge
 	if err != nil {
 		return nil, nil // one that can't be read selects nothing
 	}
+	key := informer.Key{Namespace: b.Namespace, Name: b.Name}
+	l.mu.Lock()
+	known := l.known
+	before := known[key]
+	l.mu.Unlock()
 	list, err := l.pods.List(ctx, b.Namespace, registry.ListOptions{Labels: selector})
 	if err != nil {
 		return nil, err
 	}
-	key := informer.Key{Namespace: b.Namespace, Name: b.Name}
-	l.mu.Lock()
-	before := l.known[key]
-	l.mu.Unlock()
 	now, pods := make(map[int64]budgetPod, len(list.Items)), make([]budgetPod, 0, len(list.Items))
 	for _, item := range list.Items {
 		pod, ok := before[item.Revision]
@@ -224,7 +233,7 @@ func (l *disruptions) podsOf(ctx context.Context, b *policyv1.PodDisruptionBudge
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known[key] = now
+	known[key] = now // of no use if countAnew was called since the list
 	return pods, nil
 }
 

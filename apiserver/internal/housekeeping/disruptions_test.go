@@ -1,6 +1,7 @@
 package housekeeping
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -144,5 +145,53 @@ func TestBudgetsOfManyPods(t *testing.T) {
 		pods.Put(report("p7", corev1.ConditionFalse))
 		pass(time.Second)
 		expect(99, 2) // of the event, and of the pod
+	})
+}
+
+// goingBack is a store that can go back to a backup: one revision is given out twice.
+type goingBack struct {
+	*registrytest.Store
+	back  atomic.Bool
+	watch atomic.Pointer[context.CancelFunc]
+}
+
+func (g *goingBack) List(ctx context.Context, namespace string, o registry.ListOptions) (registry.List, error) {
+	list, err := g.Store.List(ctx, namespace, o)
+	for i := range list.Items {
+		if g.back.Load() {
+			list.Items[i].Revision--
+		}
+	}
+	return list, err
+}
+
+func (g *goingBack) Watch(ctx context.Context, namespace string, o registry.ListOptions) (registry.Watcher, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.watch.Store(&cancel)
+	return g.Store.Watch(ctx, namespace, o)
+}
+
+// TestBudgetsAfterABackup: of a pod that has an old revision again, the present state counts.
+func TestBudgetsAfterABackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pod("p", "n1")
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		pods, budgets := &goingBack{Store: registrytest.New(core.Pods, p)}, registrytest.New(core.PodDisruptionBudgets)
+		budgets.Put(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b"},
+			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MinAvailable: new(intstr.FromInt32(1))}})
+		start(t, newDisruptions, registrytest.New(core.Pods), pods, budgets)
+		pass(time.Second)
+		healthy := func() int32 { return budgets.Peek("shop", "b").(*policyv1.PodDisruptionBudget).Status.CurrentHealthy }
+		if n := healthy(); n != 1 {
+			t.Fatalf("healthy: %d", n)
+		}
+		pods.back.Store(true)
+		pods.Put(pod("p", "n1"))
+		pass(time.Second)
+		(*pods.watch.Load())() // its end is the only sign of that
+		pass(time.Second)
+		if n := healthy(); n != 0 {
+			t.Errorf("healthy: %d", n)
+		}
 	})
 }
