@@ -98,7 +98,7 @@ func (c *Cache) page(p Page, entries *btree.BTree[*Entry], revision int64) List 
 	for e := range c.candidates(entries, p) {
 		full := p.Limit > 0 && int64(len(list.Entries)) == p.Limit
 		if full && all {
-			list.More, list.Remaining = true, countFrom(entries, e.Key)-countFrom(entries, p.Prefix+afterAllKeys)
+			list.More, list.Remaining = true, countFrom(entries, e, p.Prefix)
 			break
 		}
 		fetched++
@@ -115,10 +115,18 @@ func (c *Cache) page(p Page, entries *btree.BTree[*Entry], revision int64) List 
 	return list
 }
 
-// countFrom counts the entries whose key is not below key. It looks at none of them, which
-// would take several times as long: they are all over the memory.
-func countFrom(entries *btree.BTree[*Entry], key string) (n int64) {
-	entries.AscendGreaterOrEqual(&Entry{Key: key}, func(*Entry) bool {
+// countFrom counts the entries of prefix from first on. It looks at none of them but the one behind the
+// last, which would take several times as long: they are all over the memory.
+func countFrom(entries *btree.BTree[*Entry], first *Entry, prefix string) (n int64) {
+	var end *Entry // nil if they are the last of all
+	entries.AscendGreaterOrEqual(&Entry{Key: prefix + afterAllKeys}, func(e *Entry) bool {
+		end = e
+		return false
+	})
+	entries.AscendGreaterOrEqual(first, func(e *Entry) bool {
+		if e == end {
+			return false
+		}
 		n++
 		return true
 	})
