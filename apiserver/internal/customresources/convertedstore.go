@@ -147,20 +147,26 @@ func (v *convertedStore) convertEach(ctx context.Context, items []registry.Encod
 // decodeAndConvert converts the objects at the given places.
 func (v *convertedStore) decodeAndConvert(ctx context.Context, items []registry.Encoded, places []int,
 	ask func(context.Context, []registry.Encoded) error) error {
+	return atPlaces(items, places, func(chosen []registry.Encoded) error {
+		leave, err := v.converter.bound.Enter(ctx, chosen)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		if v.converter.webhook == nil {
+			return v.renameEach(chosen)
+		}
+		return v.inChunks(ctx, chosen, ask)
+	})
+}
+
+// atPlaces has the objects at the given places converted in place.
+func atPlaces(items []registry.Encoded, places []int, convert func([]registry.Encoded) error) error {
 	chosen := make([]registry.Encoded, len(places))
 	for j, i := range places {
 		chosen[j] = items[i]
 	}
-	leave, err := v.converter.bound.Enter(ctx, chosen)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if v.converter.webhook == nil {
-		err = v.renameEach(chosen)
-	} else {
-		err = v.inChunks(ctx, chosen, ask)
-	}
+	err := convert(chosen)
 	for j, i := range places {
 		items[i] = chosen[j]
 	}
@@ -244,7 +250,7 @@ func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 			if !w.show(ready, more, yield) {
 				return
 			}
-			ready, size = ready[:0], 0
+			ready, size = nil, 0 // an idle watch would hold what they were
 		}
 	}
 }

@@ -63,23 +63,30 @@ func (v *convertedStore) convertShared(ctx context.Context, items []registry.Enc
 		}
 	}
 	if len(mine) > 0 {
-		v.convertFor(context.WithoutCancel(ctx), mine, settles) // others may wait for it, too
-	}
-	for i := range items {
-		value, err := found[i].Wait(ctx)
-		if ctx.Err() != nil {
-			return requestEnded()
-		}
-		if err != nil {
+		if err := v.convertFor(context.WithoutCancel(ctx), mine, settles); err != nil { // others may wait for it, too
 			return err
 		}
-		items[i].JSON = value
 	}
-	return nil
+	var again []int
+	for i := range items {
+		value, err := found[i].Wait(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return requestEnded()
+		case err != nil: // others' calls also fail because of objects that are not asked for here, or may not be seen
+			again = append(again, i)
+		default:
+			items[i].JSON = value
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	return atPlaces(items, again, func(chosen []registry.Encoded) error { return v.convertTogether(ctx, chosen) })
 }
 
 // convertFor converts objects in place, and tells those who wait for them.
-func (v *convertedStore) convertFor(ctx context.Context, items []registry.Encoded, settles []derived.Settle) {
+func (v *convertedStore) convertFor(ctx context.Context, items []registry.Encoded, settles []derived.Settle) error {
 	err := errNotConverted
 	defer func() {
 		for i, settle := range settles {
@@ -87,6 +94,7 @@ func (v *convertedStore) convertFor(ctx context.Context, items []registry.Encode
 		}
 	}()
 	err = v.convertTogether(ctx, items)
+	return err
 }
 
 // convertTogether converts objects in place, in one call of the webhook.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -174,6 +175,28 @@ func TestAClientThatLeavesTakesNoConversionAlong(t *testing.T) {
 	}
 	if got, err := v.convertAll(t.Context(), items); err != nil || !isConverted(0, got[0]) || len(v.asked()) != 0 {
 		t.Errorf("%d objects, %v, or the webhook was asked again", len(got), err)
+	}
+}
+
+// calledOnWait is a context that calls waits when someone begins to wait for its end.
+type calledOnWait struct {
+	context.Context
+	waits func()
+}
+
+func (c calledOnWait) Done() <-chan struct{} {
+	c.waits()
+	return c.Context.Done()
+}
+
+// TestAnotherCallsFailureIsNotShared: what is to blame may be in another namespace.
+func TestAnotherCallsFailureIsNotShared(t *testing.T) {
+	v, items := newHookedView(t), customObjects(3, 1)
+	_, settle := v.converter.converted.Claim(items[1].JSON, v.version)
+	fail := sync.OnceFunc(func() { settle(nil, errors.New("another object of its call")) })
+	got, err := v.convertAll(calledOnWait{t.Context(), fail}, items)
+	if err != nil || len(got) != 3 || !isConverted(0, got[0]) || !isConverted(1, got[1]) || !isConverted(2, got[2]) {
+		t.Errorf("%d objects, %v", len(got), err)
 	}
 }
 
