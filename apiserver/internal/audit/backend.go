@@ -19,7 +19,8 @@ type Backend interface {
 	Name() string
 	// Parallel is how many batches may be delivered at once.
 	Parallel() int
-	Deliver(ctx context.Context, events []*Event) error
+	// Deliver may try several times, with pauses between, until patient ends: then once more at most.
+	Deliver(ctx, patient context.Context, events []*Event) error
 	io.Closer
 }
 
@@ -47,8 +48,8 @@ type SinkOptions struct {
 	Truncate TruncateOptions
 }
 
-// deliverTimeout bounds the final writes at shutdown: one attempt of each. It is also how long
-// a kubelet gives a static pod, such as an API server, to end.
+// deliverTimeout bounds the final writes at shutdown: those that wait for a place have what is
+// left of it. It is as long as one attempt may take.
 const deliverTimeout = 30 * time.Second
 
 // NewSink returns a sink that uses backend as o says. The sink closes it.
@@ -76,13 +77,13 @@ type delivery struct {
 	logger   *zap.Logger
 }
 
-func (d *delivery) deliver(ctx context.Context, events []*Event) bool {
+func (d *delivery) deliver(ctx, patient context.Context, events []*Event) bool {
 	whole := true
 	for _, part := range d.truncate.split(events, func(dropped *Event) {
 		whole = false
 		d.lose(1, errors.New("the event is larger than the maximum batch size"))
 	}) {
-		if err := d.backend.Deliver(ctx, part); err != nil {
+		if err := d.backend.Deliver(ctx, patient, part); err != nil {
 			d.lose(len(part), err)
 			whole = false
 		}
@@ -104,7 +105,8 @@ type blocking struct {
 func (b *blocking) Strict() bool { return b.strict }
 
 func (b *blocking) Write(e *Event) bool {
-	return b.deliver(context.Background(), []*Event{e}) // the end of a request must not prevent the write
+	always := context.Background() // the end of a request must not prevent the write
+	return b.deliver(always, always, []*Event{e})
 }
 
 func (b *blocking) Run(ctx context.Context) error {
@@ -150,14 +152,14 @@ func (b *batching) Run(ctx context.Context) error {
 	for {
 		events := b.gather(ctx)
 		if len(events) > 0 && b.pace(ctx) {
-			b.send(sending, events)
+			b.send(sending, ctx, events)
 			continue
 		}
 		if ctx.Err() != nil {
 			last, cancel := context.WithTimeout(sending, deliverTimeout)
 			defer cancel()
 			context.AfterFunc(last, stop)
-			b.finish(last, events)
+			b.finish(sending, ctx, events)
 			return errors.Join(ctx.Err(), b.backend.Close())
 		}
 	}
@@ -178,10 +180,10 @@ func (b *batching) pace(ctx context.Context) bool {
 
 // send delivers a batch for which a place is taken, while the next one is gathered: a receiver
 // that fails is tried for minutes.
-func (b *batching) send(ctx context.Context, events []*Event) {
+func (b *batching) send(ctx, patient context.Context, events []*Event) {
 	go func() {
 		defer func() { <-b.places }()
-		b.deliver(ctx, events)
+		b.deliver(ctx, patient, events)
 	}()
 }
 
@@ -208,14 +210,14 @@ func (b *batching) gather(ctx context.Context) []*Event {
 }
 
 // finish writes what is left, without a throttle, and waits for all that is under way.
-func (b *batching) finish(ctx context.Context, events []*Event) {
+func (b *batching) finish(ctx, patient context.Context, events []*Event) {
 	b.mu.Lock()
 	b.ended = true
 	b.mu.Unlock()
 	close(b.queue)
 	flush := func() {
 		b.places <- struct{}{} // those who have one give it back when ctx ends, at the latest
-		b.send(ctx, events)
+		b.send(ctx, patient, events)
 		events = nil
 	}
 	for e := range b.queue {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,7 +46,7 @@ func (f *fakeBackend) Close() error {
 	return nil
 }
 
-func (f *fakeBackend) Deliver(ctx context.Context, events []*Event) error {
+func (f *fakeBackend) Deliver(ctx, _ context.Context, events []*Event) error {
 	f.started.Add(1)
 	if f.fails {
 		return errors.New("broken")
@@ -206,7 +203,7 @@ func TestLogFile(t *testing.T) {
 	e.User.Username, e.User.Groups = "jane", []string{"dev", "ops"}
 	e.ObjectRef = &ObjectReference{Namespace: "a"}
 	e.ResponseStatus = &metav1.Status{Code: 200}
-	if err := errors.Join(log.Deliver(t.Context(), []*Event{e}), log.Close()); err != nil {
+	if err := errors.Join(log.Deliver(t.Context(), t.Context(), []*Event{e}), log.Close()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -235,7 +232,7 @@ func TestLogAfterATornLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if err := log.Deliver(t.Context(), []*Event{{AuditID: "one"}, {AuditID: "two"}}); err != nil {
+	if err := log.Deliver(t.Context(), t.Context(), []*Event{{AuditID: "one"}, {AuditID: "two"}}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
@@ -243,14 +240,14 @@ func TestLogAfterATornLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	withFilesOfAtMost(t, uint64(info.Size())+20, func() { // as on a disk that is full then
-		if err := log.Deliver(t.Context(), []*Event{{AuditID: "lost"}}); err == nil {
+		if err := log.Deliver(t.Context(), t.Context(), []*Event{{AuditID: "lost"}}); err == nil {
 			t.Error("an event on a full disk is said to be written")
 		}
-		if err := log.Deliver(t.Context(), []*Event{{AuditID: "lost"}}); err == nil {
+		if err := log.Deliver(t.Context(), t.Context(), []*Event{{AuditID: "lost"}}); err == nil {
 			t.Error("an event on a full disk is said to be written")
 		}
 	})
-	if err := errors.Join(log.Deliver(t.Context(), []*Event{{AuditID: "three"}}), log.Deliver(t.Context(), []*Event{{AuditID: "four"}})); err != nil {
+	if err := errors.Join(log.Deliver(t.Context(), t.Context(), []*Event{{AuditID: "three"}}), log.Deliver(t.Context(), t.Context(), []*Event{{AuditID: "four"}})); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
@@ -287,44 +284,4 @@ func withFilesOfAtMost(t *testing.T, size uint64, do func()) {
 		}
 	}()
 	do()
-}
-
-func TestWebhook(t *testing.T) {
-	var calls atomic.Int32
-	var got eventList
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch n := calls.Add(1); {
-		case n == 1:
-			w.WriteHeader(http.StatusInternalServerError)
-			return
-		case n > 2:
-			w.WriteHeader(http.StatusBadRequest)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		if err := json.Unmarshal(body, &got); err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	kubeconfig := filepath.Join(t.TempDir(), "webhook.yaml")
-	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + server.URL +
-		`/audit"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":""}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	hook, err := NewWebhook(kubeconfig, time.Millisecond, clock.RealClock{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hook.Close()
-	if err := hook.Deliver(t.Context(), []*Event{event("/1"), event("/2")}); err != nil {
-		t.Fatal(err)
-	}
-	if calls.Load() != 2 || len(got.Items) != 2 || got.Kind != "EventList" || got.APIVersion != apiVersion {
-		t.Errorf("after %d calls: %+v", calls.Load(), got)
-	}
-	if err := hook.Deliver(t.Context(), []*Event{event("/3")}); err == nil || calls.Load() != 2+webhookAttempts {
-		t.Errorf("refused events were sent %d times: %v", calls.Load()-2, err)
-	}
 }

@@ -95,7 +95,7 @@ func (l *logFile) Parallel() int { return 1 }
 
 func (l *logFile) Close() error { return l.out.Close() }
 
-func (l *logFile) Deliver(_ context.Context, events []*Event) error {
+func (l *logFile) Deliver(_, _ context.Context, events []*Event) error {
 	lines := bytes.NewBufferString("\n") // written where a torn line has to be ended first
 	for _, e := range events {
 		if l.format == FormatLegacy {

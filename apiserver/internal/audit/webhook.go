@@ -56,20 +56,17 @@ func (w *webhook) Close() error {
 	return nil
 }
 
-func (w *webhook) Deliver(ctx context.Context, events []*Event) error {
+func (w *webhook) Deliver(ctx, patient context.Context, events []*Event) error {
 	list := &eventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: apiVersion}, Items: events}
-	var err error
-	for failures := 1; failures <= webhookAttempts; failures++ {
+	for failures := 1; ; failures++ {
 		// Whatever the answer: even one that refuses the events may be a receiver's
 		// passing fault, and events that are given up are lost.
-		if err = w.post(ctx, list); err == nil {
-			return nil
+		err := w.post(ctx, list)
+		if err == nil || failures == webhookAttempts || patient.Err() != nil {
+			return err
 		}
-		if failures < webhookAttempts && backoff.Sleep(ctx, w.clock, w.policy.Delay(failures)) != nil {
-			break
-		}
+		_ = backoff.Sleep(patient, w.clock, w.policy.Delay(failures)) // if it ends, the receiver may be back by now
 	}
-	return err
 }
 
 func (w *webhook) post(ctx context.Context, list *eventList) error {
