@@ -244,7 +244,7 @@ func (w *watcher) Events() iter.Seq2[registry.WatchEvent, bool] {
 		size := 0
 		for event, more := range w.inner.Events() {
 			ready, size = append(ready, event), size+len(event.Object.JSON)
-			if more && !isFull(len(ready), size) {
+			if more && len(ready) < mostTogether && size < mostShown {
 				continue
 			}
 			if !w.show(ready, more, yield) {

@@ -17,6 +17,10 @@ const (
 	mostTogetherBytes = 4 << 20
 )
 
+// mostShown bounds events that are converted together: it is half of what needs a place among those who convert
+// (registry.Conversions), which a watch, that has no deadline, could wait for behind many others whose webhook hangs.
+const mostShown = 512 << 10
+
 // mostConverted is how many bytes are held of what a definition's webhook has made.
 const mostConverted = 32 << 20
 

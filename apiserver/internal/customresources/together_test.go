@@ -242,3 +242,19 @@ func TestInitialEventsAreConvertedTogether(t *testing.T) {
 		t.Errorf("around one that can't be converted: %v", kinds)
 	}
 }
+
+// TestAWatchNeedsNoPlace among those who convert: all places may be taken by lists whose webhook hangs.
+func TestAWatchNeedsNoPlace(t *testing.T) {
+	v, items := newHookedView(t), customObjects(4, mostShown*2/3)
+	for range cap(v.converter.bound) {
+		v.converter.bound <- struct{}{}
+	}
+	for event := range (&watcher{ctx: t.Context(), view: v.convertedStore, inner: theseEvents(items)}).Events() {
+		if event.Type != cache.Added {
+			t.Fatalf("%v %s", event.Type, event.Object.JSON)
+		}
+	}
+	if calls := v.asked(); !slices.Equal(calls, []int{2, 2}) {
+		t.Errorf("the webhook was asked for %v", calls)
+	}
+}
