@@ -80,7 +80,7 @@ func TestVersionsNameTheStoredOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := newInstanceStore(d)
+	store := newInstanceStore(d, e.creations)
 	for _, version := range []string{"v1", "v2"} {
 		served, err := store.served(e, version)
 		if err != nil {

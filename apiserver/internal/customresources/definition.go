@@ -39,7 +39,9 @@ type entry struct {
 	// store is the store of its objects. Versions of a definition that differ
 	// only in status share it.
 	store *instanceStore
-	hash  [sha256.Size]byte
+	// creations are shared by all versions of a definition.
+	creations *creations
+	hash      [sha256.Size]byte
 }
 
 // version is what is known of one version without reading its schema.
@@ -57,7 +59,10 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 		name: d.Name, revision: item.Revision, uid: d.UID, encoded: item.JSON,
 		group: d.Spec.Group, names: d.Status.AcceptedNames, scoped: d.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		established: customresourcedefinition.IsConditionTrue(d, apiextensionsv1.Established),
-		terminating: d.DeletionTimestamp != nil,
+		terminating: d.DeletionTimestamp != nil, creations: &creations{},
+	}
+	if before != nil && before.uid == e.uid {
+		e.creations = before.creations
 	}
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
@@ -87,9 +92,7 @@ func newEntry(item registry.Encoded, d *definition, before *entry) (*entry, erro
 	e.settled = e.established && !e.terminating && sameNames(&d.Spec.Names, &d.Status.AcceptedNames) &&
 		customresourcedefinition.IsConditionTrue(d, apiextensionsv1.NamesAccepted) && approvalIsCurrent(d) &&
 		nonStructuralIsCurrent(d, e.violations, same && before.settled)
-	if e.store != nil {
-		e.store.terminating.Store(e.terminating)
-	}
+	e.creations.refused.Store(e.terminating)
 	return e, nil
 }
 

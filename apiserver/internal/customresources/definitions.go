@@ -135,8 +135,7 @@ func (d *Definitions) updatedEntry(item registry.Encoded, before *snapshot) (*en
 		return known, err
 	}
 	if e.store == nil {
-		e.store = newInstanceStore(d)
-		e.store.terminating.Store(e.terminating)
+		e.store = newInstanceStore(d, e.creations)
 	}
 	return e, nil
 }

@@ -21,10 +21,7 @@ type instanceStore struct {
 	definitions *Definitions
 	ctx         context.Context
 	cancel      context.CancelFunc
-	terminating atomic.Bool
-	// creating counts the objects that are being created. One that began before the definition
-	// was deleted may be stored after the others have been.
-	creating atomic.Int32
+	creations   *creations
 
 	once sync.Once
 	err  error
@@ -34,6 +31,16 @@ type instanceStore struct {
 	versions  map[string]*compiledVersion
 	converter *converter
 	resources map[string]registry.Served
+}
+
+// creations are those of a definition's objects. All stores that it has had share them: a
+// request goes on with the one it began with.
+type creations struct {
+	// refused: the definition has been deleted.
+	refused atomic.Bool
+	// underWay counts the objects that are being created. One that began before the definition
+	// was deleted may be stored after the others have been.
+	underWay atomic.Int32
 }
 
 // compiledVersion is one version, ready for use.
@@ -55,8 +62,8 @@ type compiledVersion struct {
 	prefix string
 }
 
-func newInstanceStore(d *Definitions) *instanceStore {
-	s := &instanceStore{definitions: d}
+func newInstanceStore(d *Definitions, c *creations) *instanceStore {
+	s := &instanceStore{definitions: d, creations: c}
 	s.ctx, s.cancel = context.WithCancel(d.ctx)
 	return s
 }

@@ -156,7 +156,7 @@ func (d *Definitions) deleteInstances(ctx context.Context, e *entry) error {
 		if err := d.reportTerminating(ctx, e, "InstanceDeletionInProgress", "CustomResource deletion is in progress"); err != nil {
 			return err
 		}
-		if e.store.creating.Load() > 0 {
+		if e.creations.underWay.Load() > 0 {
 			return errInstancesRemain
 		}
 		served, err := e.store.served(e, e.storageVersion())

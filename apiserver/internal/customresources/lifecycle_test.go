@@ -65,19 +65,19 @@ func createdKnobs(t *testing.T) (*Definitions, *registry.Store[*definition], *de
 	return d, definitions, created
 }
 
-// entryOf is what d knows of a definition whose names are accepted.
-func entryOf(t *testing.T, d *Definitions, def *definition) *entry {
+// entryOf is what d knows of a definition whose names are accepted. before is what it has known of it.
+func entryOf(t *testing.T, d *Definitions, def *definition, before *entry) *entry {
 	t.Helper()
 	def.Status.AcceptedNames = def.Spec.Names
 	encoded, err := json.Marshal(def)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, nil)
+	e, err := newEntry(registry.Encoded{JSON: encoded, Revision: 1}, def, before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.store = newInstanceStore(d)
+	e.store = newInstanceStore(d, e.creations)
 	return e
 }
 
@@ -104,7 +104,7 @@ func TestDefinitionThatTookTheName(t *testing.T) {
 // and those that whoever released the definition has let stay.
 func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 	d, definitions, def := createdKnobs(t)
-	e := entryOf(t, d, def)
+	e := entryOf(t, d, def, nil)
 	served, err := e.store.served(e, "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -140,11 +140,10 @@ func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 }
 
 // TestObjectsThatAreBeingCreated: one whose creation began before its definition was deleted is deleted, too, however long it takes
-// to be stored.
+// to be stored, and even if the definition has changed meanwhile.
 func TestObjectsThatAreBeingCreated(t *testing.T) {
 	d, definitions, def := createdKnobs(t)
-	e := entryOf(t, d, def)
-	e.established, e.terminating = true, true
+	e := entryOf(t, d, def, nil)
 	served, err := e.store.served(e, "v1")
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +170,16 @@ func TestObjectsThatAreBeingCreated(t *testing.T) {
 	}()
 	<-begun
 	<-begun
-	e.store.terminating.Store(true)
+	def.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "another schema"
+	now := metav1.Now()
+	def.DeletionTimestamp = &now
+	before := e
+	e = entryOf(t, d, def, before)
+	e.established = true
+	before.store.close()
+	if _, err := served.Resource.Create(t.Context(), knob("late"), registry.Admission{}, &metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("created once the definition was deleted: %v", err)
+	}
 	if err := d.deleteInstances(t.Context(), e); !errors.Is(err, errInstancesRemain) {
 		t.Errorf("while they are created: %v", err)
 	}
@@ -181,6 +189,9 @@ func TestObjectsThatAreBeingCreated(t *testing.T) {
 	}
 	if err := d.deleteInstances(t.Context(), e); err != nil {
 		t.Error(err)
+	}
+	if served, err = e.store.served(e, "v1"); err != nil {
+		t.Fatal(err)
 	}
 	if left, err := served.Resource.List(t.Context(), "", registry.ListOptions{}); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d objects are left: %v", len(left.Items), err)
@@ -195,7 +206,7 @@ func TestObjectsThatAreBeingCreated(t *testing.T) {
 func TestObjectsThatCannotBeDeleted(t *testing.T) {
 	d, definitions, def := createdKnobs(t)
 	def.Spec.Versions[0].Schema.OpenAPIV3Schema.XValidations = []apiextensionsv1.ValidationRule{{Rule: "no rule at all"}}
-	e := entryOf(t, d, def)
+	e := entryOf(t, d, def, nil)
 	e.established, e.terminating = true, true
 	if err := d.deleteInstances(t.Context(), e); err == nil {
 		t.Error("the objects are said to be deleted")

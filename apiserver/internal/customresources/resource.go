@@ -38,8 +38,8 @@ var errTerminating = errors.New("create not allowed while custom resource defini
 // Create implements registry.Resource.
 func (r *resource) Create(ctx context.Context, obj core.Object, admit registry.Admission,
 	o *metav1.CreateOptions) (registry.Encoded, error) {
-	r.stored.creating.Add(1)
-	defer r.stored.creating.Add(-1)
+	r.stored.creations.underWay.Add(1)
+	defer r.stored.creations.underWay.Add(-1)
 	if err := r.checkMayCreate(obj.GetName()); err != nil {
 		return registry.Encoded{}, err
 	}
@@ -52,14 +52,14 @@ func (r *resource) Update(ctx context.Context, target registry.Target, change re
 	creates := false
 	defer func() {
 		if creates {
-			r.stored.creating.Add(-1)
+			r.stored.creations.underWay.Add(-1)
 		}
 	}()
 	guarded := func(current core.Object) (core.Object, error) {
 		if current == nil {
 			if !creates {
 				creates = true
-				r.stored.creating.Add(1)
+				r.stored.creations.underWay.Add(1)
 			}
 			if err := r.checkMayCreate(target.Name); err != nil {
 				return nil, err
@@ -71,7 +71,7 @@ func (r *resource) Update(ctx context.Context, target registry.Target, change re
 }
 
 func (r *resource) checkMayCreate(name string) error {
-	if r.stored.terminating.Load() {
+	if r.stored.creations.refused.Load() {
 		return apierrors.NewForbidden(r.info.GVR().GroupResource(), name, errTerminating)
 	}
 	return nil
