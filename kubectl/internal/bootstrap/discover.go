@@ -159,6 +159,11 @@ func (d Discovery) authorities(a *serverInfo) (pinned, bundle []byte, err error)
 	if !slices.ContainsFunc(told, func(cert *x509.Certificate) bool { return !unknown(cert) }) {
 		return pinned, pinned, nil
 	}
+	for _, cert := range known { // one that the server shows may not be told yet
+		if !slices.ContainsFunc(told, cert.Equal) {
+			told = append(told, cert)
+		}
+	}
 	bundle, err = certutil.EncodeCertificates(told...)
 	return pinned, bundle, err
 }

@@ -173,10 +173,13 @@ func TestAuthoritiesThatAreNotAlone(t *testing.T) {
 		hashes            []string
 		says              string
 	}{
-		"below the known":      {by: below, chain: join(below), told: join(root), hashes: []string{hash(root)}, want: join(root)},
-		"below, all in chain":  {by: below, chain: join(below, root), hashes: []string{hash(root)}, want: join(root)},
-		"below is the known":   {by: below, chain: join(below, root), hashes: []string{hash(below)}, want: join(below)},
-		"two are told":         {by: root, told: join(next, root), hashes: []string{hash(root)}, want: join(next, root)},
+		"below the known":     {by: below, chain: join(below), told: join(root), hashes: []string{hash(root)}, want: join(root)},
+		"below, all in chain": {by: below, chain: join(below, root), hashes: []string{hash(root)}, want: join(root)},
+		"below is the known":  {by: below, chain: join(below, root), hashes: []string{hash(below)}, want: join(below)},
+		"two are told":        {by: root, told: join(next, root), hashes: []string{hash(root)}, want: join(next, root)},
+		"one is shown, one is told": {
+			by: next, chain: join(next), told: join(root), hashes: []string{hash(next), hash(root)}, want: join(root, next),
+		},
 		"two are shown":        {by: root, chain: join(next, root), hashes: []string{hash(next), hash(root)}, want: join(next, root)},
 		"the known is another": {by: next, chain: join(next), told: join(next, root), hashes: []string{hash(root)}, says: "unknown authority"},
 	} {
