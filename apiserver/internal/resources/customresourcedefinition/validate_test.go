@@ -188,6 +188,8 @@ func TestUpdates(t *testing.T) {
 		dearAt   = "spec.validation.openAPIV3Schema.properties[spec].properties[l].items.x-kubernetes-validations[0].rule: Forbidden: "
 		dearer   = "exceeds budget by factor of more than 100x (try simplifying the rule, or adding maxItems, maxProperties, and maxLength " +
 			"where arrays, maps, and strings are declared)"
+		odd    = `{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: {}}}}`
+		oddAt  = "spec.validation.openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields"
 		newest = `n: {type: array, maxItems: 3, items: {type: integer}, x-kubernetes-validations: [{rule: "self.includes(1)"}]}`
 	)
 	read := func(text string) *Definition {
@@ -200,10 +202,16 @@ func TestUpdates(t *testing.T) {
 		return d
 	}
 	for name, c := range map[string]struct{ old, now, want string }{
-		"no schema":                   {plain + "]}", plain + "]}", ""},
-		"no schema, another column":   {plain + "]}", plain[:len(plain)-1] + ", additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}]}", ""},
-		"no schema, a second version": {plain + "]}", plain + ", {name: v2, served: true, storage: false, " + root + "}]}", ""},
-		"no schema, fields dropped":   {plain + "]}", plain + "], preserveUnknownFields: false}", required + ": because otherwise all fields are pruned"},
+		"no schema":                     {plain + "]}", plain + "]}", ""},
+		"no schema, another column":     {plain + "]}", plain[:len(plain)-1] + ", additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}]}", ""},
+		"no schema, a second version":   {plain + "]}", plain + ", {name: v2, served: true, storage: false, " + root + "}]}", ""},
+		"no schema, fields dropped":     {plain + "]}", plain + "], preserveUnknownFields: false}", required + ": because otherwise all fields are pruned"},
+		"an odd schema":                 {odd + "}]}", odd + "}]}", ""},
+		"an odd schema, fields dropped": {odd + "}]}", odd + "}], preserveUnknownFields: false}", oddAt},
+		"an odd schema, another column, fields dropped": {
+			odd + "}]}", odd + ", additionalPrinterColumns: [{name: a, type: string, jsonPath: .a}]}], preserveUnknownFields: false}", oddAt,
+		},
+		"a dear rule, fields dropped": {ruled + dear + "}}}}}}]}", ruled + dear + "}}}}}}], preserveUnknownFields: false}", ""},
 		"a schema is taken away":      {plain[:len(plain)-1] + ", " + root + "}]}", plain + "]}", required},
 		"a status beside what all versions have": {shared + "}]}", shared + ", subresources: {status: {}}}]}",
 			`spec.validation.openAPIV3Schema: Invalid value: {"type":"object","minProperties":1}: only ` + rootFields +

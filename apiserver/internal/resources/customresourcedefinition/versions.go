@@ -34,8 +34,8 @@ func validateVersions(ctx context.Context, d, old *Definition, spec *field.Path)
 			storage++
 		}
 		errs = append(errs, validateNameAndDeprecation(v, path.Index(i))...)
-		if old == nil || !unchangedVersion(v, old) { // stored before the rule existed
-			errs = append(errs, validateParts(ctx, v, old, hasStatus(v), ownParts(common, path.Index(i)))...)
+		if !unchangedVersion(v, d, old) { // else stored before the rule existed
+			errs = append(errs, validateParts(ctx, v, d, old, hasStatus(v), ownParts(common, path.Index(i)))...)
 		}
 	}
 	if len(names) != len(d.Spec.Versions) {
@@ -72,12 +72,12 @@ func requireSchemas(d, old *Definition, path *field.Path) (errs field.ErrorList)
 
 // validateCommonParts validates what all versions have in common.
 func validateCommonParts(ctx context.Context, d, old *Definition, spec *field.Path) field.ErrorList {
-	changed := slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return old == nil || !unchangedVersion(&v, old) })
+	changed := slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return !unchangedVersion(&v, d, old) })
 	if !changed { // stored before the rule existed
 		return nil
 	}
-	return validateParts(ctx, &d.Spec.Versions[0], old, slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return hasStatus(&v) }),
-		commonParts(d.Spec.Versions, spec))
+	status := slices.ContainsFunc(d.Spec.Versions, func(v version) bool { return hasStatus(&v) })
+	return validateParts(ctx, &d.Spec.Versions[0], d, old, status, commonParts(d.Spec.Versions, spec))
 }
 
 func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources.Status != nil }
@@ -141,10 +141,16 @@ func schemaOf(v *version) *apiextensionsv1.JSONSchemaProps {
 	return v.Schema.OpenAPIV3Schema
 }
 
-func unchangedVersion(v *version, old *Definition) bool {
-	return slices.ContainsFunc(old.Spec.Versions, func(before version) bool {
+func unchangedVersion(v *version, d, old *Definition) bool {
+	return old != nil && !beginsToDrop(d, old) && slices.ContainsFunc(old.Spec.Versions, func(before version) bool {
 		return before.Name == v.Name && apiequality.Semantic.DeepEqual(before, *v)
 	})
+}
+
+// beginsToDrop reports whether fields that no schema has were kept so far and are dropped from
+// now on. Only a structural schema says which those are.
+func beginsToDrop(d, old *Definition) bool {
+	return old.Spec.PreserveUnknownFields && !d.Spec.PreserveUnknownFields
 }
 
 func unchangedSchema(v *version, old *Definition) bool {
@@ -192,14 +198,17 @@ func validateNameAndDeprecation(v *version, path *field.Path) (errs field.ErrorL
 	return errs
 }
 
-func validateParts(ctx context.Context, v *version, old *Definition, status bool, at parts) (errs field.ErrorList) {
+func validateParts(ctx context.Context, v *version, d, old *Definition, status bool, at parts) (errs field.ErrorList) {
 	schema := schemaOf(v)
 	if at.schema != nil && schema != nil {
 		if status {
 			errs = append(errs, validateRoot(schema, at.schema)...)
 		}
-		if !unchangedSchema(v, old) { // its rules may cost more than new ones may
+		switch {
+		case !unchangedSchema(v, old): // the rules of others may cost more than new ones may
 			errs = append(errs, validateSchema(ctx, schema, expressionsOf(old), at.schema)...)
+		case beginsToDrop(d, old):
+			errs = append(errs, structural.Check(at.schema.Upstream(), schema)...)
 		}
 	}
 	if at.subresources != nil {
