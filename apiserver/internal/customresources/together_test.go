@@ -143,7 +143,11 @@ func TestConversionsAreShared(t *testing.T) {
 	}
 	close(v.hold)
 	all.Wait()
-	if calls := v.asked(); !slices.Equal(calls, []int{3}) {
+	calls, sum := v.asked(), 0
+	for _, objects := range calls { // lists that begin together may each take some
+		sum += objects
+	}
+	if sum != len(items) {
 		t.Errorf("four lists asked for %v", calls)
 	}
 	if _, err := v.convertAll(t.Context(), append(items, customObject("3", 1))); err != nil {
