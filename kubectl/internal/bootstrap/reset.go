@@ -86,7 +86,7 @@ func (n Node) kubeletProcess() string {
 	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range commands {
 		data, err := os.ReadFile(file)
-		if err != nil {
+		if err != nil || bytes.Contains(data, []byte("\x00reset\x00")) { // this command, or the sudo of it
 			continue
 		}
 		for _, separator := range []string{"=", "\x00"} {

@@ -67,16 +67,16 @@ func TestResetRemovesTheDirectories(t *testing.T) {
 	}
 }
 
-// What a kubelet still uses is not removed, however its flag was written.
+// What a kubelet still uses is not removed, however its flag was written. The command that removes it is no kubelet.
 func TestResetBesideARunningKubelet(t *testing.T) {
 	if os.Geteuid() != 0 || Systemd() {
 		t.Skip("skipped: needs root, and no systemd, whose unit it would stop")
 	}
-	for _, separator := range []string{"=", " "} {
+	for _, args := range []string{"kubelet --kubeconfig=", "kubelet --kubeconfig ", "kctl reset --kubeconfig="} {
 		dir := t.TempDir()
 		n := Node{Dir: filepath.Join(dir, "kctl"), RootDir: filepath.Join(dir, "kubelet")}
 		// A shell that has the kubelet's arguments, and ends with its input.
-		kubelet := exec.Command("sh", append([]string{"-c", "echo; read _", "kubelet"}, strings.Fields("--kubeconfig"+separator+n.Kubeconfig())...)...)
+		kubelet := exec.Command("sh", append([]string{"-c", "echo; read _"}, strings.Fields(args+n.Kubeconfig())...)...)
 		input, errIn := kubelet.StdinPipe()
 		output, errOut := kubelet.StdoutPipe()
 		if err := errors.Join(errIn, errOut, os.MkdirAll(n.RootDir, 0o700), kubelet.Start()); err != nil {
@@ -85,11 +85,12 @@ func TestResetBesideARunningKubelet(t *testing.T) {
 		if _, err := output.Read(make([]byte, 1)); err != nil { // it has replaced the test's own command line
 			t.Error(err)
 		}
-		if err := Reset(t.Context(), n); err == nil || !strings.Contains(err.Error(), "still running") {
-			t.Errorf("--kubeconfig%sPATH: %v", separator, err)
+		err := Reset(t.Context(), n)
+		if refused := err != nil && strings.Contains(err.Error(), "still running"); refused != strings.HasPrefix(args, "kubelet") {
+			t.Errorf("%sPATH: %v", args, err)
 		}
-		if _, err := os.Stat(n.RootDir); err != nil {
-			t.Error(err)
+		if _, gone := os.Stat(n.RootDir); (err == nil) != os.IsNotExist(gone) {
+			t.Error(err, gone)
 		}
 		input.Close()
 		_ = kubelet.Wait() // read says that its input has ended
