@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"kctl/apiserver/internal/customresources/structural"
-	"kctl/apiserver/internal/derived"
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/status"
 )
@@ -28,18 +27,19 @@ type converter struct {
 	// bound is the server's, but a webhook has one of its own: who waits for a slow one
 	// keeps no place from the lists of others.
 	bound registry.Conversions
-	// converted is what the webhook has made of stored objects, by version.
-	converted *derived.Texts[*compiledVersion]
+	// converted is what webhooks have made of stored objects, this one and those of other definitions.
+	converted *conversions
 }
 
 func newConverter(d *definition, versions map[string]*compiledVersion, o Options) *converter {
-	c := &converter{versions: map[string]*compiledVersion{}, ctx: context.Background(), bound: o.Registry.Conversions}
+	c := &converter{
+		versions: map[string]*compiledVersion{}, ctx: context.Background(), bound: o.Registry.Conversions, converted: o.converted,
+	}
 	for _, f := range versions {
 		c.versions[f.apiVersion()] = f
 	}
 	if conversion := d.Spec.Conversion; conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter {
 		c.webhook, c.bound = newWebhook(d, o.Webhooks), registry.NewConversions()
-		c.converted = derived.New[*compiledVersion](mostConverted)
 	}
 	return c
 }

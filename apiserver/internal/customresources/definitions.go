@@ -32,6 +32,8 @@ type Options struct {
 	Registry registry.Options
 	// Webhooks is how those that convert are reached.
 	Webhooks webhookclient.Access
+
+	converted *conversions
 }
 
 // Definitions are all definitions, and what they define. They are safe for
@@ -64,6 +66,7 @@ type snapshot struct {
 // New returns Definitions. What they define is served at once; Run maintains
 // their status.
 func New(o Options) *Definitions {
+	o.converted = newConversions()
 	d := &Definitions{options: o, logger: o.Registry.Logger.Named("customresources")}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.current.Store(&snapshot{changed: -1})

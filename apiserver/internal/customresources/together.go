@@ -3,6 +3,7 @@ package customresources
 import (
 	"context"
 	"errors"
+	"weak"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -21,8 +22,14 @@ const (
 // (registry.Conversions), which a watch, that has no deadline, could wait for behind many others whose webhook hangs.
 const mostShown = 512 << 10
 
-// mostConverted is how many bytes are held of what a definition's webhook has made.
+// conversions are what webhooks have made of stored objects, by the version that they were made into. What is
+// held of one keeps no definition that is gone.
+type conversions = derived.Texts[weak.Pointer[compiledVersion]]
+
+// mostConverted is how many bytes are held of conversions, whatever the number of definitions.
 const mostConverted = 32 << 20
+
+func newConversions() *conversions { return derived.New[weak.Pointer[compiledVersion]](mostConverted) }
 
 // isFull reports whether as many objects, of that size, are enough for a call.
 func isFull(objects, size int) bool { return objects >= mostTogether || size >= mostTogetherBytes }
@@ -62,7 +69,7 @@ func (v *convertedStore) convertShared(ctx context.Context, items []registry.Enc
 	var settles []derived.Settle
 	for i, item := range items {
 		var settle derived.Settle
-		if found[i], settle = v.converter.converted.Claim(item.JSON, v.version); settle != nil {
+		if found[i], settle = v.converter.converted.Claim(item.JSON, weak.Make(v.version)); settle != nil {
 			mine, settles = append(mine, item), append(settles, settle)
 		}
 	}

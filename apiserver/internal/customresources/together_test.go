@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ func newHookedView(t *testing.T) *hookedView {
 	for _, name := range []string{"v1", "v2"} {
 		versions[name] = &compiledVersion{group: "c.io", name: name, prefix: `{"apiVersion":"c.io/` + name + `",`}
 	}
-	v.convertedStore = &convertedStore{converter: newConverter(d, versions, Options{}), version: versions["v2"]}
+	v.convertedStore = &convertedStore{converter: newConverter(d, versions, Options{converted: newConversions()}), version: versions["v2"]}
 	return v
 }
 
@@ -196,7 +197,7 @@ func (c calledOnWait) Done() <-chan struct{} {
 // TestAnotherCallsFailureIsNotShared: what is to blame may be in another namespace.
 func TestAnotherCallsFailureIsNotShared(t *testing.T) {
 	v, items := newHookedView(t), customObjects(3, 1)
-	_, settle := v.converter.converted.Claim(items[1].JSON, v.version)
+	_, settle := v.converter.converted.Claim(items[1].JSON, weak.Make(v.version))
 	fail := sync.OnceFunc(func() { settle(nil, errors.New("another object of its call")) })
 	got, err := v.convertAll(calledOnWait{t.Context(), fail}, items)
 	if err != nil || len(got) != 3 || !isConverted(0, got[0]) || !isConverted(1, got[1]) || !isConverted(2, got[2]) {
