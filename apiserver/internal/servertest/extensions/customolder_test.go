@@ -16,7 +16,14 @@ func (c *custom) retell(d *apiextensionsv1.CustomResourceDefinition) {
 	c.T.Helper()
 	text, err := json.Marshal(d.Spec.Versions)
 	c.Must(err)
-	c.want(200, "PATCH", definitionsPath+"/"+d.Name, `{"spec":{"versions":`+string(text)+`}}`, merge...)
+	c.redefine(d.Name, `{"spec":{"versions":`+string(text)+`}}`)
+}
+
+// redefine changes a definition and reads it: who has seen the change finds it served.
+func (c *custom) redefine(name, patch string) {
+	c.T.Helper()
+	c.want(200, "PATCH", definitionsPath+"/"+name, patch, merge...)
+	c.want(200, "GET", definitionsPath+"/"+name, nil)
 }
 
 // property adds a property to the first version's schema.

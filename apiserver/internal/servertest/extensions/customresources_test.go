@@ -184,11 +184,11 @@ func (c *custom) change() {
 	versions[0].SelectableFields = nil
 	text, err := json.Marshal(versions)
 	c.Must(err)
-	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"versions":`+string(text)+`}}`, merge...)
-	c.Until("what was stored before has the new default, and lacks what is gone", func(context.Context) bool {
-		got := c.want(200, "GET", path+"/a", nil)["spec"].(map[string]any)
-		return got["weight"] == 7.0 && got["color"] == nil
-	})
+	c.redefine("widgets."+group, `{"spec":{"versions":`+string(text)+`}}`)
+	got := c.want(200, "GET", path+"/a", nil)["spec"].(map[string]any)
+	if got["weight"] != 7.0 || got["color"] != nil {
+		c.T.Errorf("stored before the schema: %v", got)
+	}
 }
 
 // names: names that are taken are not accepted, until they are free.

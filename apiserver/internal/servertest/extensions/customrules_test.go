@@ -88,7 +88,7 @@ func (c *custom) rules() {
 	stricter.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].XValidations[1].Rule = "self.size < 6"
 	text, err := json.Marshal(stricter.Spec.Versions)
 	c.Must(err)
-	c.want(200, "PATCH", definitionsPath+"/widgets."+group, `{"spec":{"versions":`+string(text)+`}}`, merge...)
+	c.redefine("widgets."+group, `{"spec":{"versions":`+string(text)+`}}`)
 	c.want(200, "PATCH", path+"/a", `{"metadata":{"labels":{"a":"b"}}}`, merge...)
 	c.want(422, "PATCH", path+"/a", `{"spec":{"size":7}}`, merge...)
 }
