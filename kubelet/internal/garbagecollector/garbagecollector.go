@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/keylock"
 	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
@@ -75,13 +76,13 @@ type Options struct {
 type Collector struct {
 	Options
 	now   chan struct{}
-	round chan struct{} // holds one token while somebody goes round: there is one round at a time
-	pods  *podLocks
+	round chan struct{}            // holds one token while somebody goes round: there is one round at a time
+	pods  keylock.Locks[types.UID] // if two removed the same pod at the same time, one of them would fail
 }
 
 // New returns a Collector that does nothing before Run.
 func New(o Options) *Collector {
-	return &Collector{Options: o, now: make(chan struct{}, 1), round: make(chan struct{}, 1), pods: newPodLocks()}
+	return &Collector{Options: o, now: make(chan struct{}, 1), round: make(chan struct{}, 1)}
 }
 
 // Run goes round until ctx ends.
@@ -186,10 +187,11 @@ func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod,
 	known := c.Known(pod.UID)
 	what := selectGarbage(pod, known && !spent(pod.UID))
 	left = len(what.Containers) < len(pod.Containers) || len(what.Sandboxes) < len(pod.Sandboxes)
-	if err := c.pods.lock(ctx, pod.UID); err != nil {
+	unlock, err := c.pods.Lock(ctx, pod.UID)
+	if err != nil {
 		return left, fmt.Errorf("waiting for pod %s/%s to be removed: %w", pod.Namespace, pod.Name, err)
 	}
-	defer c.pods.unlock(pod.UID)
+	defer unlock()
 	if len(what.Containers)+len(what.Sandboxes) > 0 {
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {
 			return left, err

@@ -40,11 +40,11 @@ func (m *Manager) makeClaimed(ctx context.Context, pod *core.Pod, spec *corev1.V
 	if kind == "hostPath" && len(options) > 0 {
 		return failed("MountOptionSupport check", errors.New("mount options are not supported for this volume type"))
 	}
-	give, err := m.hold(ctx, found.Name)
+	unlock, err := m.mounting.Lock(ctx, found.Name)
 	if err != nil {
-		return failed("SetUp", err)
+		return failed("SetUp", fmt.Errorf("waiting for another pod's mount: %w", err))
 	}
-	defer give()
+	defer unlock()
 	if claim.OncePod(found) && m.hasOther(pod.UID, found.Name) {
 		return failed("SetUp", errors.New("volume uses the ReadWriteOncePod access mode and is already in use by another pod"))
 	}
@@ -74,38 +74,6 @@ func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, so
 		Warn:     func(reason, message string) { m.config.Warn(pod, reason, message) },
 	}
 	return one.SetUp(ctx, pod, made.path)
-}
-
-// mountTurns are those of pods for which one persistent volume is to be mounted.
-type mountTurns struct {
-	token  chan struct{} // the goroutine that put one there may mount
-	wanted int           // goroutines that have a turn, or wait for theirs
-}
-
-// hold waits for a persistent volume that is being mounted for another pod.
-func (m *Manager) hold(ctx context.Context, name string) (give func(), err error) {
-	m.mu.Lock()
-	lock := m.held[name]
-	if lock == nil {
-		lock = &mountTurns{token: make(chan struct{}, 1)}
-		m.held[name] = lock
-	}
-	lock.wanted++
-	m.mu.Unlock()
-	leave := func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if lock.wanted--; lock.wanted == 0 {
-			delete(m.held, name)
-		}
-	}
-	select {
-	case lock.token <- struct{}{}:
-		return func() { <-lock.token; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, fmt.Errorf("waiting for another pod's mount: %w", ctx.Err())
-	}
 }
 
 // hasOther tells whether another pod has the persistent volume mounted.

@@ -1,8 +1,6 @@
 package volume
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -266,32 +264,7 @@ func TestOneOfAReadWriteOncePodVolume(t *testing.T) {
 	}
 	must(t, m.RemovePodDir(t.Context(), pod.UID))
 	mustMount(t, m, other)
-	if len(m.held) > 0 {
-		t.Errorf("%v is kept of volumes that nobody mounts any more", m.held)
-	}
-}
-
-// A caller that stops waiting for a volume does not block the others.
-func TestTurnsOfAVolume(t *testing.T) {
-	m := newManager(t, newStore())
-	give, err := m.hold(t.Context(), "pv")
-	must(t, err)
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if _, err := m.hold(ended, "pv"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a second turn at once: %v", err)
-	}
-	third := make(chan func())
-	go func() {
-		give, err := m.hold(t.Context(), "pv")
-		if err != nil {
-			t.Error(err)
-		}
-		third <- give
-	}()
-	give()
-	(<-third)()
-	if len(m.held) > 0 {
-		t.Errorf("%v is kept", m.held)
+	if n := m.mounting.Len(); n > 0 {
+		t.Errorf("%d are kept of volumes that nobody mounts any more", n)
 	}
 }

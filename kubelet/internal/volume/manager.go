@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/keylock"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/volume/atomic"
 	"kctl/kubelet/internal/volume/claim"
@@ -69,12 +70,12 @@ type Config struct {
 // Manager makes the volumes of all pods on the node. Its methods may be called
 // from several goroutines; what is done to one pod is done one at a time.
 type Manager struct {
-	config Config
-	wake   chan struct{} // holds one token when a pod has become due at once
+	config   Config
+	wake     chan struct{}         // holds one token when a pod has become due at once
+	mounting keylock.Locks[string] // of persistent volumes that are being mounted, by name
 
 	mu   sync.Mutex
 	pods map[types.UID]*podVolumes
-	held map[string]*mountTurns // of persistent volumes that are being mounted, by name
 }
 
 // podVolumes is one pod's volumes as far as this Manager made them.
@@ -107,7 +108,7 @@ func NewManager(config Config) (*Manager, error) {
 	if !filepath.IsAbs(config.RootDir) {
 		return nil, fmt.Errorf("volumes: the root directory %q must be an absolute path", config.RootDir)
 	}
-	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}, held: map[string]*mountTurns{}}, nil
+	return &Manager{config: config, wake: make(chan struct{}, 1), pods: map[types.UID]*podVolumes{}}, nil
 }
 
 func (m *Manager) allocatable() corev1.ResourceList {
