@@ -115,20 +115,28 @@ func (n *nodePortAllocator) change(ctx context.Context, dry bool, f func(bits *b
 	return errOthersFaster
 }
 
-// read returns the stored bitmap, and what it was read from; its revision is 0 for none. One
-// that is for another range, or missing, says nothing about the ports of earlier services:
-// they count, too.
-func (n *nodePortAllocator) read(ctx context.Context) (stored storage.Object, bits *big.Int, err error) {
-	stored, err = n.storage.Get(ctx, n.key)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+// storedPorts is what the bitmap was read from.
+type storedPorts struct {
+	set      corev1.RangeAllocation
+	revision int64 // 0 if nothing is stored
+}
+
+// read returns the stored bitmap, and what it was read from. One that is for another range, or
+// missing, says nothing about the ports of earlier services: they count, too.
+func (n *nodePortAllocator) read(ctx context.Context) (stored storedPorts, bits *big.Int, err error) {
+	set := corev1.RangeAllocation{TypeMeta: metav1.TypeMeta{Kind: "RangeAllocation", APIVersion: "v1"}}
+	object, err := n.storage.Get(ctx, n.key)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+	case err != nil:
 		return stored, nil, err
+	default:
+		if err := json.Unmarshal(object.Value, &set); err != nil {
+			return stored, nil, fmt.Errorf("decode %s: %w", n.key, err)
+		}
+		stored.revision = object.Revision
 	}
-	var set corev1.RangeAllocation
-	if err != nil {
-		stored = storage.Object{}
-	} else if err := json.Unmarshal(stored.Value, &set); err != nil {
-		return stored, nil, fmt.Errorf("decode %s: %w", n.key, err)
-	}
+	stored.set = set
 	bits = new(big.Int).SetBytes(set.Data)
 	if set.Range == n.ports.String() {
 		return stored, bits, nil
@@ -169,22 +177,17 @@ func (n *nodePortAllocator) fromServices(ctx context.Context) (*big.Int, error) 
 }
 
 // write stores the bitmap over the one that was read.
-func (n *nodePortAllocator) write(ctx context.Context, stored storage.Object, bits *big.Int) error {
-	set := corev1.RangeAllocation{TypeMeta: metav1.TypeMeta{Kind: "RangeAllocation", APIVersion: "v1"}}
-	if stored.Revision != 0 {
-		if err := json.Unmarshal(stored.Value, &set); err != nil {
-			return fmt.Errorf("decode %s: %w", n.key, err)
-		}
-	}
+func (n *nodePortAllocator) write(ctx context.Context, stored storedPorts, bits *big.Int) error {
+	set := stored.set
 	set.ResourceVersion, set.Range, set.Data = "", n.ports.String(), bits.Bytes()
 	value, err := json.Marshal(&set)
 	if err != nil {
 		return err
 	}
-	if stored.Revision == 0 {
+	if stored.revision == 0 {
 		_, err = n.storage.Create(ctx, n.key, value, 0)
 	} else {
-		_, err = n.storage.Update(ctx, n.key, stored.Revision, value, 0)
+		_, err = n.storage.Update(ctx, n.key, stored.revision, value, 0)
 	}
 	if err == nil {
 		n.allocated.Store(int64(countBits(bits)))
