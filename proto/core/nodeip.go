@@ -32,18 +32,8 @@ func ParseNodeIPs(flag string) ([]string, error) {
 // OwnAddress is the address by which others reach this machine: the one that packets
 // leave it from, or else the first IPv4 one that is not loopback, or else loopback.
 func OwnAddress() (netip.Addr, error) {
-	// Connecting a datagram socket sends nothing; it only looks up the route. To list
-	// interfaces would take a netlink socket, which not every service may have.
-	for _, documentation := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
-		conn, err := net.Dial("udp", documentation)
-		if err != nil {
-			continue
-		}
-		local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-		conn.Close()
-		if local.IsGlobalUnicast() {
-			return local, nil
-		}
+	if local, ok := RoutedAddress(); ok {
+		return local, nil
 	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -55,4 +45,22 @@ func OwnAddress() (netip.Addr, error) {
 		}
 	}
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+}
+
+// RoutedAddress is the address that packets to elsewhere leave this machine from, if there is a route.
+func RoutedAddress() (address netip.Addr, ok bool) {
+	// Connecting a datagram socket sends nothing; it only looks up the route. To list
+	// interfaces would take a netlink socket, which not every service may have.
+	for _, documentation := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
+		conn, err := net.Dial("udp", documentation)
+		if err != nil {
+			continue
+		}
+		local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+		conn.Close()
+		if local.IsGlobalUnicast() {
+			return local, true
+		}
+	}
+	return netip.Addr{}, false
 }

@@ -248,11 +248,12 @@ var given sync.Map
 
 // FreePort returns a port on loopback that nobody listens on and that it has
 // not returned before. It lies below the ephemeral ports, one of which the
-// kernel could give to a connection a moment later.
+// kernel could give to a connection a moment later, and below those that `kctl up`
+// chooses, whose programs don't listen yet, either.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
-		port := 20000 + rand.IntN(12000)
+		port := 12000 + rand.IntN(8000)
 		if _, again := given.LoadOrStore(port, true); again {
 			continue
 		}

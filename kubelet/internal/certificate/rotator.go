@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -67,23 +69,36 @@ type Rotator struct {
 	Client *rest.Client
 	// Rotated is called when there is a new certificate; it may be nil.
 	Rotated func()
+	// Addresses are those that the certificate has to hold now, in place of its subject's: one that lacks
+	// some is replaced. It is nil where they don't change.
+	Addresses func() []net.IP
 
-	measures rotationMetrics
+	certified []net.IP // the addresses of the certificate, or of the last request for one
+	measures  rotationMetrics
 }
 
 // Run waits and rotates until ctx ends.
 func (r *Rotator) Run(ctx context.Context) error {
+	leaf, err := r.leaf()
+	if err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	r.certified = leaf.IPAddresses
 	for {
 		due, err := r.due()
 		if err != nil {
 			return err
 		}
 		// It waits in short naps: a timer stands still while the machine is
-		// suspended, and does not follow when the clock is set.
-		for left := due.Sub(r.Clock.Now()); left > 0; left = due.Sub(r.Clock.Now()) {
+		// suspended, and does not follow when the clock is set. Addresses may change meanwhile.
+		for left := due.Sub(r.Clock.Now()); left > 0 && !r.moved(); left = due.Sub(r.Clock.Now()) {
 			if err := backoff.Sleep(ctx, r.Clock, min(left, nap)); err != nil {
 				return nil // ctx has ended
 			}
+		}
+		if r.Addresses != nil {
+			r.Subject.IPs = r.Addresses()
+			r.certified = r.Subject.IPs
 		}
 		old, unreadable := r.leaf()
 		if err := r.obtain(ctx, r.Client, r.measures.failed); err != nil {
@@ -99,8 +114,15 @@ func (r *Rotator) Run(ctx context.Context) error {
 	}
 }
 
-// nap is how long a Rotator goes without looking at the clock.
-const nap = 10 * time.Minute
+// nap is how long a Rotator goes without looking at the clock and at the addresses.
+const nap = time.Minute
+
+// moved says that the certificate lacks an address. A signer that leaves one out is asked once.
+func (r *Rotator) moved() bool {
+	return r.Addresses != nil && slices.ContainsFunc(r.Addresses(), func(ip net.IP) bool {
+		return !slices.ContainsFunc(r.certified, ip.Equal)
+	})
+}
 
 // due is when to replace the certificate: after seven to nine tenths of its
 // life, at random, so that nodes don't all ask at once; and at least a tenth of

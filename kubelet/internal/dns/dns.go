@@ -34,9 +34,9 @@ type Configurer struct {
 	// ResolvConf is the node's own; without one, pods that would get it ask nobody but
 	// themselves.
 	ResolvConf string
-	Servers    []string // of the cluster
-	Domain     string   // of the cluster
-	NodeIPs    []string // of the node, one of each family that it has
+	Servers    []string        // of the cluster
+	Domain     string          // of the cluster
+	NodeIPs    func() []string // of the node, one of each family that it has; nil for none
 	// Warn reports what a pod asks for and can't have, as the reason and the text
 	// of an event. May be nil.
 	Warn func(pod *core.Pod, reason, text string)
@@ -103,15 +103,15 @@ func (c *Configurer) ForPod(pod *core.Pod) (*runtimeapi.DNSConfig, error) {
 
 // themselves is where programs ask only their own pod.
 func (c *Configurer) themselves() (servers []string) {
-	for _, ip := range c.NodeIPs {
+	if c.NodeIPs == nil {
+		return []string{"127.0.0.1"}
+	}
+	for _, ip := range c.NodeIPs() {
 		if utilnet.IsIPv6String(ip) {
 			servers = append(servers, "::1")
 		} else {
 			servers = append(servers, "127.0.0.1")
 		}
-	}
-	if len(servers) == 0 {
-		return []string{"127.0.0.1"}
 	}
 	return servers
 }

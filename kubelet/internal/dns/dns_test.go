@@ -49,7 +49,7 @@ func TestOf(t *testing.T) {
 		{"no cluster servers, the host's network", &Configurer{ResolvConf: path}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true},
 			"192.0.2.1|example.org|timeout:1 ndots:2", ""},
 		{"none of the node's", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSDefault}, "127.0.0.1|.|", ""},
-		{"none of the node's, of both families", &Configurer{NodeIPs: []string{"fd00::1", "192.0.2.1"}}, core.PodSpec{DNSPolicy: corev1.DNSDefault},
+		{"none of the node's, of both families", &Configurer{NodeIPs: func() []string { return []string{"fd00::1", "192.0.2.1"} }}, core.PodSpec{DNSPolicy: corev1.DNSDefault},
 			"::1 127.0.0.1|.|", ""},
 		{"none of the node's, cluster first", &Configurer{Servers: []string{"10.0.0.10"}, Domain: "cluster.local"}, core.PodSpec{DNSPolicy: corev1.DNSClusterFirst},
 			"10.0.0.10|ns.svc.cluster.local svc.cluster.local cluster.local|ndots:5", ""},

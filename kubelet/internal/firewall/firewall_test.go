@@ -6,36 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
-)
 
-// inside runs f in a new network namespace, which disappears with its thread. The machine's own
-// rules are never touched: what f runs, it must run itself.
-func inside(t *testing.T, f func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: needs root, to make a network namespace")
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
-		f()
-	}()
-	<-done
-}
+	"kctl/kubelet/internal/netnstest"
+)
 
 func command(t *testing.T, line string) string {
 	t.Helper()
@@ -77,7 +57,7 @@ func run(t *testing.T, steps ...func()) []observer.LoggedEntry {
 }
 
 func TestLoopbackIsGuarded(t *testing.T) {
-	inside(t, func() {
+	netnstest.Inside(t, func() {
 		for _, line := range []string{
 			"link set lo up", "link add pods type bridge", "address add 192.0.2.1/24 dev pods", "link set pods up",
 			"link add pod type veth peer name port", "link set port master pods", "link set port up", "link set pod up",

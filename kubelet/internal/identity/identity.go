@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -23,11 +24,11 @@ import (
 // Identity is who and where a kubelet is.
 type Identity struct {
 	NodeName string
-	HostIPs  []string // the node's addresses, at least one
 
-	config *config.Config
-	clock  clock.Clock
-	logger *zap.Logger
+	hostIPs atomic.Pointer[[]string] // as last found
+	config  *config.Config
+	clock   clock.Clock
+	logger  *zap.Logger
 }
 
 // Find finds out who we are.
@@ -41,9 +42,29 @@ func Find(c *config.Config, clock clock.Clock, logger *zap.Logger) (*Identity, e
 	}
 	i := &Identity{NodeName: strings.ToLower(name), config: c, clock: clock}
 	i.logger = logger.With(zap.String("node", i.NodeName))
-	var err error
-	i.HostIPs, err = hostIPs(c)
+	found, err := hostIPs(c)
+	i.hostIPs.Store(&found)
 	return i, err
+}
+
+// HostIPs are the node's addresses as last found, at least one; they must not be changed.
+func (i *Identity) HostIPs() []string { return *i.hostIPs.Load() }
+
+// FindHostIPs finds the node's addresses as they are now: those given stay, and another may have come from
+// DHCP. While no route leads out of this machine, it keeps the last, by which others will reach it again.
+func (i *Identity) FindHostIPs() []string {
+	last := i.HostIPs()
+	if i.config.NodeIP != "" {
+		return last
+	}
+	ip, ok := core.RoutedAddress()
+	if !ok || slices.Equal(last, []string{ip.String()}) {
+		return last
+	}
+	now := []string{ip.String()}
+	i.hostIPs.Store(&now)
+	i.logger.Info("the node has another address", zap.Strings("before", last), zap.Strings("now", now))
+	return now
 }
 
 func hostIPs(c *config.Config) ([]string, error) {
@@ -101,7 +122,7 @@ func (i *Identity) ServingCertificates() certificate.Options {
 // ServingIPs are the addresses that others reach us by.
 func (i *Identity) ServingIPs() []net.IP {
 	var ips []net.IP
-	for _, address := range append([]string{i.config.Address}, i.HostIPs...) {
+	for _, address := range append([]string{i.config.Address}, i.HostIPs()...) {
 		ip := net.ParseIP(address)
 		if !ip.IsUnspecified() && !slices.ContainsFunc(ips, ip.Equal) {
 			ips = append(ips, ip)
@@ -118,7 +139,7 @@ func (i *Identity) RunRotators(client *rest.Client, registry *prometheus.Registr
 		run("client certificate", rotator.Run)
 	}
 	if i.config.ServerTLSBootstrap {
-		rotator := certificate.Rotator{Options: i.ServingCertificates(), Client: client}
+		rotator := certificate.Rotator{Options: i.ServingCertificates(), Client: client, Addresses: i.ServingIPs}
 		rotator.Register(registry)
 		run("serving certificate", rotator.Run)
 	}

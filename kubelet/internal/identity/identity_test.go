@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/config"
+	"kctl/kubelet/internal/netnstest"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -55,18 +57,59 @@ func TestTheNodesAddresses(t *testing.T) {
 		"192.0.2.1,2001:db8::1": {"192.0.2.1", "2001:db8::1"},
 	} {
 		c.NodeIP = given
-		if got := find(t, c).HostIPs; !slices.Equal(got, want) {
+		if got := find(t, c).HostIPs(); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", given, got)
 		}
 	}
 	c.NodeIP = ""
-	if got := find(t, c).HostIPs; len(got) != 1 || net.ParseIP(got[0]) == nil {
+	if got := find(t, c).HostIPs(); len(got) != 1 || net.ParseIP(got[0]) == nil {
 		t.Errorf("without one: %q", got)
 	}
 	c.NodeIP = "0.0.0.0"
 	if _, err := Find(c, clock.RealClock{}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "--node-ip: 0.0.0.0") {
 		t.Errorf("a bad one: %v", err)
 	}
+}
+
+// Where DHCP gives a machine another address, the node gets it, too. Without a route it keeps the one it had,
+// as it does one that was given.
+func TestTheNodesAddressChanges(t *testing.T) {
+	netnstest.Inside(t, func() {
+		ip := func(line string) {
+			t.Helper()
+			if out, err := exec.CommandContext(t.Context(), "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+				t.Errorf("ip %s: %v %s", line, err, out)
+			}
+		}
+		ip("link add uplink type bridge")
+		ip("link set uplink up")
+		ip("address add 192.0.2.1/24 dev uplink")
+		ip("route add default dev uplink")
+		c := config.New()
+		found := find(t, c)
+		c.NodeIP = "192.0.2.1"
+		given := find(t, c)
+		c.NodeIP = ""
+		becomes := func(want string) {
+			t.Helper()
+			if got := found.FindHostIPs(); !slices.Equal(got, []string{want}) || !slices.Equal(found.HostIPs(), got) {
+				t.Errorf("%q, and %q as last found, want %s", got, found.HostIPs(), want)
+			}
+			if got := fmt.Sprint(found.ServingIPs()); got != "["+want+"]" {
+				t.Errorf("it is served at %s, want %s", got, want)
+			}
+		}
+		becomes("192.0.2.1")
+		ip("address del 192.0.2.1/24 dev uplink") // and its routes
+		becomes("192.0.2.1")
+		ip("address add 192.0.2.7/24 dev uplink")
+		ip("route replace default dev uplink src 192.0.2.7")
+		becomes("192.0.2.7")
+		c.NodeIP = "192.0.2.1"
+		if got := given.FindHostIPs(); !slices.Equal(got, []string{"192.0.2.1"}) {
+			t.Errorf("an address that was given becomes %q", got)
+		}
+	})
 }
 
 // The kubelet is reached by the node's addresses, and by the one that it listens on if that is one.

@@ -86,7 +86,7 @@ func (k *Kubelet) newPodRuntime(m *machinery) (*podruntime.Manager, error) {
 		return nil, err
 	}
 	config := podruntime.Config{
-		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.hostIPs,
+		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.identity.HostIPs,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, SandboxStarted: k.metrics.ObserveSandbox,
 		Restarting: k.statuses.Restarting, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
 		Registries: registries, MaxParallelPulls: k.config.PullsAtOnce(), ImageAccess: m.imageAccess,
@@ -159,7 +159,7 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 		Events:      events,
 		Objects:     m.objects,
 		NodeName:    g.identity.NodeName,
-		HostIPs:     g.hostIPs,
+		HostIPs:     g.identity.HostIPs,
 		Allocatable: allocatable(node),
 	}
 	if m.services != nil {
@@ -174,8 +174,6 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.SingleProcessOOMKill, LimitedSwap: g.config.LimitedSwap,
 	})
 }
-
-func (g *given) hostIPs() []string { return g.identity.HostIPs }
 
 // allocatable returns the part of the node that pods may have, as it is when that is asked for.
 func allocatable(node *node.Manager) func() corev1.ResourceList {

@@ -63,7 +63,7 @@ func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
 	}
 	return node.New(node.Config{
 		Client: k.client, Events: k.events, Clock: k.clock, Logger: logger,
-		Name: k.identity.NodeName, Hostname: k.identity.NodeName, Addresses: k.identity.HostIPs, Port: k.servers.Port,
+		Name: k.identity.NodeName, Hostname: k.identity.NodeName, Addresses: k.identity.FindHostIPs, Port: k.servers.Port,
 		Register: k.config.RegisterNode, Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR,
 		CloudProviderExternal: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
 		Machine: machine, MaxPods: k.config.MaxPodsFor(machine.CPUs), Reserved: kept, UnderPressure: k.underPressure,

@@ -12,7 +12,7 @@ import (
 func (g *given) newProbes(runtime *cri.Client, cache *podcache.Cache, pods *podmanager.Manager, events *podEvents) *probe.Manager {
 	var asker probe.ProbeRunner = noProbes{}
 	if g.hollow == nil {
-		asker = probe.NewProber(runtime, func() string { return g.identity.HostIPs[0] })
+		asker = probe.NewProber(runtime, func() string { return g.identity.HostIPs()[0] })
 	}
 	return probe.NewManager(probe.Config{
 		Runner:   asker,

@@ -29,7 +29,7 @@ func (k *Kubelet) makeWorkers(ctx context.Context) {
 		Pods: k.pods, Cache: k.cache, State: m.state, Allocations: k.allocations, RecordGrants: k.grants.record,
 		Runtime: m.runtime, Cgroups: m.cgroups, Objects: m.objects, Volumes: m.volumes, ReadFile: m.volumes.ReadFile, UserIDs: m.userIDs,
 		Probes: k.probes, PLEG: k.pleg, Statuses: k.statuses, Events: k.events, Mirrors: k.mirrors,
-		NetworkError: k.health.NetworkError, Allocatable: allocatable(k.node), HostIPs: k.hostIPs, Begun: k.begun,
+		NetworkError: k.health.NetworkError, Allocatable: allocatable(k.node), HostIPs: k.identity.HostIPs, Begun: k.begun,
 		Ending:    func(uid types.UID) bool { return k.workers.TerminationRequested(uid) },
 		OtherPods: func(pod *core.Pod) []*core.Pod { return k.active.Others(pod) },
 	}

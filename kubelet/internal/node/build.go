@@ -173,7 +173,7 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 }
 
 func (m *Manager) addresses() (all []corev1.NodeAddress) {
-	for _, ip := range m.config.Addresses {
+	for _, ip := range m.config.Addresses() {
 		all = append(all, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
 	}
 	return append(all, corev1.NodeAddress{Type: corev1.NodeHostName, Address: m.config.Hostname})

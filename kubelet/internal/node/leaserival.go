@@ -39,7 +39,7 @@ func (r *leaseRival) renewed(conflict bool) (tell bool) {
 }
 
 func (m *Manager) recordRival() {
-	node, here := m.Node(), strings.Join(m.config.Addresses, ", ")
+	node, here := m.Node(), strings.Join(m.config.Addresses(), ", ")
 	m.config.Logger.Error("another kubelet renews the lease of this node: two machines have its name and credentials; stop one of them, and "+
 		"let it join under a name of its own",
 		zap.String("node", m.config.Name), zap.String("address", here))

@@ -55,10 +55,11 @@ type Events interface {
 
 // Config is a Manager's parameters.
 type Config struct {
-	Client    *rest.Client
-	Name      string
-	Hostname  string
-	Addresses []string
+	Client   *rest.Client
+	Name     string
+	Hostname string
+	// Addresses finds the node's addresses as they are now; it is asked with each check of the status.
+	Addresses func() []string
 	Labels    map[string]string
 	Taints    []corev1.Taint
 	PodCIDR   string

@@ -54,7 +54,7 @@ func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
 
 func testConfig(t *testing.T, client *rest.Client, clock clock.Clock) Config {
 	return Config{
-		Client: client, Name: "n", Hostname: "N", Addresses: []string{"192.0.2.1"}, Labels: map[string]string{"zone": "a"},
+		Client: client, Name: "n", Hostname: "N", Addresses: func() []string { return []string{"192.0.2.1"} }, Labels: map[string]string{"zone": "a"},
 		Register: true, MaxPods: 7, Port: func() int32 { return 10250 }, DeclaredFeatures: []string{"A", "B"}, Version: "v1",
 		Machine:       Machine{CPUs: 2, Memory: 1 << 30, EphemeralStorage: 1 << 30, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 1 << 28}, Kernel: "k"},
 		Reserved:      corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("3")},

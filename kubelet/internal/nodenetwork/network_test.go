@@ -6,29 +6,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+
+	"kctl/kubelet/internal/netnstest"
 )
 
-// inside runs f in a new network namespace, which has a link with the address
-// 192.0.2.1/24 and disappears with its thread.
+// inside runs f in a new network namespace, which has a link with the address 192.0.2.1/24.
 func inside(t *testing.T, f func()) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("skipped: needs root, to make a network namespace")
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			t.Error(err)
-			return
-		}
+	netnstest.Inside(t, func() {
 		lo, err := netlink.LinkByName("lo")
 		if err == nil {
 			err = netlink.LinkSetUp(lo)
@@ -50,8 +39,7 @@ func inside(t *testing.T, f func()) {
 			return
 		}
 		f()
-	}()
-	<-done
+	})
 }
 
 func run(t *testing.T, command string, args ...string) error {
