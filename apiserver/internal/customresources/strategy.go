@@ -25,33 +25,37 @@ func (c *converter) strategy(e *entry, f, storage *compiledVersion, clock clock.
 		New: func() *object {
 			return &object{Object: map[string]any{"apiVersion": f.apiVersion(), "kind": f.kind, "metadata": map[string]any{}}}
 		},
-		HasGeneration: true,
-		DesiredState:  f.desired,
+		Encoding: c.encoding(f, storage),
 		// What a webhook has added is pruned like what a user sends.
 		Default: func(o *object) {
 			f.prune(o.Object, false)
 			f.schema.Default(o.Object)
 		},
-		PrepareForCreate: func(_ context.Context, o *object) {
-			if f.hasStatus() {
-				delete(o.Object, "status")
-				f.schema.Default(o.Object) // of the status, too
-			}
+		ValidateLast:  f.validateRules,
+		HasGeneration: true,
+		DesiredState:  f.desired,
+		Create: registry.CreateStrategy[*object]{
+			Prepare: func(_ context.Context, o *object) {
+				if f.hasStatus() {
+					delete(o.Object, "status")
+					f.schema.Default(o.Object) // of the status, too
+				}
+			},
+			Validate: func(_ context.Context, o *object) field.ErrorList { return f.validate(o, nil) },
+			Warnings: func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
 		},
-		Validate:            func(_ context.Context, o *object) field.ErrorList { return f.validate(o, nil) },
-		ValidateLast:        f.validateRules,
-		Warnings:            func(_ context.Context, o *object) []string { return registry.FinalizerWarnings(o.GetFinalizers(), nil) },
-		Update:              f.updateStrategy(),
-		Encoding:            c.encoding(f, storage),
-		Columns:             f.columns.definitions,
-		Row:                 func(o *object) []any { return f.columns.row(o, clock.Now()) },
-		UnknownFieldMessage: notSelectable,
+		Update: f.updateStrategy(),
+		Read: registry.ReadStrategy[*object]{
+			UnknownFieldMessage: notSelectable,
+			Columns:             f.columns.definitions,
+			Row:                 func(o *object) []any { return f.columns.row(o, clock.Now()) },
+		},
 	}
 	if f.hasStatus() {
 		s.Status = f.statusStrategy()
 	}
 	if all := c.selectable(); len(all) > 0 {
-		s.Fields = func(o *object) fields.Set { return selectableSet(all, o) }
+		s.Read.Fields = func(o *object) fields.Set { return selectableSet(all, o) }
 	}
 	return s
 }

@@ -44,9 +44,8 @@ func startOn(t testing.TB, store storage.Interface) *server {
 	s := &server{t: t}
 	s.configMaps = registry.NewStore(registry.Strategy[*core.ConfigMap]{
 		Resource: core.ConfigMaps, Singular: "configmap", ShortNames: []string{"cm"},
-		New:                      func() *core.ConfigMap { return &core.ConfigMap{} },
-		AllowUnconditionalUpdate: true,
-		AllowCreateOnUpdate:      true,
+		New:    func() *core.ConfigMap { return &core.ConfigMap{} },
+		Update: registry.UpdateStrategy[*core.ConfigMap]{AllowCreate: true, AllowUnconditional: true},
 	}, options)
 	nodes := registry.NewStore(registry.Strategy[*core.Node]{
 		Resource: core.Nodes, Singular: "node", StoragePrefix: "minions",

@@ -33,8 +33,8 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admission,
 	if generated { // before it is prepared: jobs have their name in labels
 		obj.SetName(generateName(obj.GetGenerateName()))
 	}
-	if s.strategy.PrepareForCreate != nil {
-		s.strategy.PrepareForCreate(ctx, typed)
+	if s.strategy.Create.Prepare != nil {
+		s.strategy.Create.Prepare(ctx, typed)
 	}
 	for attempt := 1; ; attempt++ {
 		made, err := s.createOnce(ctx, typed, admit, dryRun(o.DryRun))
@@ -49,8 +49,8 @@ func (s *Store[T]) Create(ctx context.Context, obj core.Object, admit Admission,
 		}
 		taken := obj.GetName()
 		obj.SetName(generateName(obj.GetGenerateName()))
-		if s.strategy.NameRegenerated != nil {
-			s.strategy.NameRegenerated(typed, taken)
+		if s.strategy.Create.NameRegenerated != nil {
+			s.strategy.Create.NameRegenerated(typed, taken)
 		}
 	}
 }
@@ -86,8 +86,8 @@ func (s *Store[T]) createOnce(ctx context.Context, obj T, admit Admission, dry b
 	if len(errs) > 0 {
 		return Encoded{}, Invalid(s.kindOf(obj), obj.GetName(), s.distinct(errs))
 	}
-	if s.strategy.Warnings != nil {
-		warn(ctx, s.strategy.Warnings(ctx, obj))
+	if s.strategy.Create.Warnings != nil {
+		warn(ctx, s.strategy.Create.Warnings(ctx, obj))
 	}
 	if admit.Validate != nil {
 		if err := admit.Validate(ctx, obj, nil); err != nil {
@@ -150,8 +150,8 @@ func (s *Store[T]) expect(key string, value []byte, obj T, admit Admission) {
 		return
 	}
 	hint := cache.Hint{Labels: obj.GetLabels()}
-	if s.strategy.Fields != nil {
-		hint.Fields = s.strategy.Fields(obj)
+	if s.strategy.Read.Fields != nil {
+		hint.Fields = s.strategy.Read.Fields(obj)
 	}
 	if admit.ReleasesObject {
 		hint.Object = obj

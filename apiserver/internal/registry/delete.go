@@ -85,7 +85,7 @@ func (d *deletion[T]) try(ctx context.Context) (e Encoded, gone bool, err error)
 		return encoded(d.base), false, nil
 	}
 	d.options.GracePeriodSeconds = d.requestedGrace
-	if grace := d.store.strategy.GracePeriod; grace != nil && obj.GetDeletionTimestamp() == nil {
+	if grace := d.store.strategy.Delete.GracePeriod; grace != nil && obj.GetDeletionTimestamp() == nil {
 		seconds, _ := grace(obj, d.requestedGrace)
 		d.options.GracePeriodSeconds = &seconds
 	}
@@ -170,11 +170,11 @@ const (
 // decideAndMark marks obj if it has to be marked.
 func (d *deletion[T]) decideAndMark(obj T) decision {
 	grace, graceful := int64(0), false
-	if d.store.strategy.GracePeriod != nil {
-		grace, graceful = d.store.strategy.GracePeriod(obj, d.requestedGrace)
+	if d.store.strategy.Delete.GracePeriod != nil {
+		grace, graceful = d.store.strategy.Delete.GracePeriod(obj, d.requestedGrace)
 	}
-	if d.store.strategy.BeginDelete != nil {
-		d.store.strategy.BeginDelete(obj)
+	if d.store.strategy.Delete.Begin != nil {
+		d.store.strategy.Delete.Begin(obj)
 	}
 	kept := graceful || len(obj.GetFinalizers()) > 0 || d.store.isHeld(obj)
 	if !kept {
@@ -183,13 +183,13 @@ func (d *deletion[T]) decideAndMark(obj T) decision {
 	since := obj.GetDeletionTimestamp()
 	if since == nil {
 		d.mark(obj, d.store.clock.Now().Add(core.Seconds(grace)), grace)
-		if obj.GetGeneration() > 0 && !d.store.strategy.NoGracePeriod {
+		if obj.GetGeneration() > 0 && !d.store.strategy.Delete.NoGracePeriod {
 			obj.SetGeneration(obj.GetGeneration() + 1)
 		}
 		return mark
 	}
 	had := obj.GetDeletionGracePeriodSeconds()
-	if had == nil && d.store.strategy.GracePeriodOnSecondDelete {
+	if had == nil && d.store.strategy.Delete.GracePeriodOnSecondDelete {
 		obj.SetDeletionGracePeriodSeconds(&grace)
 		return mark
 	}
@@ -203,7 +203,7 @@ func (d *deletion[T]) decideAndMark(obj T) decision {
 func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 	when := metav1.Time{Time: at}.Rfc3339Copy()
 	obj.SetDeletionTimestamp(&when)
-	if !d.store.strategy.NoGracePeriod {
+	if !d.store.strategy.Delete.NoGracePeriod {
 		obj.SetDeletionGracePeriodSeconds(&grace)
 	}
 }
@@ -211,7 +211,7 @@ func (d *deletion[T]) mark(obj T, at time.Time, grace int64) {
 // setFinalizers adds the finalizer that the propagation policy asks for and
 // removes the other. Without a policy the object keeps its own.
 func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
-	if d.store.strategy.HasNoDependents {
+	if d.store.strategy.Delete.HasNoDependents {
 		return false
 	}
 	want := ""
@@ -221,7 +221,7 @@ func (d *deletion[T]) setFinalizers(obj T) (changed bool) {
 		want = metav1.FinalizerOrphanDependents
 	case policy != nil && *policy == metav1.DeletePropagationForeground:
 		want = metav1.FinalizerDeleteDependents
-	case policy == nil && orphan == nil && d.store.strategy.OrphansByDefault &&
+	case policy == nil && orphan == nil && d.store.strategy.Delete.OrphansByDefault &&
 		!slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents):
 		want = metav1.FinalizerOrphanDependents
 	case policy == nil && orphan == nil:
@@ -270,13 +270,13 @@ func (d *deletion[T]) remove(ctx context.Context, obj T) (Encoded, bool, error) 
 func (d *deletion[T]) forcesTermination(obj T) bool {
 	had := obj.GetDeletionGracePeriodSeconds()
 	told := had != nil && *had == 0
-	return !told && d.store.strategy.TerminatedElsewhere != nil && d.store.strategy.TerminatedElsewhere(obj)
+	return !told && d.store.strategy.Delete.TerminatedElsewhere != nil && d.store.strategy.Delete.TerminatedElsewhere(obj)
 }
 
 // finalState is the final state of the object, as the answer shows it: if a grace
 // period could have kept it, with the mark that none does.
 func (d *deletion[T]) finalState(obj T) ([]byte, error) {
-	if !d.store.strategy.ReturnDeletedObject || d.store.strategy.GracePeriod == nil {
+	if !d.store.strategy.Delete.ReturnDeletedObject || d.store.strategy.Delete.GracePeriod == nil {
 		return d.base.Value, nil
 	}
 	d.markAsDeleting(obj)

@@ -68,7 +68,7 @@ func TestEndlessGracePeriod(t *testing.T) {
 // otherwise go on with the old one.
 func TestForcedDeletionIsToldOf(t *testing.T) {
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
-		s.TerminatedElsewhere = func(s *corev1.Service) bool { return s.Spec.ExternalName == "runs" }
+		s.Delete.TerminatedElsewhere = func(s *corev1.Service) bool { return s.Spec.ExternalName == "runs" }
 	})
 	for _, c := range []struct {
 		name, runs string
@@ -129,11 +129,11 @@ func (m *meddled) Delete(ctx context.Context, key string, revision int64) (stora
 // the same.
 func TestForcedDeletionOfWhatHasJustEnded(t *testing.T) {
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
-		s.TerminatedElsewhere = func(*corev1.Service) bool { return true }
+		s.Delete.TerminatedElsewhere = func(*corev1.Service) bool { return true }
 	})
 	meddled := &meddled{Interface: b.storage}
 	s := strategy()
-	s.TerminatedElsewhere = func(*corev1.Service) bool { return true }
+	s.Delete.TerminatedElsewhere = func(*corev1.Service) bool { return true }
 	store := registry.NewStore(s, registry.Options{Storage: meddled, Clock: b.clock, Logger: zap.NewNop()})
 	run(t, store.Run)
 	if err := store.WaitReady(t.Context()); err != nil {

@@ -116,7 +116,7 @@ func (s *Store[T]) fieldsOf(value []byte) (fields.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.strategy.Fields(obj), nil
+	return s.strategy.Read.Fields(obj), nil
 }
 
 func encoded(o storage.Object) Encoded { return Encoded{JSON: o.Value, Revision: o.Revision} }

@@ -85,7 +85,7 @@ func TestValidationThatNobodyWaitsFor(t *testing.T) {
 		return field.ErrorList{field.InternalError(field.NewPath("spec"), ctx.Err())}
 	}
 	b := start(t, func(s *registry.Strategy[*corev1.Service]) {
-		s.Validate = func(_ context.Context, s *corev1.Service) field.ErrorList {
+		s.Create.Validate = func(_ context.Context, s *corev1.Service) field.ErrorList {
 			if s.Name == "made" {
 				return nil
 			}

@@ -32,21 +32,23 @@ var (
 func strategy() registry.Strategy[*corev1.Service] {
 	return registry.Strategy[*corev1.Service]{
 		Resource: core.Services, Singular: "service", StoragePrefix: "services/specs",
-		New:           func() *corev1.Service { return &corev1.Service{} },
-		HasGeneration: true,
+		New: func() *corev1.Service { return &corev1.Service{} },
 		Default: func(s *corev1.Service) {
 			if s.Spec.Type == "" {
 				s.Spec.Type = corev1.ServiceTypeClusterIP
 			}
 		},
-		PrepareForCreate: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{} },
-		Validate: func(_ context.Context, s *corev1.Service) field.ErrorList {
-			if s.Spec.ExternalName == "bad" {
-				return field.ErrorList{field.Invalid(field.NewPath("spec", "externalName"), "bad", "is bad")}
-			}
-			return nil
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*corev1.Service]{
+			Prepare: func(_ context.Context, s *corev1.Service) { s.Status = corev1.ServiceStatus{} },
+			Validate: func(_ context.Context, s *corev1.Service) field.ErrorList {
+				if s.Spec.ExternalName == "bad" {
+					return field.ErrorList{field.Invalid(field.NewPath("spec", "externalName"), "bad", "is bad")}
+				}
+				return nil
+			},
+			Warnings: func(context.Context, *corev1.Service) []string { return []string{"be careful"} },
 		},
-		Warnings: func(context.Context, *corev1.Service) []string { return []string{"be careful"} },
 		Update: registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Status = old.Status },
 			Validate: func(_ context.Context, s, old *corev1.Service) field.ErrorList {
@@ -60,12 +62,16 @@ func strategy() registry.Strategy[*corev1.Service] {
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
 		},
 		Subresources: map[string]registry.UpdateStrategy[*corev1.Service]{"quiet": {KeepsGeneration: true}},
-		GracePeriod: func(_ *corev1.Service, asked *int64) (int64, bool) {
-			seconds := ptr.Deref(asked, 30)
-			return seconds, seconds > 0
+		Delete: registry.DeleteStrategy[*corev1.Service]{
+			GracePeriod: func(_ *corev1.Service, asked *int64) (int64, bool) {
+				seconds := ptr.Deref(asked, 30)
+				return seconds, seconds > 0
+			},
+			Held: func(s *corev1.Service) bool { return s.Spec.ExternalName == "held" },
 		},
-		Held:   func(s *corev1.Service) bool { return s.Spec.ExternalName == "held" },
-		Fields: func(s *corev1.Service) fields.Set { return fields.Set{"spec.type": string(s.Spec.Type)} },
+		Read: registry.ReadStrategy[*corev1.Service]{
+			Fields: func(s *corev1.Service) fields.Set { return fields.Set{"spec.type": string(s.Spec.Type)} },
+		},
 	}
 }
 

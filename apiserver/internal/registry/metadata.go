@@ -61,8 +61,8 @@ func clearStoredMetadata(obj core.Object) {
 func (s *Store[T]) validateNew(ctx context.Context, obj T) field.ErrorList {
 	errs := validation.ValidateObjectMetaAccessor(obj, s.strategy.Resource.Namespaced, s.validateName, metadataPath)
 	errs = append(errs, validateFinalizerNames(s.strategy.Resource, obj.GetFinalizers())...)
-	if s.strategy.Validate != nil {
-		errs = append(errs, s.strategy.Validate(ctx, obj)...)
+	if s.strategy.Create.Validate != nil {
+		errs = append(errs, s.strategy.Create.Validate(ctx, obj)...)
 	}
 	var none T
 	return s.validateLast(ctx, obj, none, errs)
@@ -76,10 +76,10 @@ func (s *Store[T]) validateLast(ctx context.Context, obj, old T, errs field.Erro
 }
 
 func (s *Store[T]) validateName(name string, prefix bool) []string {
-	if s.strategy.ValidateName == nil {
+	if s.strategy.Create.ValidateName == nil {
 		return validation.NameIsDNSSubdomain(name, prefix)
 	}
-	return s.strategy.ValidateName(name, prefix)
+	return s.strategy.Create.ValidateName(name, prefix)
 }
 
 // keepSystemMetadata restores metadata in obj that only the server writes, if the client
@@ -166,7 +166,9 @@ func (s *Store[T]) isRemovable(obj T) bool {
 		ptr.Deref(obj.GetDeletionGracePeriodSeconds(), 0) == 0 && !s.isHeld(obj)
 }
 
-func (s *Store[T]) isHeld(obj T) bool { return s.strategy.Held != nil && s.strategy.Held(obj) }
+func (s *Store[T]) isHeld(obj T) bool {
+	return s.strategy.Delete.Held != nil && s.strategy.Delete.Held(obj)
+}
 
 func warn(ctx context.Context, texts []string) {
 	for _, text := range texts {

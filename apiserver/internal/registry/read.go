@@ -166,10 +166,10 @@ func (s *Store[T]) Watch(ctx context.Context, namespace string, o ListOptions) (
 }
 
 func (s *Store[T]) fieldNotSelectable(name string) error {
-	if s.strategy.UnknownFieldMessage != nil {
-		return apierrors.NewBadRequest(s.strategy.UnknownFieldMessage(name))
+	if s.strategy.Read.UnknownFieldMessage != nil {
+		return apierrors.NewBadRequest(s.strategy.Read.UnknownFieldMessage(name))
 	}
-	if s.strategy.Fields != nil {
+	if s.strategy.Read.Fields != nil {
 		return apierrors.NewBadRequest("field label not supported: " + name)
 	}
 	return UnknownField(name)

@@ -105,7 +105,7 @@ type Info struct {
 	CompareRows func(a, b core.Object) int
 	// FieldTracker keeps metadata.managedFields; nil if fields have no owners.
 	FieldTracker *managedfields.Tracker
-	// ReturnDeletedObject is as in Strategy.
+	// ReturnDeletedObject is as in DeleteStrategy.
 	ReturnDeletedObject bool
 	// JSONOnly: there is no Go type for the objects, so neither protobuf nor
 	// strategic merge works for them.

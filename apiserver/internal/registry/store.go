@@ -110,7 +110,7 @@ func (s *Store[T]) newCache(o Options) *cache.Cache {
 		Clock:      o.Clock,
 		Logger:     s.logger,
 	}
-	if s.strategy.Fields != nil {
+	if s.strategy.Read.Fields != nil {
 		c.Fields = s.fieldsOf
 	}
 	if m, of := o.CacheMetrics, s.strategy.Resource; m != nil {
@@ -136,11 +136,11 @@ func (s *Store[T]) WithStrategy(strategy Strategy[T]) *Store[T] {
 // selectableOf are the fields by which objects can be selected.
 func selectableOf[T core.Object](strategy *Strategy[T]) sets.Set[string] {
 	names := sets.New("metadata.name")
-	if strategy.Resource.Namespaced || strategy.Fields == nil && strategy.Encoding == nil {
+	if strategy.Resource.Namespaced || strategy.Read.Fields == nil && strategy.Encoding == nil {
 		names.Insert("metadata.namespace")
 	}
-	if strategy.Fields != nil {
-		names = names.Union(sets.KeySet(strategy.Fields(strategy.New())))
+	if strategy.Read.Fields != nil {
+		names = names.Union(sets.KeySet(strategy.Read.Fields(strategy.New())))
 	}
 	return names
 }
@@ -197,13 +197,13 @@ func (s *Store[T]) WaitReady(ctx context.Context) error {
 
 // Info implements Resource.
 func (s *Store[T]) Info() Info {
-	columns := s.strategy.Columns
-	if s.strategy.Row == nil {
+	columns := s.strategy.Read.Columns
+	if s.strategy.Read.Row == nil {
 		columns = defaultColumns
 	}
 	var compare func(a, b core.Object) int
-	if s.strategy.CompareRows != nil {
-		compare = func(a, b core.Object) int { return s.strategy.CompareRows(a.(T), b.(T)) }
+	if s.strategy.Read.CompareRows != nil {
+		compare = func(a, b core.Object) int { return s.strategy.Read.CompareRows(a.(T), b.(T)) }
 	}
 	return Info{
 		Resource:     s.strategy.Resource,
@@ -219,7 +219,7 @@ func (s *Store[T]) Info() Info {
 		FieldTracker: s.tracker,
 		JSONOnly:     s.strategy.Encoding != nil,
 
-		ReturnDeletedObject: s.strategy.ReturnDeletedObject,
+		ReturnDeletedObject: s.strategy.Delete.ReturnDeletedObject,
 	}
 }
 
@@ -227,14 +227,22 @@ func (s *Store[T]) Info() Info {
 // writing.
 func (s *Store[T]) resetFields() map[string][]string {
 	out := map[string][]string{}
-	if s.strategy.Status != nil {
-		out[""], out["status"] = []string{"status"}, []string{"spec"}
-		if s.strategy.Status.KeepsMetadata {
-			out["status"] = append(out["status"], "metadata")
+	reset := func(way string, names ...string) {
+		if len(names) > 0 { // the tracker has a schema for each way that is named
+			out[way] = append(out[way], names...)
 		}
 	}
-	for way, names := range s.strategy.ResetFields {
-		out[way] = append(out[way], names...)
+	if status := s.strategy.Status; status != nil {
+		reset("", "status")
+		reset("status", "spec")
+		if status.KeepsMetadata {
+			reset("status", "metadata")
+		}
+		reset("status", status.ResetFields...)
+	}
+	reset("", s.strategy.Update.ResetFields...)
+	for name, way := range s.strategy.Subresources {
+		reset(name, way.ResetFields...)
 	}
 	return out
 }
@@ -263,8 +271,8 @@ func (s *Store[T]) Default(obj core.Object) {
 
 // Unreadable returns why obj can't be read although each of its fields can.
 func (s *Store[T]) Unreadable(obj core.Object) error {
-	if own, ok := obj.(T); ok && s.strategy.Unreadable != nil {
-		return s.strategy.Unreadable(own)
+	if own, ok := obj.(T); ok && s.strategy.Read.Unreadable != nil {
+		return s.strategy.Read.Unreadable(own)
 	}
 	return nil
 }
@@ -276,8 +284,8 @@ var defaultColumns = []metav1.TableColumnDefinition{
 
 // Row implements Resource.
 func (s *Store[T]) Row(obj core.Object) []any {
-	if s.strategy.Row != nil {
-		return s.strategy.Row(obj.(T))
+	if s.strategy.Read.Row != nil {
+		return s.strategy.Read.Row(obj.(T))
 	}
 	age := "<unknown>"
 	if created := obj.GetCreationTimestamp(); !created.IsZero() {

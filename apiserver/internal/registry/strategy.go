@@ -12,15 +12,15 @@ import (
 	"kctl/proto/core"
 )
 
-// Strategy is what is particular to one resource. Nil functions do nothing.
-// Its fields are grouped by the moment at which they count, and within "writing"
-// they are in the order in which a create runs them. Object metadata (names,
-// generateName, uid, creationTimestamp, generation, labels, annotations,
-// ownerReferences, finalizers) is handled and checked by the Store, alike for all
-// resources.
+// Strategy is what is particular to one resource: what its objects are, and their life,
+// from Create to Delete. Nil functions do nothing. Object metadata (names, generateName,
+// uid, creationTimestamp, generation, labels, annotations, ownerReferences, finalizers) is
+// handled and checked by the Store, alike for all resources.
+//
+// A create runs Default, mutating admission, Default again, Create (Prepare, ValidateName,
+// Validate), ValidateLast, Create.Warnings, validating admission, Normalize and TTL. An
+// update runs the same, with what its UpdateStrategy has in place of Create.
 type Strategy[T core.Object] struct {
-	// Naming: what the resource is called, what it is served with, and where it is stored.
-
 	Resource   core.Resource
 	Singular   string
 	ShortNames []string
@@ -31,36 +31,18 @@ type Strategy[T core.Object] struct {
 	// name: nodes are stored under "minions", as upstream stores them.
 	StoragePrefix string
 
-	// Making an object, to decode into, and its stored form.
-
 	// New makes an empty object; it may be nil if T is a pointer to a plain struct.
 	New func() T
 	// Encoding is how objects are stored whose form does not follow from their Go
 	// type: custom resources.
 	Encoding *Encoding[T]
-
-	// Writing, in the order in which a create runs them. Mutating admission comes between
-	// Default, which runs again after it, and PrepareForCreate; validating admission comes
-	// after Warnings. An update runs Default, ValidateLast, Normalize and TTL of these, and
-	// for the rest what its UpdateStrategy has.
-
 	// Default fills in what the user left out. It runs on every decoded object,
 	// including stored ones, which may come from an older version.
 	Default func(obj T)
-	// PrepareForCreate drops what users may not set (status) and sets what
-	// they can't know.
-	PrepareForCreate func(ctx context.Context, obj T)
-	// ValidateName checks the form of metadata.name: one of the NameIs… functions
-	// of k8s.io/apimachinery/pkg/api/validation.
-	ValidateName func(name string, prefix bool) []string
-	// Validate checks a new object.
-	Validate func(ctx context.Context, obj T) field.ErrorList
 	// ValidateLast checks what depends on all else, in new objects (old is the zero T
 	// then) and in changed ones, whichever way they are changed. errs are the errors so
 	// far, those of metadata among them; it returns those to add.
 	ValidateLast func(ctx context.Context, obj, old T, errs field.ErrorList) field.ErrorList
-	// Warnings about a new object go to the client and refuse nothing.
-	Warnings func(ctx context.Context, obj T) []string
 	// Normalize brings an object into the form that it would have after a round
 	// trip through protobuf, in which upstream stores objects. It runs when the
 	// object is encoded, after field tracking: a manager that sets an empty list
@@ -68,12 +50,14 @@ type Strategy[T core.Object] struct {
 	Normalize func(obj T)
 	// TTL is the time after which the object expires; 0 for never.
 	TTL func(obj T) time.Duration
-	// NameRegenerated runs if the generated name turned out to be taken; another one
-	// is tried then, from ValidateName on. It is nil if nothing depends on the name.
-	NameRegenerated func(obj T, taken string)
+	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
+	// (of everything but metadata and status).
+	HasGeneration bool
+	// DesiredState returns the part whose changes metadata.generation counts, for
+	// objects of which that is another.
+	DesiredState func(obj T) any
 
-	// Updating: the ways to change an object, and what holds for all of them.
-
+	Create CreateStrategy[T]
 	// Update guards the object itself; Status guards /status, which does not exist
 	// if it is nil.
 	Update UpdateStrategy[T]
@@ -82,39 +66,54 @@ type Strategy[T core.Object] struct {
 	// Resource.Update takes as subresource ("binding", "finalize"). An UpdateStrategy
 	// without Prepare may change everything.
 	Subresources map[string]UpdateStrategy[T]
-	// AllowCreateOnUpdate: PUT to a name that does not exist creates it.
-	AllowCreateOnUpdate bool
-	// AllowUnconditionalUpdate: PUT without a resourceVersion overwrites.
-	AllowUnconditionalUpdate bool
-	// ResetFields names fields, by way of writing, that no manager comes to own by it,
-	// besides those that another way is for: {"status": {"metadata.labels"}}.
-	ResetFields map[string][]string
-	// HasGeneration: metadata.generation starts at 1 and counts changes of the spec
-	// (Update compares everything but metadata and status).
-	HasGeneration bool
-	// DesiredState returns the part whose changes metadata.generation counts, for
-	// objects that are not Go structs.
-	DesiredState func(obj T) any
+	Delete       DeleteStrategy[T]
+	Read         ReadStrategy[T]
+}
 
-	// Reading: what is selected, refused and printed.
+// CreateStrategy is how an object comes to be.
+type CreateStrategy[T core.Object] struct {
+	// Prepare drops what users may not set (status) and sets what they can't know.
+	Prepare func(ctx context.Context, obj T)
+	// ValidateName checks the form of metadata.name: one of the NameIs… functions
+	// of k8s.io/apimachinery/pkg/api/validation.
+	ValidateName func(name string, prefix bool) []string
+	Validate     func(ctx context.Context, obj T) field.ErrorList
+	// Warnings go to the client and refuse nothing.
+	Warnings func(ctx context.Context, obj T) []string
+	// NameRegenerated runs if the generated name turned out to be taken; another one
+	// is tried then, from ValidateName on. It is nil if nothing depends on the name.
+	NameRegenerated func(obj T, taken string)
+}
 
-	// Unreadable returns why an object can't be read although each of its fields
-	// can; nil if that can't happen.
-	Unreadable func(obj T) error
-	// Fields are the selectable fields besides metadata.name and .namespace.
-	Fields func(obj T) fields.Set
-	// UnknownFieldMessage refuses any other field, in upstream's words for the kind; nil
-	// for the usual words.
-	UnknownFieldMessage func(name string) string
-	// Columns and Row print the object as a table row; if they are nil, the
-	// columns are Name and Age.
-	Columns []metav1.TableColumnDefinition
-	Row     func(obj T) []any
-	// CompareRows orders the rows of a table; nil for the order of the list.
-	CompareRows func(a, b T) int
+// UpdateStrategy is one way to change an object: itself, its status or another
+// subresource of it.
+type UpdateStrategy[T core.Object] struct {
+	// AllowCreate: PUT to a name that does not exist creates it. Only Strategy.Update has it.
+	AllowCreate bool
+	// AllowUnconditional: PUT without a resourceVersion overwrites. What Strategy.Update
+	// says holds for every way.
+	AllowUnconditional bool
+	// Internal ways are for the server's own code; they have no URL.
+	Internal bool
+	// KeepsGeneration: what is changed this way is not desired state, and does not
+	// count in metadata.generation (a pod's binding).
+	KeepsGeneration bool
+	// KeepsMetadata: this way does not change metadata, and no manager comes to
+	// own any of it.
+	KeepsMetadata bool
+	// ResetFields names fields that no manager comes to own this way (for Strategy.Update,
+	// by a create either), besides those that another way is for: "metadata.labels".
+	ResetFields []string
+	// Prepare restores what this way may not change (old's spec on /status, old's
+	// status otherwise).
+	Prepare  func(ctx context.Context, obj, old T)
+	Validate func(ctx context.Context, obj, old T) field.ErrorList
+	Warnings func(ctx context.Context, obj, old T) []string
+}
 
-	// Deleting: how long an object stays, what becomes of its dependents, and the answer.
-
+// DeleteStrategy is how an object ends: how long it stays, what becomes of its dependents,
+// and the answer.
+type DeleteStrategy[T core.Object] struct {
 	// GracePeriod decides on graceful deletion. It is given the seconds that the
 	// client asked for (nil if it did not say) and returns how many obj gets, and
 	// true if it stays, marked, until something (the kubelet) deletes it with a
@@ -126,8 +125,8 @@ type Strategy[T core.Object] struct {
 	// GracePeriodOnSecondDelete: an object that was marked without a grace period gets
 	// one, of 0 seconds, when its deletion is asked for again.
 	GracePeriodOnSecondDelete bool
-	// BeginDelete updates obj (its status) when its deletion begins.
-	BeginDelete func(obj T)
+	// Begin updates obj (its status) when its deletion begins.
+	Begin func(obj T)
 	// Held reports whether an object being deleted stays although its grace period
 	// is over and it has no metadata.finalizers: a namespace with spec.finalizers.
 	// The update that removes the last of these removes the object.
@@ -147,22 +146,22 @@ type Strategy[T core.Object] struct {
 	ReturnDeletedObject bool
 }
 
-// UpdateStrategy is one way to change an object: itself, its status or another
-// subresource of it.
-type UpdateStrategy[T core.Object] struct {
-	// Internal ways are for the server's own code; they have no URL.
-	Internal bool
-	// Prepare restores what this way may not change (old's spec on /status, old's
-	// status otherwise).
-	Prepare  func(ctx context.Context, obj, old T)
-	Validate func(ctx context.Context, obj, old T) field.ErrorList
-	Warnings func(ctx context.Context, obj, old T) []string
-	// KeepsGeneration: what is changed this way is not desired state, and does not
-	// count in metadata.generation (a pod's binding).
-	KeepsGeneration bool
-	// KeepsMetadata: this way does not change metadata, and no manager comes to
-	// own any of it.
-	KeepsMetadata bool
+// ReadStrategy is what can be selected and printed of objects, and what can't be read.
+type ReadStrategy[T core.Object] struct {
+	// Unreadable returns why an object can't be read although each of its fields
+	// can; nil if that can't happen.
+	Unreadable func(obj T) error
+	// Fields are the selectable fields besides metadata.name and .namespace.
+	Fields func(obj T) fields.Set
+	// UnknownFieldMessage refuses any other field, in upstream's words for the kind; nil
+	// for the usual words.
+	UnknownFieldMessage func(name string) string
+	// Columns and Row print the object as a table row; if they are nil, the
+	// columns are Name and Age.
+	Columns []metav1.TableColumnDefinition
+	Row     func(obj T) []any
+	// CompareRows orders the rows of a table; nil for the order of the list.
+	CompareRows func(a, b T) int
 }
 
 // Encoding is how a resource encodes and decodes its objects in its own way.

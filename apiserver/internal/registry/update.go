@@ -50,7 +50,7 @@ func (s *Store[T]) Update(ctx context.Context, target Target, change Transform, 
 		subresource: target.Subresource, strategy: way, change: change, admit: admit, dry: dryRun(o.DryRun),
 	}
 	if err := u.read(ctx); err != nil {
-		if errors.Is(err, storage.ErrNotFound) && (s.strategy.AllowCreateOnUpdate || admit.CreatesIfMissing) && target.Subresource == "" {
+		if errors.Is(err, storage.ErrNotFound) && (s.strategy.Update.AllowCreate || admit.CreatesIfMissing) && target.Subresource == "" {
 			made, err := s.createByUpdate(ctx, change, admit, o)
 			return made, err == nil, err
 		}
@@ -324,7 +324,7 @@ func (u *update[T]) checkVersion(obj, old T) error {
 			return err
 		}
 		return errStale
-	case u.store.strategy.AllowUnconditionalUpdate:
+	case u.store.strategy.Update.AllowUnconditional:
 		return nil
 	}
 	resource := u.store.groupResource()

@@ -12,8 +12,8 @@ import (
 // The strategy's own Prepare functions run after that; Status.Validate may be
 // set.
 func WithStatus[T core.Object](s Strategy[T]) Strategy[T] {
-	created, updated := s.PrepareForCreate, s.Update.Prepare
-	s.PrepareForCreate = func(ctx context.Context, obj T) {
+	created, updated := s.Create.Prepare, s.Update.Prepare
+	s.Create.Prepare = func(ctx context.Context, obj T) {
 		reflect.ValueOf(obj).Elem().FieldByName("Status").SetZero()
 		if created != nil {
 			created(ctx, obj)

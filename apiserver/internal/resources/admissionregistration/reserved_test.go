@@ -30,7 +30,7 @@ func TestWarningsOfRules(t *testing.T) {
 		"webhooks[1].rules[2]: tokenreviews.authentication.k8s.io is excluded from admission webhooks; this rule will have no effect",
 		"webhooks[1].rules[2]: subjectaccessreviews.authorization.k8s.io is excluded from admission webhooks; this rule will have no effect",
 	}
-	if got := s.Warnings(t.Context(), obj); !reflect.DeepEqual(got, want) {
+	if got := s.Create.Warnings(t.Context(), obj); !reflect.DeepEqual(got, want) {
 		t.Errorf("created: %q", got)
 	}
 	if got := s.Update.Warnings(t.Context(), obj, obj); !reflect.DeepEqual(got, want) {
@@ -49,7 +49,7 @@ func TestReservedNames(t *testing.T) {
 				PolicyName: "p", ValidationActions: []admissionregistrationv1.ValidationAction{"Deny"},
 			},
 		}
-		if errs := s.Validate(t.Context(), obj); len(errs) != want {
+		if errs := s.Create.Validate(t.Context(), obj); len(errs) != want {
 			t.Errorf("%s created: %v", name, errs)
 		}
 		if errs := s.Update.Validate(t.Context(), obj, obj); len(errs) != 0 {

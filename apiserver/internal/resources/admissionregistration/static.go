@@ -37,6 +37,6 @@ func Complete(obj core.Object) (errs field.ErrorList, known bool) {
 func complete[T core.Object](s registry.Strategy[T], obj T) field.ErrorList {
 	var none T
 	s.Default(obj)
-	errs := validation.ValidateObjectMetaAccessor(obj, false, s.ValidateName, field.NewPath("metadata").Upstream())
+	errs := validation.ValidateObjectMetaAccessor(obj, false, s.Create.ValidateName, field.NewPath("metadata").Upstream())
 	return append(errs, s.Update.Validate(context.Background(), obj, none)...)
 }

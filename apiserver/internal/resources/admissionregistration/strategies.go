@@ -42,21 +42,27 @@ func strategy[T core.Object](clock clock.PassiveClock, p particulars[T]) registr
 		p.warnings = func(T) []string { return nil }
 	}
 	return registry.Strategy[T]{
-		Resource: p.resource, Singular: strings.ToLower(p.resource.Kind), Categories: categories, HasGeneration: true,
-		Default: p.defaults, ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, obj T) field.ErrorList {
-			return append(p.validate(obj, none), validateNotReserved(obj.GetName())...)
+		Resource: p.resource, Singular: strings.ToLower(p.resource.Kind), Categories: categories,
+		Default:       p.defaults,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[T]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, obj T) field.ErrorList {
+				return append(p.validate(obj, none), validateNotReserved(obj.GetName())...)
+			},
+			Warnings: func(_ context.Context, obj T) []string { return p.warnings(obj) },
 		},
-		Warnings: func(_ context.Context, obj T) []string { return p.warnings(obj) },
 		Update: registry.UpdateStrategy[T]{
 			Validate: func(_ context.Context, obj, old T) field.ErrorList { return p.validate(obj, old) },
 			Warnings: func(_ context.Context, obj, _ T) []string {
 				return append(warnOfReserved(obj.GetName()), p.warnings(obj)...)
 			},
 		},
-		Columns: append(append([]metav1.TableColumnDefinition{cell.Name()}, p.columns...), cell.AgeColumn()),
-		Row: func(obj T) []any {
-			return append(append([]any{obj.GetName()}, p.cells(obj)...), cell.Age(clock.Now(), obj.GetCreationTimestamp()))
+		Read: registry.ReadStrategy[T]{
+			Columns: append(append([]metav1.TableColumnDefinition{cell.Name()}, p.columns...), cell.AgeColumn()),
+			Row: func(obj T) []any {
+				return append(append([]any{obj.GetName()}, p.cells(obj)...), cell.Age(clock.Now(), obj.GetCreationTimestamp()))
+			},
 		},
 	}
 }
@@ -141,13 +147,13 @@ func ValidatingPolicies(clock clock.PassiveClock) registry.Strategy[*admissionre
 		},
 		cells: func(o object) []any { return []any{int64(len(o.Spec.Validations)), kindCell(o.Spec.ParamKind)} },
 	})
-	s.PrepareForCreate = func(_ context.Context, o object) {
+	s.Create.Prepare = func(_ context.Context, o object) {
 		o.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{}
 	}
 	s.Update.Prepare = func(_ context.Context, o, old object) { o.Status = old.Status }
 	s.Status = &registry.UpdateStrategy[object]{
-		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
 		KeepsMetadata: true,
+		Prepare:       func(_ context.Context, o, old object) { o.Spec = old.Spec },
 		Validate: func(_ context.Context, o, _ object) field.ErrorList {
 			return validatePolicyStatus(&o.Status, field.NewPath("status"))
 		},

@@ -62,7 +62,7 @@ func service(t *testing.T, text string) *APIService {
 }
 
 func TestRow(t *testing.T) {
-	row := Strategy(clock.RealClock{}).Row
+	row := Strategy(clock.RealClock{}).Read.Row
 	for text, want := range map[string][]any{
 		"{metadata: {name: v1.a}}": {"v1.a", "Local", "Unknown", "<unknown>"},
 		"{metadata: {name: v1.a}, spec: {service: {name: a, namespace: b}}, status: {conditions: [{type: Available, status: 'False', reason: ServiceNotFound}]}}": {"v1.a", "b/a", "False (ServiceNotFound)", "<unknown>"},

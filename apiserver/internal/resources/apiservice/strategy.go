@@ -35,39 +35,43 @@ const DefaultPort = 443
 func Strategy(clock clock.PassiveClock) registry.Strategy[*APIService] {
 	return registry.Strategy[*APIService]{
 		Resource: resource, Singular: "apiservice", Categories: []string{"api-extensions"},
-		ResetFields:   map[string][]string{"status": {"metadata"}},
 		StoragePrefix: "apiregistration.k8s.io/apiservices",
 		New:           func() *APIService { return new(APIService) },
-		ValidateName:  check.NameIsSegment,
 		Default: func(s *APIService) {
 			if s.Spec.Service != nil && s.Spec.Service.Port == nil {
 				s.Spec.Service.Port = new(int32(DefaultPort))
 			}
 		},
-		PrepareForCreate: func(_ context.Context, s *APIService) {
-			s.Status = apiregistrationv1.APIServiceStatus{}
-			if s.Spec.Service == nil {
-				SetCondition(s, LocalCondition(), clock.Now())
-			}
+		Create: registry.CreateStrategy[*APIService]{
+			Prepare: func(_ context.Context, s *APIService) {
+				s.Status = apiregistrationv1.APIServiceStatus{}
+				if s.Spec.Service == nil {
+					SetCondition(s, LocalCondition(), clock.Now())
+				}
+			},
+			ValidateName: check.NameIsSegment,
+			Validate:     func(_ context.Context, s *APIService) field.ErrorList { return validate(s) },
 		},
-		Validate: func(_ context.Context, s *APIService) field.ErrorList { return validate(s) },
 		Update: registry.UpdateStrategy[*APIService]{
 			Prepare:  func(_ context.Context, s, old *APIService) { s.Status = old.Status },
 			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validate(s) },
 		},
 		Status: &registry.UpdateStrategy[*APIService]{
+			ResetFields: []string{"metadata"},
 			Prepare: func(_ context.Context, s, old *APIService) {
 				s.Spec = old.Spec
 				s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences
 			},
 			Validate: func(_ context.Context, s, _ *APIService) field.ErrorList { return validateStatus(s) },
 		},
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Service", "The reference to the service that hosts this API endpoint."),
-			cell.Text("Available", "Whether this service is available."), cell.AgeColumn(),
-		},
-		Row: func(s *APIService) []any {
-			return []any{s.Name, host(s), availability(s), cell.Age(clock.Now(), s.CreationTimestamp)}
+		Read: registry.ReadStrategy[*APIService]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("Service", "The reference to the service that hosts this API endpoint."),
+				cell.Text("Available", "Whether this service is available."), cell.AgeColumn(),
+			},
+			Row: func(s *APIService) []any {
+				return []any{s.Name, host(s), availability(s), cell.Age(clock.Now(), s.CreationTimestamp)}
+			},
 		},
 	}
 }

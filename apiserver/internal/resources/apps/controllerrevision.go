@@ -28,21 +28,25 @@ func controllerRevision(clock clock.PassiveClock) registry.Strategy[*appsv1.Cont
 	}
 	return registry.Strategy[*appsv1.ControllerRevision]{
 		Resource: resource("controllerrevisions", "ControllerRevision"), Singular: "controllerrevision",
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList { return validate(r) },
+		Create: registry.CreateStrategy[*appsv1.ControllerRevision]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, r *appsv1.ControllerRevision) field.ErrorList { return validate(r) },
+		},
 		Update: registry.UpdateStrategy[*appsv1.ControllerRevision]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, r, old *appsv1.ControllerRevision) field.ErrorList {
 				return append(validate(r), check.Unchanged(objectIn(r.Data), objectIn(old.Data), field.NewPath("data"))...)
 			},
 		},
-		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(),
-			"Name", "Controller", "Revision=revision", "Age",
-		), map[string]string{
-			"Controller": "Controller of the object",
-		}),
-		Row: func(r *appsv1.ControllerRevision) []any {
-			return []any{r.Name, controllerOf(r), r.Revision, cell.Age(clock.Now(), r.CreationTimestamp)}
+		Read: registry.ReadStrategy[*appsv1.ControllerRevision]{
+			Columns: cell.Describe(cell.Columns(appsv1.ControllerRevision{}.SwaggerDoc(),
+				"Name", "Controller", "Revision=revision", "Age",
+			), map[string]string{
+				"Controller": "Controller of the object",
+			}),
+			Row: func(r *appsv1.ControllerRevision) []any {
+				return []any{r.Name, controllerOf(r), r.Revision, cell.Age(clock.Now(), r.CreationTimestamp)}
+			},
 		},
 	}
 }

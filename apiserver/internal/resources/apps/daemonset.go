@@ -23,19 +23,16 @@ import (
 func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 	return registry.WithStatus(registry.Strategy[*appsv1.DaemonSet]{
 		Resource: resource("daemonsets", "DaemonSet"), Singular: "daemonset", ShortNames: []string{"ds"}, Categories: []string{"all"},
-		Default: defaultDaemonSet,
-		Unreadable: func(d *appsv1.DaemonSet) error {
-			if n, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; ok { // a field, once
-				_, err := strconv.ParseInt(n, 10, 64)
-				return err
-			}
-			return nil
+		Default:       defaultDaemonSet,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*appsv1.DaemonSet]{
+			Prepare:      func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, max(templateGeneration(d), 1)) },
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
 		},
-		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, d *appsv1.DaemonSet) { setTemplateGeneration(d, max(templateGeneration(d), 1)) },
-		Validate:         func(_ context.Context, d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec) },
 		Update: registry.UpdateStrategy[*appsv1.DaemonSet]{
-			Prepare: func(_ context.Context, d, old *appsv1.DaemonSet) { countTemplates(d, old) },
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, d, old *appsv1.DaemonSet) { countTemplates(d, old) },
 			Validate: func(_ context.Context, d, old *appsv1.DaemonSet) field.ErrorList {
 				return append(validateDaemonSet(&d.Spec), check.Unchanged(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
 			},
@@ -46,23 +43,31 @@ func daemonSet(clock clock.PassiveClock) registry.Strategy[*appsv1.DaemonSet] {
 				return validateDaemonSetStatus(&d.Status, &old.Status)
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(),
-			"Name", "Desired:integer=desiredNumberScheduled", "Current:integer=currentNumberScheduled", "Ready:integer=numberReady",
-			"Up-to-date:integer=updatedNumberScheduled", "Available:integer=numberAvailable", "Node Selector", "Age", "Containers*",
-			"Images*", "Selector*",
-		), map[string]string{
-			"Node Selector": corev1.PodSpec{}.SwaggerDoc()["nodeSelector"],
-			"Selector":      appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"],
-		}),
-		Row: func(d *appsv1.DaemonSet) []any {
-			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
-			s := &d.Status
-			return []any{
-				d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady), int64(s.UpdatedNumberScheduled),
-				int64(s.NumberAvailable), labels.FormatLabels(d.Spec.Template.Spec.NodeSelector), cell.Age(clock.Now(), d.CreationTimestamp),
-				names, images, metav1.FormatLabelSelector(d.Spec.Selector),
-			}
+		Read: registry.ReadStrategy[*appsv1.DaemonSet]{
+			Unreadable: func(d *appsv1.DaemonSet) error {
+				if n, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; ok { // a field, once
+					_, err := strconv.ParseInt(n, 10, 64)
+					return err
+				}
+				return nil
+			},
+			Columns: cell.Describe(cell.Columns(appsv1.DaemonSetStatus{}.SwaggerDoc(),
+				"Name", "Desired:integer=desiredNumberScheduled", "Current:integer=currentNumberScheduled", "Ready:integer=numberReady",
+				"Up-to-date:integer=updatedNumberScheduled", "Available:integer=numberAvailable", "Node Selector", "Age", "Containers*",
+				"Images*", "Selector*",
+			), map[string]string{
+				"Node Selector": corev1.PodSpec{}.SwaggerDoc()["nodeSelector"],
+				"Selector":      appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"],
+			}),
+			Row: func(d *appsv1.DaemonSet) []any {
+				names, images := cell.Containers(d.Spec.Template.Spec.Containers)
+				s := &d.Status
+				return []any{
+					d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady), int64(s.UpdatedNumberScheduled),
+					int64(s.NumberAvailable), labels.FormatLabels(d.Spec.Template.Spec.NodeSelector), cell.Age(clock.Now(), d.CreationTimestamp),
+					names, images, metav1.FormatLabelSelector(d.Spec.Selector),
+				}
+			},
 		},
 	})
 }

@@ -68,38 +68,45 @@ var (
 func deployment(clock clock.PassiveClock) registry.Strategy[*appsv1.Deployment] {
 	return registry.WithStatus(registry.Strategy[*appsv1.Deployment]{
 		Resource: resource("deployments", "Deployment"), Singular: "deployment", ShortNames: []string{"deploy"}, Categories: []string{"all"},
-		Default:      func(d *appsv1.Deployment) { defaultDeployment(&d.Spec) },
-		ValidateName: check.NameIsSubdomain,
-		Warnings:     func(_ context.Context, d *appsv1.Deployment) []string { return workload.NameWarnings(d.Name) },
-		Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
-		Update: registry.UpdateStrategy[*appsv1.Deployment]{Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
-			return append(validateDeployment(&d.Spec), check.Unchanged(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
-		}},
+		Default:       func(d *appsv1.Deployment) { defaultDeployment(&d.Spec) },
+		HasGeneration: true,
+		// Following the rollout of an annotation needs a generation for it.
+		DesiredState: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
+		Create: registry.CreateStrategy[*appsv1.Deployment]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, d *appsv1.Deployment) field.ErrorList { return validateDeployment(&d.Spec) },
+			Warnings:     func(_ context.Context, d *appsv1.Deployment) []string { return workload.NameWarnings(d.Name) },
+		},
+		Update: registry.UpdateStrategy[*appsv1.Deployment]{
+			AllowUnconditional: true,
+			Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
+				return append(validateDeployment(&d.Spec), check.Unchanged(d.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+			},
+		},
 		Status: &registry.UpdateStrategy[*appsv1.Deployment]{
 			KeepsGeneration: true,
+			ResetFields:     []string{"metadata.labels"},
 			Prepare:         func(_ context.Context, d, old *appsv1.Deployment) { d.Labels = old.Labels },
 			Validate: func(_ context.Context, d, old *appsv1.Deployment) field.ErrorList {
 				return validateDeploymentStatus(&d.Status, &old.Status)
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		ResetFields: map[string][]string{"status": {"metadata.labels"}},
-		// Following the rollout of an annotation needs a generation for it.
-		DesiredState: func(d *appsv1.Deployment) any { return []any{d.Spec, d.Annotations} },
-		Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(),
-			"Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas", "Available=availableReplicas", "Age", "Containers*", "Images*",
-			"Selector*",
-		), map[string]string{
-			"Ready":    "Number of the pod with ready state",
-			"Selector": appsv1.DeploymentSpec{}.SwaggerDoc()["selector"],
-		}),
-		Row: func(d *appsv1.Deployment) []any {
-			names, images := cell.Containers(d.Spec.Template.Spec.Containers)
-			return []any{
-				d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, *d.Spec.Replicas), int64(d.Status.UpdatedReplicas),
-				int64(d.Status.AvailableReplicas),
-				cell.Age(clock.Now(), d.CreationTimestamp), names, images, metav1.FormatLabelSelector(d.Spec.Selector),
-			}
+		Read: registry.ReadStrategy[*appsv1.Deployment]{
+			Columns: cell.Describe(cell.Columns(appsv1.DeploymentStatus{}.SwaggerDoc(),
+				"Name", "Ready=readyReplicas", "Up-to-date=updatedReplicas", "Available=availableReplicas", "Age", "Containers*", "Images*",
+				"Selector*",
+			), map[string]string{
+				"Ready":    "Number of the pod with ready state",
+				"Selector": appsv1.DeploymentSpec{}.SwaggerDoc()["selector"],
+			}),
+			Row: func(d *appsv1.Deployment) []any {
+				names, images := cell.Containers(d.Spec.Template.Spec.Containers)
+				return []any{
+					d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, *d.Spec.Replicas), int64(d.Status.UpdatedReplicas),
+					int64(d.Status.AvailableReplicas),
+					cell.Age(clock.Now(), d.CreationTimestamp), names, images, metav1.FormatLabelSelector(d.Spec.Selector),
+				}
+			},
 		},
 	})
 }

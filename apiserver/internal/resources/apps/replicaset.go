@@ -23,29 +23,36 @@ func replicaSet(clock clock.PassiveClock) registry.Strategy[*appsv1.ReplicaSet] 
 			pod.DefaultTemplate(&s.Spec.Template)
 			workload.DefaultTo(&s.Spec.Replicas, 1)
 		},
-		ValidateName: check.NameIsSubdomain,
-		Warnings:     func(_ context.Context, s *appsv1.ReplicaSet) []string { return workload.NameWarnings(s.Name) },
-		Validate:     func(_ context.Context, s *appsv1.ReplicaSet) field.ErrorList { return validateReplicaSet(&s.Spec) },
-		Update: registry.UpdateStrategy[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, old *appsv1.ReplicaSet) field.ErrorList {
-			return append(validateReplicaSet(&s.Spec), check.Unchanged(s.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
-		}},
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*appsv1.ReplicaSet]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, s *appsv1.ReplicaSet) field.ErrorList { return validateReplicaSet(&s.Spec) },
+			Warnings:     func(_ context.Context, s *appsv1.ReplicaSet) []string { return workload.NameWarnings(s.Name) },
+		},
+		Update: registry.UpdateStrategy[*appsv1.ReplicaSet]{
+			AllowUnconditional: true,
+			Validate: func(_ context.Context, s, old *appsv1.ReplicaSet) field.ErrorList {
+				return append(validateReplicaSet(&s.Spec), check.Unchanged(s.Spec.Selector, old.Spec.Selector, specPath.Child("selector"))...)
+			},
+		},
 		Status: &registry.UpdateStrategy[*appsv1.ReplicaSet]{Validate: func(_ context.Context, s, _ *appsv1.ReplicaSet) field.ErrorList {
 			return ReplicasStatus(s.Status)
 		}},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(),
-			"Name", "Desired:integer", "Current:integer=replicas", "Ready:integer=readyReplicas", "Age", "Containers*", "Images*",
-			"Selector*",
-		), map[string]string{
-			"Desired":  appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"],
-			"Selector": appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
-		}),
-		Row: func(s *appsv1.ReplicaSet) []any {
-			names, images := cell.Containers(s.Spec.Template.Spec.Containers)
-			return []any{
-				s.Name, int64(*s.Spec.Replicas), int64(s.Status.Replicas), int64(s.Status.ReadyReplicas),
-				cell.Age(clock.Now(), s.CreationTimestamp), names, images, metav1.FormatLabelSelector(s.Spec.Selector),
-			}
+		Read: registry.ReadStrategy[*appsv1.ReplicaSet]{
+			Columns: cell.Describe(cell.Columns(appsv1.ReplicaSetStatus{}.SwaggerDoc(),
+				"Name", "Desired:integer", "Current:integer=replicas", "Ready:integer=readyReplicas", "Age", "Containers*", "Images*",
+				"Selector*",
+			), map[string]string{
+				"Desired":  appsv1.ReplicaSetSpec{}.SwaggerDoc()["replicas"],
+				"Selector": appsv1.ReplicaSetSpec{}.SwaggerDoc()["selector"],
+			}),
+			Row: func(s *appsv1.ReplicaSet) []any {
+				names, images := cell.Containers(s.Spec.Template.Spec.Containers)
+				return []any{
+					s.Name, int64(*s.Spec.Replicas), int64(s.Status.Replicas), int64(s.Status.ReadyReplicas),
+					cell.Age(clock.Now(), s.CreationTimestamp), names, images, metav1.FormatLabelSelector(s.Spec.Selector),
+				}
+			},
 		},
 	})
 }

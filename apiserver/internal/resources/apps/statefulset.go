@@ -24,24 +24,28 @@ import (
 func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet] {
 	return registry.WithStatus(registry.Strategy[*appsv1.StatefulSet]{
 		Resource: resource("statefulsets", "StatefulSet"), Singular: "statefulset", ShortNames: []string{"sts"}, Categories: []string{"all"},
-		Default:      defaultStatefulSet,
-		ValidateName: check.NameIsLabel,
-		Warnings: func(_ context.Context, s *appsv1.StatefulSet) []string {
-			return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d]")
-		},
-		Validate: func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList {
-			errs := append(validateStatefulSet(&s.Spec), validateClaims(&s.Spec)...)
-			if s.Spec.ServiceName != "" {
-				errs = append(errs, check.Label(s.Spec.ServiceName, specPath.Child("serviceName"))...)
-			}
-			return errs
+		Default:       defaultStatefulSet,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*appsv1.StatefulSet]{
+			ValidateName: check.NameIsLabel,
+			Validate: func(_ context.Context, s *appsv1.StatefulSet) field.ErrorList {
+				errs := append(validateStatefulSet(&s.Spec), validateClaims(&s.Spec)...)
+				if s.Spec.ServiceName != "" {
+					errs = append(errs, check.Label(s.Spec.ServiceName, specPath.Child("serviceName"))...)
+				}
+				return errs
+			},
+			Warnings: func(_ context.Context, s *appsv1.StatefulSet) []string {
+				return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d]")
+			},
 		},
 		Update: registry.UpdateStrategy[*appsv1.StatefulSet]{
-			Warnings: func(_ context.Context, s, _ *appsv1.StatefulSet) []string {
-				return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d].Spec")
-			},
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, s, old *appsv1.StatefulSet) field.ErrorList {
 				return append(validateStatefulSet(&s.Spec), sameStatefulSet(&s.Spec, &old.Spec)...)
+			},
+			Warnings: func(_ context.Context, s, _ *appsv1.StatefulSet) []string {
+				return statefulSetWarnings(&s.Spec, "spec.volumeClaimTemplates[%d].Spec")
 			},
 		},
 		Status: &registry.UpdateStrategy[*appsv1.StatefulSet]{
@@ -49,17 +53,18 @@ func statefulSet(clock clock.PassiveClock) registry.Strategy[*appsv1.StatefulSet
 				return validateStatefulSetStatus(&s.Status, &old.Status)
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(),
-			"Name", "Ready=readyReplicas", "Age", "Containers*", "Images*",
-		), map[string]string{
-			"Ready": "Number of the pod with ready state",
-		}),
-		Row: func(s *appsv1.StatefulSet) []any {
-			names, images := cell.Containers(s.Spec.Template.Spec.Containers)
-			return []any{
-				s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, *s.Spec.Replicas), cell.Age(clock.Now(), s.CreationTimestamp), names, images,
-			}
+		Read: registry.ReadStrategy[*appsv1.StatefulSet]{
+			Columns: cell.Describe(cell.Columns(appsv1.StatefulSetStatus{}.SwaggerDoc(),
+				"Name", "Ready=readyReplicas", "Age", "Containers*", "Images*",
+			), map[string]string{
+				"Ready": "Number of the pod with ready state",
+			}),
+			Row: func(s *appsv1.StatefulSet) []any {
+				names, images := cell.Containers(s.Spec.Template.Spec.Containers)
+				return []any{
+					s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, *s.Spec.Replicas), cell.Age(clock.Now(), s.CreationTimestamp), names, images,
+				}
+			},
 		},
 	})
 }

@@ -27,7 +27,7 @@ func TestStoredClaimTemplatesAreNotValidatedAgain(t *testing.T) {
 	}}
 	strategy := statefulSet(clock.RealClock{})
 	strategy.Default(set)
-	if errs := strategy.Validate(t.Context(), set); len(errs) != 1 || errs[0].Field != "spec.volumeClaimTemplates[0].spec.dataSource.apiGroup" {
+	if errs := strategy.Create.Validate(t.Context(), set); len(errs) != 1 || errs[0].Field != "spec.volumeClaimTemplates[0].spec.dataSource.apiGroup" {
 		t.Errorf("a new set: %v", errs)
 	}
 	scaled := set.DeepCopy()

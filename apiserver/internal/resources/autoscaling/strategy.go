@@ -47,11 +47,15 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 		Normalize: func(a *autoscalingv2.HorizontalPodAutoscaler) {
 			a.Status.CurrentMetrics = check.NilIfEmpty(a.Status.CurrentMetrics)
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-			return validate(&a.Spec)
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+				return validate(&a.Spec)
+			},
 		},
 		Update: registry.UpdateStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, a, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 				return validate(&a.Spec)
 			},
@@ -68,13 +72,14 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*autoscalingv2.Horizon
 				return errs
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(),
-			"Name", "Reference=scaleTargetRef", "Targets=metrics", "MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age",
-		), map[string]string{
-			"Replicas": autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],
-		}),
-		Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any { return row(a, clock) },
+		Read: registry.ReadStrategy[*autoscalingv2.HorizontalPodAutoscaler]{
+			Columns: cell.Describe(cell.Columns(autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(),
+				"Name", "Reference=scaleTargetRef", "Targets=metrics", "MinPods=minReplicas", "MaxPods=maxReplicas", "Replicas", "Age",
+			), map[string]string{
+				"Replicas": autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()["currentReplicas"],
+			}),
+			Row: func(a *autoscalingv2.HorizontalPodAutoscaler) []any { return row(a, clock) },
+		},
 	})
 }
 

@@ -22,37 +22,42 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 	return registry.WithStatus(registry.Strategy[*batchv1.CronJob]{
 		Resource: core.Resource{Group: batchv1.GroupName, Version: "v1", Name: "cronjobs", Kind: "CronJob", Namespaced: true},
 		Singular: "cronjob", ShortNames: []string{"cj"}, Categories: []string{"all"},
-		Default:          func(c *batchv1.CronJob) { defaultCronJob(&c.Spec) },
-		ValidateName:     validateCronName,
-		Warnings:         func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
-		Validate:         func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
-		PrepareForCreate: func(_ context.Context, c *batchv1.CronJob) { dropAlpha(&c.Spec.JobTemplate.Spec, &batchv1.JobSpec{}) },
+		Default:       func(c *batchv1.CronJob) { defaultCronJob(&c.Spec) },
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*batchv1.CronJob]{
+			Prepare:      func(_ context.Context, c *batchv1.CronJob) { dropAlpha(&c.Spec.JobTemplate.Spec, &batchv1.JobSpec{}) },
+			ValidateName: validateCronName,
+			Validate:     func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+			Warnings:     func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
+		},
 		Update: registry.UpdateStrategy[*batchv1.CronJob]{
+			AllowUnconditional: true,
 			Prepare: func(_ context.Context, c, old *batchv1.CronJob) {
 				dropAlpha(&c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)
 			},
 			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(),
-			"Name", "Schedule=schedule", "Timezone=timeZone", "Suspend:boolean=suspend", "Active:integer", "Last Schedule", "Age",
-			"Containers*", "Images*", "Selector*",
-		), map[string]string{
-			"Active":        batchv1.CronJobStatus{}.SwaggerDoc()["active"],
-			"Last Schedule": batchv1.CronJobStatus{}.SwaggerDoc()["lastScheduleTime"],
-			"Selector":      batchv1.JobSpec{}.SwaggerDoc()["selector"],
-		}),
-		Row: func(c *batchv1.CronJob) []any {
-			last := cell.None
-			if c.Status.LastScheduleTime != nil {
-				last = cell.Age(clock.Now(), *c.Status.LastScheduleTime)
-			}
-			names, images := cell.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
-			selector := cell.Selector(c.Spec.JobTemplate.Spec.Selector)
-			return []any{
-				c.Name, c.Spec.Schedule, cell.OrNone(ptr.Deref(c.Spec.TimeZone, "")), cell.Bool(c.Spec.Suspend), int64(len(c.Status.Active)), last,
-				cell.Age(clock.Now(), c.CreationTimestamp), names, images, selector,
-			}
+		Read: registry.ReadStrategy[*batchv1.CronJob]{
+			Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(),
+				"Name", "Schedule=schedule", "Timezone=timeZone", "Suspend:boolean=suspend", "Active:integer", "Last Schedule", "Age",
+				"Containers*", "Images*", "Selector*",
+			), map[string]string{
+				"Active":        batchv1.CronJobStatus{}.SwaggerDoc()["active"],
+				"Last Schedule": batchv1.CronJobStatus{}.SwaggerDoc()["lastScheduleTime"],
+				"Selector":      batchv1.JobSpec{}.SwaggerDoc()["selector"],
+			}),
+			Row: func(c *batchv1.CronJob) []any {
+				last := cell.None
+				if c.Status.LastScheduleTime != nil {
+					last = cell.Age(clock.Now(), *c.Status.LastScheduleTime)
+				}
+				names, images := cell.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+				selector := cell.Selector(c.Spec.JobTemplate.Spec.Selector)
+				return []any{
+					c.Name, c.Spec.Schedule, cell.OrNone(ptr.Deref(c.Spec.TimeZone, "")), cell.Bool(c.Spec.Suspend), int64(len(c.Status.Active)), last,
+					cell.Age(clock.Now(), c.CreationTimestamp), names, images, selector,
+				}
+			},
 		},
 	})
 }

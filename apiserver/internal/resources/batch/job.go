@@ -46,22 +46,26 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 	return registry.WithStatus(registry.Strategy[*batchv1.Job]{
 		Resource: core.Resource{Group: batchv1.GroupName, Version: "v1", Name: "jobs", Kind: "Job", Namespaced: true},
 		Singular: "job", Categories: []string{"all"},
-		Default:      defaultJob,
-		ValidateName: check.NameIsSubdomain,
-		Warnings: func(_ context.Context, j *batchv1.Job) []string {
-			return append(workload.NameWarnings(j.Name), sizeWarnings(&j.Spec)...)
-		},
-		PrepareForCreate: func(_ context.Context, j *batchv1.Job) {
-			generateSelector(j)
-			dropAlpha(&j.Spec, &batchv1.JobSpec{})
-		},
-		NameRegenerated: replaceTakenName,
-		Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
-			errs := append(validatePodNames(j), validateManualSelector(j)...)
-			return append(errs, validateJob(&j.Spec, specPath)...)
+		Default:       defaultJob,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*batchv1.Job]{
+			Prepare: func(_ context.Context, j *batchv1.Job) {
+				generateSelector(j)
+				dropAlpha(&j.Spec, &batchv1.JobSpec{})
+			},
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, j *batchv1.Job) field.ErrorList {
+				errs := append(validatePodNames(j), validateManualSelector(j)...)
+				return append(errs, validateJob(&j.Spec, specPath)...)
+			},
+			Warnings: func(_ context.Context, j *batchv1.Job) []string {
+				return append(workload.NameWarnings(j.Name), sizeWarnings(&j.Spec)...)
+			},
+			NameRegenerated: replaceTakenName,
 		},
 		Update: registry.UpdateStrategy[*batchv1.Job]{
-			Prepare: func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) },
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, j, old *batchv1.Job) { dropAlpha(&j.Spec, &old.Spec) },
 			Validate: func(_ context.Context, j, old *batchv1.Job) field.ErrorList {
 				return append(validateJob(&j.Spec, specPath), sameJob(j, old)...)
 			},
@@ -72,25 +76,27 @@ func jobs(clock clock.PassiveClock) registry.Strategy[*batchv1.Job] {
 				return validateStatus(j, old)
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
-		Fields: func(j *batchv1.Job) fields.Set {
-			return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
-		},
-		UnknownFieldMessage: func(name string) string { return fmt.Sprintf("field label %q not supported for Job", name) },
-		Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(),
-			"Name", "Status", "Completions=completions", "Duration", "Age", "Containers*", "Images*", "Selector*",
-		), map[string]string{
-			"Status":      "Status of the job.",
-			"Completions": batchv1.JobStatus{}.SwaggerDoc()["succeeded"],
-			"Duration":    "Time required to complete the job.",
-			"Selector":    batchv1.JobSpec{}.SwaggerDoc()["selector"],
-		}),
-		Row: func(j *batchv1.Job) []any {
-			names, images := cell.Containers(j.Spec.Template.Spec.Containers)
-			return []any{
-				j.Name, statusOf(j), completions(j), durationText(j, clock.Now()), cell.Age(clock.Now(), j.CreationTimestamp),
-				names, images, metav1.FormatLabelSelector(j.Spec.Selector),
-			}
+		Delete: registry.DeleteStrategy[*batchv1.Job]{OrphansByDefault: true},
+		Read: registry.ReadStrategy[*batchv1.Job]{
+			Fields: func(j *batchv1.Job) fields.Set {
+				return fields.Set{"status.successful": fmt.Sprint(j.Status.Succeeded)}
+			},
+			UnknownFieldMessage: func(name string) string { return fmt.Sprintf("field label %q not supported for Job", name) },
+			Columns: cell.Describe(cell.Columns(batchv1.JobSpec{}.SwaggerDoc(),
+				"Name", "Status", "Completions=completions", "Duration", "Age", "Containers*", "Images*", "Selector*",
+			), map[string]string{
+				"Status":      "Status of the job.",
+				"Completions": batchv1.JobStatus{}.SwaggerDoc()["succeeded"],
+				"Duration":    "Time required to complete the job.",
+				"Selector":    batchv1.JobSpec{}.SwaggerDoc()["selector"],
+			}),
+			Row: func(j *batchv1.Job) []any {
+				names, images := cell.Containers(j.Spec.Template.Spec.Containers)
+				return []any{
+					j.Name, statusOf(j), completions(j), durationText(j, clock.Now()), cell.Age(clock.Now(), j.CreationTimestamp),
+					names, images, metav1.FormatLabelSelector(j.Spec.Selector),
+				}
+			},
 		},
 	})
 }

@@ -30,13 +30,17 @@ func Served(o registry.Options) []registry.Served {
 func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.CertificateSigningRequest] {
 	return registry.Strategy[*certificatesv1.CertificateSigningRequest]{
 		Resource: core.CertificateSigningRequests, Singular: "certificatesigningrequest", ShortNames: []string{"csr"},
-		New:              func() *certificatesv1.CertificateSigningRequest { return new(certificatesv1.CertificateSigningRequest) },
-		ValidateName:     check.NameIsSegment,
-		PrepareForCreate: setRequester,
-		Validate: func(_ context.Context, r *certificatesv1.CertificateSigningRequest) field.ErrorList {
-			return validate(r)
+		New: func() *certificatesv1.CertificateSigningRequest { return new(certificatesv1.CertificateSigningRequest) },
+		Create: registry.CreateStrategy[*certificatesv1.CertificateSigningRequest]{
+			Prepare:      setRequester,
+			ValidateName: check.NameIsSegment,
+			Validate: func(_ context.Context, r *certificatesv1.CertificateSigningRequest) field.ErrorList {
+				return validate(r)
+			},
 		},
 		Update: registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
+			AllowUnconditional: true,
+			ResetFields:        []string{"spec"}, // which has no owner: it can't be changed
 			Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 				r.Spec, r.Status = old.Spec, old.Status
 			},
@@ -51,6 +55,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 		},
 		Subresources: map[string]registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
 			Approval: {
+				ResetFields: []string{"spec"},
 				Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 					r.Spec, r.Status.Certificate = old.Spec, old.Status.Certificate
 					setTimes(r, old, metav1.NewTime(clock.Now()))
@@ -58,14 +63,13 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 				Validate: validateApproval,
 			},
 		},
-		AllowUnconditionalUpdate: true,
-		// The spec has no owner: it can't be changed.
-		ResetFields: map[string][]string{"": {"spec"}, Approval: {"spec"}},
-		Fields: func(r *certificatesv1.CertificateSigningRequest) fields.Set {
-			return fields.Set{"spec.signerName": r.Spec.SignerName}
+		Read: registry.ReadStrategy[*certificatesv1.CertificateSigningRequest]{
+			Fields: func(r *certificatesv1.CertificateSigningRequest) fields.Set {
+				return fields.Set{"spec.signerName": r.Spec.SignerName}
+			},
+			Columns: columns(),
+			Row:     func(r *certificatesv1.CertificateSigningRequest) []any { return row(r, clock.Now()) },
 		},
-		Columns: columns(),
-		Row:     func(r *certificatesv1.CertificateSigningRequest) []any { return row(r, clock.Now()) },
 	}
 }
 

@@ -38,23 +38,27 @@ func strategy() registry.Strategy[*certificatesv1.ClusterTrustBundle] {
 	return registry.Strategy[*certificatesv1.ClusterTrustBundle]{
 		Resource: core.Resource{Group: certificatesv1.GroupName, Version: "v1", Name: "clustertrustbundles", Kind: "ClusterTrustBundle"},
 		Singular: "clustertrustbundle",
-		// The form of a name depends on the signer: see validate.
-		ValidateName: func(string, bool) []string { return nil },
-		Validate: func(_ context.Context, b *certificatesv1.ClusterTrustBundle) field.ErrorList {
-			return validate(b)
+		Create: registry.CreateStrategy[*certificatesv1.ClusterTrustBundle]{
+			// The form of a name depends on the signer: see validate.
+			ValidateName: func(string, bool) []string { return nil },
+			Validate: func(_ context.Context, b *certificatesv1.ClusterTrustBundle) field.ErrorList {
+				return validate(b)
+			},
 		},
 		Update: registry.UpdateStrategy[*certificatesv1.ClusterTrustBundle]{
 			Validate: func(_ context.Context, b, old *certificatesv1.ClusterTrustBundle) field.ErrorList {
 				return append(validate(b), check.Unchanged(b.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 			},
 		},
-		Fields: func(b *certificatesv1.ClusterTrustBundle) fields.Set {
-			return fields.Set{"spec.signerName": b.Spec.SignerName}
+		Read: registry.ReadStrategy[*certificatesv1.ClusterTrustBundle]{
+			Fields: func(b *certificatesv1.ClusterTrustBundle) fields.Set {
+				return fields.Set{"spec.signerName": b.Spec.SignerName}
+			},
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("SignerName", certificatesv1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"]),
+			},
+			Row: func(b *certificatesv1.ClusterTrustBundle) []any { return []any{b.Name, cell.OrNone(b.Spec.SignerName)} },
 		},
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("SignerName", certificatesv1.ClusterTrustBundleSpec{}.SwaggerDoc()["signerName"]),
-		},
-		Row: func(b *certificatesv1.ClusterTrustBundle) []any { return []any{b.Name, cell.OrNone(b.Spec.SignerName)} },
 	}
 }
 

@@ -21,18 +21,21 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ConfigMap] {
 	return registry.Strategy[*core.ConfigMap]{
 		Resource: core.ConfigMaps, Singular: "configmap", ShortNames: []string{"cm"},
-		StoragePrefix:            "configmaps",
-		New:                      func() *core.ConfigMap { return new(core.ConfigMap) },
-		Default:                  func(cm *core.ConfigMap) { check.EmptyForNull(cm.BinaryData) },
-		ValidateName:             check.NameIsSubdomain,
-		Validate:                 func(_ context.Context, cm *core.ConfigMap) field.ErrorList { return validate(cm) },
-		Update:                   registry.UpdateStrategy[*core.ConfigMap]{Validate: validateUpdate},
-		AllowUnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Data", core.ConfigMap{}.SwaggerDoc()["data"]), cell.AgeColumn(),
+		StoragePrefix: "configmaps",
+		New:           func() *core.ConfigMap { return new(core.ConfigMap) },
+		Default:       func(cm *core.ConfigMap) { check.EmptyForNull(cm.BinaryData) },
+		Create: registry.CreateStrategy[*core.ConfigMap]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, cm *core.ConfigMap) field.ErrorList { return validate(cm) },
 		},
-		Row: func(cm *core.ConfigMap) []any {
-			return []any{cm.Name, int64(len(cm.Data) + len(cm.BinaryData)), cell.Age(clock.Now(), cm.CreationTimestamp)}
+		Update: registry.UpdateStrategy[*core.ConfigMap]{AllowUnconditional: true, Validate: validateUpdate},
+		Read: registry.ReadStrategy[*core.ConfigMap]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("Data", core.ConfigMap{}.SwaggerDoc()["data"]), cell.AgeColumn(),
+			},
+			Row: func(cm *core.ConfigMap) []any {
+				return []any{cm.Name, int64(len(cm.Data) + len(cm.BinaryData)), cell.Age(clock.Now(), cm.CreationTimestamp)}
+			},
 		},
 	}
 }

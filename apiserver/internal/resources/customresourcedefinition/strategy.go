@@ -31,20 +31,20 @@ const Finalizer = apiextensionsv1.CustomResourceCleanupFinalizer
 func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 	return registry.Strategy[*Definition]{
 		Resource: resource, Singular: "customresourcedefinition", ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
-		HasNoDependents:           true,
-		NoGracePeriod:             true,
-		GracePeriodOnSecondDelete: true,
-		StoragePrefix:             "apiextensions.k8s.io/customresourcedefinitions",
-		New:                       func() *Definition { return &Definition{} },
-		HasGeneration:             true,
-		Default:                   Default,
-		PrepareForCreate: func(_ context.Context, d *Definition) {
-			d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
-			addStoredVersion(d)
+		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",
+		New:           func() *Definition { return &Definition{} },
+		Default:       Default,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*Definition]{
+			Prepare: func(_ context.Context, d *Definition) {
+				d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+				addStoredVersion(d)
+			},
+			Validate: func(ctx context.Context, d *Definition) field.ErrorList { return validate(ctx, d, nil) },
+			Warnings: func(_ context.Context, d *Definition) []string { return formatWarnings(d, nil) },
 		},
-		Validate: func(ctx context.Context, d *Definition) field.ErrorList { return validate(ctx, d, nil) },
-		Warnings: func(_ context.Context, d *Definition) []string { return formatWarnings(d, nil) },
 		Update: registry.UpdateStrategy[*Definition]{
+			AllowUnconditional: false,
 			Prepare: func(_ context.Context, d, old *Definition) {
 				d.Status = old.Status
 				d.Status.StoredVersions = slices.Clone(old.Status.StoredVersions)
@@ -59,14 +59,17 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*Definition] {
 			},
 			Validate: func(_ context.Context, d, _ *Definition) field.ErrorList { return validateStatus(&d.Status) },
 		},
-		AllowUnconditionalUpdate: false,
-		BeginDelete: func(d *Definition) {
-			if d.DeletionTimestamp == nil {
-				beginDelete(d, clock.Now())
-			}
+		Delete: registry.DeleteStrategy[*Definition]{
+			NoGracePeriod:             true,
+			GracePeriodOnSecondDelete: true,
+			Begin: func(d *Definition) {
+				if d.DeletionTimestamp == nil {
+					beginDelete(d, clock.Now())
+				}
+			},
+			HasNoDependents: true,
 		},
-		Columns: columns,
-		Row:     row,
+		Read: registry.ReadStrategy[*Definition]{Columns: columns, Row: row},
 	}
 }
 

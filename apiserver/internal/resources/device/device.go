@@ -41,7 +41,6 @@ var specPath = field.NewPath("spec")
 func classes() registry.Strategy[*resourcev1.DeviceClass] {
 	return registry.Strategy[*resourcev1.DeviceClass]{
 		Resource: resource("deviceclasses", "DeviceClass", false), Singular: "deviceclass",
-		ReturnDeletedObject: true,
 		Default: func(c *resourcev1.DeviceClass) {
 			for i := range c.Spec.Config {
 				if opaque := c.Spec.Config[i].Opaque; opaque != nil {
@@ -49,23 +48,26 @@ func classes() registry.Strategy[*resourcev1.DeviceClass] {
 				}
 			}
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(ctx context.Context, c *resourcev1.DeviceClass) field.ErrorList {
-			return validateClass(ctx, &c.Spec)
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*resourcev1.DeviceClass]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(ctx context.Context, c *resourcev1.DeviceClass) field.ErrorList {
+				return validateClass(ctx, &c.Spec)
+			},
 		},
 		Update: registry.UpdateStrategy[*resourcev1.DeviceClass]{
+			AllowUnconditional: true,
 			Validate: func(ctx context.Context, c, _ *resourcev1.DeviceClass) field.ErrorList {
 				return validateClass(ctx, &c.Spec)
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
+		Delete: registry.DeleteStrategy[*resourcev1.DeviceClass]{ReturnDeletedObject: true},
 	}
 }
 
 func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClaim] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.ResourceClaim]{
 		Resource: resource("resourceclaims", "ResourceClaim", true), Singular: "resourceclaim",
-		ReturnDeletedObject: true,
 		Default: func(c *resourcev1.ResourceClaim) {
 			defaultClaim(&c.Spec)
 			if a := c.Status.Allocation; a != nil {
@@ -74,14 +76,17 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 				}
 			}
 		},
-		Normalize:    func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.NilIfEmpty(c.Spec.Devices.Requests) },
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(ctx context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
-			return validateClaim(ctx, &c.Spec, specPath)
+		Normalize: func(c *resourcev1.ResourceClaim) { c.Spec.Devices.Requests = check.NilIfEmpty(c.Spec.Devices.Requests) },
+		Create: registry.CreateStrategy[*resourcev1.ResourceClaim]{
+			Prepare:      func(_ context.Context, c *resourcev1.ResourceClaim) { dropDisabledClaimFields(&c.Spec, nil) },
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(ctx context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
+				return validateClaim(ctx, &c.Spec, specPath)
+			},
 		},
-		PrepareForCreate: func(_ context.Context, c *resourcev1.ResourceClaim) { dropDisabledClaimFields(&c.Spec, nil) },
 		Update: registry.UpdateStrategy[*resourcev1.ResourceClaim]{
-			Prepare: func(_ context.Context, c, old *resourcev1.ResourceClaim) { dropDisabledClaimFields(&c.Spec, &old.Spec) },
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, c, old *resourcev1.ResourceClaim) { dropDisabledClaimFields(&c.Spec, &old.Spec) },
 			Validate: func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
 				return check.DeclaredImmutable(c.Spec, old.Spec, specPath)
 			},
@@ -92,12 +97,14 @@ func claims(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceClai
 				return validateClaimStatus(c, old)
 			},
 		},
-		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(nil, "Name", "State", "Age"), map[string]string{
-			"State": "A summary of the current state (allocated, pending, reserved, etc.).",
-		}),
-		Row: func(c *resourcev1.ResourceClaim) []any {
-			return []any{c.Name, stateOf(c), cell.Age(clock.Now(), c.CreationTimestamp)}
+		Delete: registry.DeleteStrategy[*resourcev1.ResourceClaim]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*resourcev1.ResourceClaim]{
+			Columns: cell.Describe(cell.Columns(nil, "Name", "State", "Age"), map[string]string{
+				"State": "A summary of the current state (allocated, pending, reserved, etc.).",
+			}),
+			Row: func(c *resourcev1.ResourceClaim) []any {
+				return []any{c.Name, stateOf(c), cell.Age(clock.Now(), c.CreationTimestamp)}
+			},
 		},
 	})
 }
@@ -182,19 +189,21 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 	at := specPath.Child("spec")
 	return registry.Strategy[*resourcev1.ResourceClaimTemplate]{
 		Resource: resource("resourceclaimtemplates", "ResourceClaimTemplate", true), Singular: "resourceclaimtemplate",
-		ReturnDeletedObject: true,
-		Default:             func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
+		Default: func(t *resourcev1.ResourceClaimTemplate) { defaultClaim(&t.Spec.Spec) },
 		Normalize: func(t *resourcev1.ResourceClaimTemplate) {
 			t.Spec.Spec.Devices.Requests = check.NilIfEmpty(t.Spec.Spec.Devices.Requests)
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(ctx context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
-			return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(ctx, &t.Spec.Spec, at)...)
-		},
-		PrepareForCreate: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) {
-			dropDisabledClaimFields(&t.Spec.Spec, nil)
+		Create: registry.CreateStrategy[*resourcev1.ResourceClaimTemplate]{
+			Prepare: func(_ context.Context, t *resourcev1.ResourceClaimTemplate) {
+				dropDisabledClaimFields(&t.Spec.Spec, nil)
+			},
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(ctx context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
+				return append(check.TemplateMetadata(&t.Spec.ObjectMeta, specPath.Child("metadata")), validateClaim(ctx, &t.Spec.Spec, at)...)
+			},
 		},
 		Update: registry.UpdateStrategy[*resourcev1.ResourceClaimTemplate]{
+			AllowUnconditional: true,
 			Prepare: func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
 				dropDisabledClaimFields(&t.Spec.Spec, &old.Spec.Spec)
 			},
@@ -207,28 +216,13 @@ func templates() registry.Strategy[*resourcev1.ResourceClaimTemplate] {
 				return append(errs, field.Invalid(specPath, check.GoFieldNames{Value: t.Spec}, check.Immutable))
 			},
 		},
-		AllowUnconditionalUpdate: true,
+		Delete: registry.DeleteStrategy[*resourcev1.ResourceClaimTemplate]{ReturnDeletedObject: true},
 	}
 }
 
 func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.ResourceSlice] {
 	return registry.Strategy[*resourcev1.ResourceSlice]{
 		Resource: resource("resourceslices", "ResourceSlice", false), Singular: "resourceslice",
-		ReturnDeletedObject: true,
-		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate:    func(_ context.Context, s *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, nil) },
-		Validate: func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList {
-			return validateSlice(&s.Spec, nil)
-		},
-		Warnings: func(_ context.Context, s *resourcev1.ResourceSlice) []string { return sliceWarnings(&s.Spec) },
-		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{
-			Prepare: func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, old) },
-			Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
-				return validateSliceUpdate(s, old)
-			},
-			Warnings: func(_ context.Context, s, _ *resourcev1.ResourceSlice) []string { return sliceWarnings(&s.Spec) },
-		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
 		Default: func(s *resourcev1.ResourceSlice) {
 			for i := range s.Spec.Devices {
 				for k := range s.Spec.Devices[i].Taints {
@@ -236,19 +230,39 @@ func resourceSlices(clock clock.PassiveClock) registry.Strategy[*resourcev1.Reso
 				}
 			}
 		},
-		Fields: func(s *resourcev1.ResourceSlice) fields.Set {
-			return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*resourcev1.ResourceSlice]{
+			Prepare:      func(_ context.Context, s *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, nil) },
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, s *resourcev1.ResourceSlice) field.ErrorList {
+				return validateSlice(&s.Spec, nil)
+			},
+			Warnings: func(_ context.Context, s *resourcev1.ResourceSlice) []string { return sliceWarnings(&s.Spec) },
 		},
-		UnknownFieldMessage: func(name string) string {
-			return "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: " + name
+		Update: registry.UpdateStrategy[*resourcev1.ResourceSlice]{
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, s, old *resourcev1.ResourceSlice) { dropDisabledSliceFields(s, old) },
+			Validate: func(_ context.Context, s, old *resourcev1.ResourceSlice) field.ErrorList {
+				return validateSliceUpdate(s, old)
+			},
+			Warnings: func(_ context.Context, s, _ *resourcev1.ResourceSlice) []string { return sliceWarnings(&s.Spec) },
 		},
-		Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(),
-			"Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age",
-		), map[string]string{
-			"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
-		}),
-		Row: func(s *resourcev1.ResourceSlice) []any {
-			return []any{s.Name, nodesOf(&s.Spec), s.Spec.Driver, s.Spec.Pool.Name, cell.Age(clock.Now(), s.CreationTimestamp)}
+		Delete: registry.DeleteStrategy[*resourcev1.ResourceSlice]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*resourcev1.ResourceSlice]{
+			Fields: func(s *resourcev1.ResourceSlice) fields.Set {
+				return fields.Set{"spec.nodeName": ptr.Deref(s.Spec.NodeName, ""), "spec.driver": s.Spec.Driver, "spec.pool.name": s.Spec.Pool.Name}
+			},
+			UnknownFieldMessage: func(name string) string {
+				return "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: " + name
+			},
+			Columns: cell.Describe(cell.Columns(resourcev1.ResourceSliceSpec{}.SwaggerDoc(),
+				"Name", "Node=nodeName", "Driver=driver", "Pool=pool", "Age",
+			), map[string]string{
+				"Pool": resourcev1.ResourcePool{}.SwaggerDoc()["name"],
+			}),
+			Row: func(s *resourcev1.ResourceSlice) []any {
+				return []any{s.Name, nodesOf(&s.Spec), s.Spec.Driver, s.Spec.Pool.Name, cell.Age(clock.Now(), s.CreationTimestamp)}
+			},
 		},
 	}
 }
@@ -291,21 +305,13 @@ func setTimeAdded(t *resourcev1.DeviceTaint, clock clock.PassiveClock) {
 func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTaintRule] {
 	return registry.WithStatus(registry.Strategy[*resourcev1.DeviceTaintRule]{
 		Resource: resource("devicetaintrules", "DeviceTaintRule", false), Singular: "devicetaintrule",
-		Status: &registry.UpdateStrategy[*resourcev1.DeviceTaintRule]{
-			KeepsMetadata: true,
-			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
-				at, n := field.NewPath("status", "conditions"), len(r.Status.Conditions)
-				errs := metav1validation.ValidateConditions(r.Status.Conditions, at.Upstream())
-				if n > resourcev1.DeviceTaintRuleStatusMaxConditions {
-					errs = append(errs, field.TooMany(at, n, resourcev1.DeviceTaintRuleStatusMaxConditions))
-				}
-				return errs
+		Default:       func(r *resourcev1.DeviceTaintRule) { setTimeAdded(&r.Spec.Taint, clock) },
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*resourcev1.DeviceTaintRule]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {
+				return validateTaintRule(&r.Spec)
 			},
-		},
-		Default:      func(r *resourcev1.DeviceTaintRule) { setTimeAdded(&r.Spec.Taint, clock) },
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList {
-			return validateTaintRule(&r.Spec)
 		},
 		Update: registry.UpdateStrategy[*resourcev1.DeviceTaintRule]{
 			Prepare: func(_ context.Context, r, old *resourcev1.DeviceTaintRule) {
@@ -319,17 +325,29 @@ func taintRules(clock clock.PassiveClock) registry.Strategy[*resourcev1.DeviceTa
 				return validateTaintRule(&r.Spec)
 			},
 		},
-		HasGeneration: true,
-		Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(),
-			"Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age",
-		),
-		Row: func(r *resourcev1.DeviceTaintRule) []any {
-			t := r.Spec.Taint
-			added := ""
-			if t.TimeAdded != nil {
-				added = cell.Age(clock.Now(), *t.TimeAdded)
-			}
-			return []any{r.Name, t.Key, t.Value, string(t.Effect), added, cell.Age(clock.Now(), r.CreationTimestamp)}
+		Status: &registry.UpdateStrategy[*resourcev1.DeviceTaintRule]{
+			KeepsMetadata: true,
+			Validate: func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
+				at, n := field.NewPath("status", "conditions"), len(r.Status.Conditions)
+				errs := metav1validation.ValidateConditions(r.Status.Conditions, at.Upstream())
+				if n > resourcev1.DeviceTaintRuleStatusMaxConditions {
+					errs = append(errs, field.TooMany(at, n, resourcev1.DeviceTaintRuleStatusMaxConditions))
+				}
+				return errs
+			},
+		},
+		Read: registry.ReadStrategy[*resourcev1.DeviceTaintRule]{
+			Columns: cell.Columns(resourcev1.DeviceTaint{}.SwaggerDoc(),
+				"Name", "Key=key", "Value=value", "Effect=effect", "TimeAdded=timeAdded", "Age",
+			),
+			Row: func(r *resourcev1.DeviceTaintRule) []any {
+				t := r.Spec.Taint
+				added := ""
+				if t.TimeAdded != nil {
+					added = cell.Age(clock.Now(), *t.TimeAdded)
+				}
+				return []any{r.Name, t.Key, t.Value, string(t.Effect), added, cell.Age(clock.Now(), r.CreationTimestamp)}
+			},
 		},
 	})
 }

@@ -25,12 +25,15 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptionBudget] {
 	return registry.Strategy[*policyv1.PodDisruptionBudget]{
 		Resource: core.PodDisruptionBudgets, Singular: "poddisruptionbudget", ShortNames: []string{"pdb"},
-		New:          func() *policyv1.PodDisruptionBudget { return new(policyv1.PodDisruptionBudget) },
-		ValidateName: check.NameIsSegment, // as in upstream: anything that can be part of a path
-		PrepareForCreate: func(_ context.Context, b *policyv1.PodDisruptionBudget) {
-			b.Status = policyv1.PodDisruptionBudgetStatus{}
+		New:           func() *policyv1.PodDisruptionBudget { return new(policyv1.PodDisruptionBudget) },
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*policyv1.PodDisruptionBudget]{
+			Prepare: func(_ context.Context, b *policyv1.PodDisruptionBudget) {
+				b.Status = policyv1.PodDisruptionBudgetStatus{}
+			},
+			ValidateName: check.NameIsSegment, // as in upstream: anything that can be part of a path
+			Validate:     func(_ context.Context, b *policyv1.PodDisruptionBudget) field.ErrorList { return validate(b) },
 		},
-		Validate: func(_ context.Context, b *policyv1.PodDisruptionBudget) field.ErrorList { return validate(b) },
 		Update: registry.UpdateStrategy[*policyv1.PodDisruptionBudget]{
 			Prepare:  func(_ context.Context, b, old *policyv1.PodDisruptionBudget) { b.Status = old.Status },
 			Validate: func(_ context.Context, b, _ *policyv1.PodDisruptionBudget) field.ErrorList { return validate(b) },
@@ -39,17 +42,18 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*policyv1.PodDisruptio
 			Prepare:  func(_ context.Context, b, old *policyv1.PodDisruptionBudget) { b.Spec = old.Spec },
 			Validate: func(_ context.Context, b, _ *policyv1.PodDisruptionBudget) field.ErrorList { return validateStatus(b) },
 		},
-		HasGeneration: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(),
-			cell.Text("Min Available", "The minimum number of pods that must be available."),
-			cell.Text("Max Unavailable", "The maximum number of pods that may be unavailable."),
-			{Name: "Allowed Disruptions", Type: "integer", Description: "Calculated number of pods that may be disrupted at this time."},
-			cell.AgeColumn(),
-		},
-		Row: func(b *policyv1.PodDisruptionBudget) []any {
-			return []any{b.Name, intOrPercentText(b.Spec.MinAvailable), intOrPercentText(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
-				cell.Age(clock.Now(), b.CreationTimestamp)}
+		Read: registry.ReadStrategy[*policyv1.PodDisruptionBudget]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(),
+				cell.Text("Min Available", "The minimum number of pods that must be available."),
+				cell.Text("Max Unavailable", "The maximum number of pods that may be unavailable."),
+				{Name: "Allowed Disruptions", Type: "integer", Description: "Calculated number of pods that may be disrupted at this time."},
+				cell.AgeColumn(),
+			},
+			Row: func(b *policyv1.PodDisruptionBudget) []any {
+				return []any{b.Name, intOrPercentText(b.Spec.MinAvailable), intOrPercentText(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
+					cell.Age(clock.Now(), b.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -43,30 +43,34 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		Normalize: func(e *discoveryv1.EndpointSlice) {
 			e.Endpoints, e.Ports = check.NilIfEmpty(e.Endpoints), check.NilIfEmpty(e.Ports)
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e, nil) },
-		Warnings: func(_ context.Context, e *discoveryv1.EndpointSlice) []string {
-			if e.AddressType == discoveryv1.AddressTypeFQDN {
-				return []string{"spec.addressType: FQDN endpoints are deprecated"}
-			}
-			return nil
-		},
-		Update: registry.UpdateStrategy[*discoveryv1.EndpointSlice]{
-			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
-				return append(check.DeclaredImmutable(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
-			},
-		},
 		HasGeneration: true,
 		DesiredState: func(e *discoveryv1.EndpointSlice) any {
 			return []any{e.AddressType, e.Endpoints, e.Ports, e.Labels}
 		},
-		AllowUnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("AddressType", discoveryv1.EndpointSlice{}.SwaggerDoc()["addressType"]),
-			cell.Text("Ports", discoveryv1.EndpointSlice{}.SwaggerDoc()["ports"]),
-			cell.Text("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]), cell.AgeColumn(),
+		Create: registry.CreateStrategy[*discoveryv1.EndpointSlice]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e, nil) },
+			Warnings: func(_ context.Context, e *discoveryv1.EndpointSlice) []string {
+				if e.AddressType == discoveryv1.AddressTypeFQDN {
+					return []string{"spec.addressType: FQDN endpoints are deprecated"}
+				}
+				return nil
+			},
 		},
-		Row: func(e *discoveryv1.EndpointSlice) []any { return sliceRow(e, clock.Now()) },
+		Update: registry.UpdateStrategy[*discoveryv1.EndpointSlice]{
+			AllowUnconditional: true,
+			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
+				return append(check.DeclaredImmutable(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
+			},
+		},
+		Read: registry.ReadStrategy[*discoveryv1.EndpointSlice]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("AddressType", discoveryv1.EndpointSlice{}.SwaggerDoc()["addressType"]),
+				cell.Text("Ports", discoveryv1.EndpointSlice{}.SwaggerDoc()["ports"]),
+				cell.Text("Endpoints", discoveryv1.EndpointSlice{}.SwaggerDoc()["endpoints"]), cell.AgeColumn(),
+			},
+			Row: func(e *discoveryv1.EndpointSlice) []any { return sliceRow(e, clock.Now()) },
+		},
 	}
 }
 

@@ -28,20 +28,24 @@ func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { 
 		StoragePrefix: "services/endpoints",
 		New:           func() *corev1.Endpoints { return new(corev1.Endpoints) }, //nolint:staticcheck
 		Default:       defaultEndpoints,
-		ValidateName:  check.NameIsSubdomain,
-		Validate:      func(_ context.Context, e *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
-		Warnings:      func(_ context.Context, e *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
+		Create: registry.CreateStrategy[*corev1.Endpoints]{ //nolint:staticcheck
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, e *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
+			Warnings:     func(_ context.Context, e *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
+		},
 		Update: registry.UpdateStrategy[*corev1.Endpoints]{ //nolint:staticcheck
-			Warnings: func(_ context.Context, e, _ *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
-			Validate: func(_ context.Context, e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Validate:           func(_ context.Context, e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
+			Warnings:           func(_ context.Context, e, _ *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
 		},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(), //nolint:staticcheck
-		},
-		Row: func(e *corev1.Endpoints) []any { //nolint:staticcheck
-			return []any{e.Name, subsets(e.Subsets), cell.Age(clock.Now(), e.CreationTimestamp)}
+		Read: registry.ReadStrategy[*corev1.Endpoints]{ //nolint:staticcheck
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(), //nolint:staticcheck
+			},
+			Row: func(e *corev1.Endpoints) []any { //nolint:staticcheck
+				return []any{e.Name, subsets(e.Subsets), cell.Age(clock.Now(), e.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -44,9 +44,9 @@ func TestEndpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		strategy.Default(e)
-		expect(t, text, strategy.Validate(t.Context(), e), want)
+		expect(t, text, strategy.Create.Validate(t.Context(), e), want)
 		if want == "" {
-			if got := fmt.Sprint(strategy.Row(e)); got != "[e 10.0.0.1:80 <unknown>]" {
+			if got := fmt.Sprint(strategy.Read.Row(e)); got != "[e 10.0.0.1:80 <unknown>]" {
 				t.Errorf("row is %s", got)
 			}
 		}
@@ -97,7 +97,7 @@ func TestSlices(t *testing.T) {
 			t.Fatal(err)
 		}
 		strategy.Default(e)
-		expect(t, text, strategy.Validate(t.Context(), e), want)
+		expect(t, text, strategy.Create.Validate(t.Context(), e), want)
 	}
 	one, two := strategy.New(), strategy.New()
 	one.AddressType, two.AddressType = "IPv4", "FQDN"

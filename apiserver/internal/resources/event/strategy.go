@@ -27,20 +27,24 @@ const (
 func Strategy(clock clock.PassiveClock, ttl time.Duration) registry.Strategy[*core.Event] {
 	return registry.Strategy[*core.Event]{
 		Resource: core.Events, Singular: "event", ShortNames: []string{"ev"},
-		HasNoDependents: true,
-		StoragePrefix:   "events",
-		New:             func() *core.Event { return new(core.Event) },
-		ValidateName:    check.NameIsSegment,
-		Validate:        func(_ context.Context, e *core.Event) field.ErrorList { return validate(e, "reportingComponent") },
-		Update: registry.UpdateStrategy[*core.Event]{
-			Validate: func(_ context.Context, e, _ *core.Event) field.ErrorList { return validate(e, "reportingComponent") },
+		StoragePrefix: "events",
+		New:           func() *core.Event { return new(core.Event) },
+		TTL:           func(*core.Event) time.Duration { return ttl },
+		Create: registry.CreateStrategy[*core.Event]{
+			ValidateName: check.NameIsSegment,
+			Validate:     func(_ context.Context, e *core.Event) field.ErrorList { return validate(e, "reportingComponent") },
 		},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Fields:                   selectable,
-		TTL:                      func(*core.Event) time.Duration { return ttl },
-		Columns:                  columns(),
-		Row:                      func(e *core.Event) []any { return row(e, clock.Now()) },
+		Update: registry.UpdateStrategy[*core.Event]{
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Validate:           func(_ context.Context, e, _ *core.Event) field.ErrorList { return validate(e, "reportingComponent") },
+		},
+		Delete: registry.DeleteStrategy[*core.Event]{HasNoDependents: true},
+		Read: registry.ReadStrategy[*core.Event]{
+			Fields:  selectable,
+			Columns: columns(),
+			Row:     func(e *core.Event) []any { return row(e, clock.Now()) },
+		},
 	}
 }
 

@@ -39,10 +39,14 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 				s.Spec.MatchingPrecedence = 1000
 			}
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, s *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*flowcontrolv1.FlowSchema]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, s *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
+		},
 		Update: registry.UpdateStrategy[*flowcontrolv1.FlowSchema]{
-			Validate: func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
+			AllowUnconditional: true,
+			Validate:           func(_ context.Context, s, _ *flowcontrolv1.FlowSchema) field.ErrorList { return validateSchema(s) },
 		},
 		Status: &registry.UpdateStrategy[*flowcontrolv1.FlowSchema]{
 			KeepsMetadata: true, Prepare: keepGrace[*flowcontrolv1.FlowSchema],
@@ -51,32 +55,33 @@ func Schemas(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.FlowSche
 					field.NewPath("status", "conditions"))
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(),
-			"Name", "PriorityLevel=priorityLevelConfiguration", "MatchingPrecedence=matchingPrecedence",
-			"DistinguisherMethod=distinguisherMethod", "Age", "MissingPL",
-		), map[string]string{
-			"PriorityLevel": flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
-			"MissingPL":     "references a broken or non-existent PriorityLevelConfiguration",
-		}),
-		// As requests are matched.
-		CompareRows: func(a, b *flowcontrolv1.FlowSchema) int {
-			return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
-		},
-		Row: func(s *flowcontrolv1.FlowSchema) []any {
-			method, missing := cell.None, "?"
-			if s.Spec.DistinguisherMethod != nil {
-				method = string(s.Spec.DistinguisherMethod.Type)
-			}
-			for _, c := range s.Status.Conditions {
-				if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
-					missing = string(c.Status)
+		Read: registry.ReadStrategy[*flowcontrolv1.FlowSchema]{
+			Columns: cell.Describe(cell.Columns(flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(),
+				"Name", "PriorityLevel=priorityLevelConfiguration", "MatchingPrecedence=matchingPrecedence",
+				"DistinguisherMethod=distinguisherMethod", "Age", "MissingPL",
+			), map[string]string{
+				"PriorityLevel": flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"],
+				"MissingPL":     "references a broken or non-existent PriorityLevelConfiguration",
+			}),
+			Row: func(s *flowcontrolv1.FlowSchema) []any {
+				method, missing := cell.None, "?"
+				if s.Spec.DistinguisherMethod != nil {
+					method = string(s.Spec.DistinguisherMethod.Type)
 				}
-			}
-			return []any{
-				s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method, cell.Age(clock.Now(), s.CreationTimestamp),
-				missing,
-			}
+				for _, c := range s.Status.Conditions {
+					if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
+						missing = string(c.Status)
+					}
+				}
+				return []any{
+					s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method, cell.Age(clock.Now(), s.CreationTimestamp),
+					missing,
+				}
+			},
+			// As requests are matched.
+			CompareRows: func(a, b *flowcontrolv1.FlowSchema) int {
+				return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
+			},
 		},
 	})
 }
@@ -86,12 +91,16 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 	queuing := flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*flowcontrolv1.PriorityLevelConfiguration]{
 		Resource: resource("prioritylevelconfigurations", "PriorityLevelConfiguration"), Singular: "prioritylevelconfiguration",
-		Default:      defaultLevel,
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
-			return validateLevel(l)
+		Default:       defaultLevel,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*flowcontrolv1.PriorityLevelConfiguration]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, l *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+				return validateLevel(l)
+			},
 		},
 		Update: registry.UpdateStrategy[*flowcontrolv1.PriorityLevelConfiguration]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, l, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 				return validateLevel(l)
 			},
@@ -103,24 +112,25 @@ func Levels(clock clock.PassiveClock) registry.Strategy[*flowcontrolv1.PriorityL
 					func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) }, field.NewPath("status", "conditions"))
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(),
-			"Name", "Type", "NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age",
-		), map[string]string{
-			"Type":             flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"],
-			"Queues":           queuing["queues"],
-			"HandSize":         queuing["handSize"],
-			"QueueLengthLimit": queuing["queueLengthLimit"],
-		}),
-		Row: func(l *flowcontrolv1.PriorityLevelConfiguration) []any {
-			var shares, queues, hand, length any = cell.None, cell.None, cell.None, cell.None
-			if limited := l.Spec.Limited; limited != nil {
-				shares = int64(ptr.Deref(limited.NominalConcurrencyShares, 0))
-				if q := limited.LimitResponse.Queuing; q != nil {
-					queues, hand, length = int64(q.Queues), int64(q.HandSize), int64(q.QueueLengthLimit)
+		Read: registry.ReadStrategy[*flowcontrolv1.PriorityLevelConfiguration]{
+			Columns: cell.Describe(cell.Columns(flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(),
+				"Name", "Type", "NominalConcurrencyShares=nominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age",
+			), map[string]string{
+				"Type":             flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()["type"],
+				"Queues":           queuing["queues"],
+				"HandSize":         queuing["handSize"],
+				"QueueLengthLimit": queuing["queueLengthLimit"],
+			}),
+			Row: func(l *flowcontrolv1.PriorityLevelConfiguration) []any {
+				var shares, queues, hand, length any = cell.None, cell.None, cell.None, cell.None
+				if limited := l.Spec.Limited; limited != nil {
+					shares = int64(ptr.Deref(limited.NominalConcurrencyShares, 0))
+					if q := limited.LimitResponse.Queuing; q != nil {
+						queues, hand, length = int64(q.Queues), int64(q.HandSize), int64(q.QueueLengthLimit)
+					}
 				}
-			}
-			return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length, cell.Age(clock.Now(), l.CreationTimestamp)}
+				return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length, cell.Age(clock.Now(), l.CreationTimestamp)}
+			},
 		},
 	})
 }

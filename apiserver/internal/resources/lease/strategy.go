@@ -20,25 +20,29 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Lease] {
 	return registry.Strategy[*core.Lease]{
 		Resource: core.Leases, Singular: "lease",
-		StoragePrefix:    "leases",
-		New:              func() *core.Lease { return new(core.Lease) },
-		ValidateName:     check.NameIsSubdomain,
-		Validate:         func(_ context.Context, l *core.Lease) field.ErrorList { return validate(&l.Spec) },
-		PrepareForCreate: func(_ context.Context, l *core.Lease) { dropElection(&l.Spec, &coordinationv1.LeaseSpec{}) },
+		StoragePrefix: "leases",
+		New:           func() *core.Lease { return new(core.Lease) },
+		Create: registry.CreateStrategy[*core.Lease]{
+			Prepare:      func(_ context.Context, l *core.Lease) { dropElection(&l.Spec, &coordinationv1.LeaseSpec{}) },
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, l *core.Lease) field.ErrorList { return validate(&l.Spec) },
+		},
 		Update: registry.UpdateStrategy[*core.Lease]{
-			Prepare:  func(_ context.Context, l, old *core.Lease) { dropElection(&l.Spec, &old.Spec) },
-			Validate: func(_ context.Context, l, _ *core.Lease) field.ErrorList { return validate(&l.Spec) },
+			AllowCreate: true,
+			Prepare:     func(_ context.Context, l, old *core.Lease) { dropElection(&l.Spec, &old.Spec) },
+			Validate:    func(_ context.Context, l, _ *core.Lease) field.ErrorList { return validate(&l.Spec) },
 		},
-		AllowCreateOnUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Holder", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]), cell.AgeColumn(),
-		},
-		Row: func(l *core.Lease) []any {
-			holder := ""
-			if l.Spec.HolderIdentity != nil {
-				holder = *l.Spec.HolderIdentity
-			}
-			return []any{l.Name, holder, cell.Age(clock.Now(), l.CreationTimestamp)}
+		Read: registry.ReadStrategy[*core.Lease]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("Holder", coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"]), cell.AgeColumn(),
+			},
+			Row: func(l *core.Lease) []any {
+				holder := ""
+				if l.Spec.HolderIdentity != nil {
+					holder = *l.Spec.HolderIdentity
+				}
+				return []any{l.Name, holder, cell.Age(clock.Now(), l.CreationTimestamp)}
+			},
 		},
 	}
 }

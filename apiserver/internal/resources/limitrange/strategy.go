@@ -22,24 +22,28 @@ var Resource = core.Resource{Version: "v1", Name: "limitranges", Kind: "LimitRan
 func Strategy() registry.Strategy[*corev1.LimitRange] {
 	return registry.Strategy[*corev1.LimitRange]{
 		Resource: Resource, Singular: "limitrange", ShortNames: []string{"limits"},
-		New:          func() *corev1.LimitRange { return new(corev1.LimitRange) },
-		Default:      setDefaults,
-		Normalize:    func(l *corev1.LimitRange) { l.Spec.Limits = check.NilIfEmpty(l.Spec.Limits) },
-		ValidateName: check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, l *corev1.LimitRange) {
-			if l.Name == "" { // this is the only kind that need not have a name
-				l.Name = uuid.NewString()
-			}
+		New:       func() *corev1.LimitRange { return new(corev1.LimitRange) },
+		Default:   setDefaults,
+		Normalize: func(l *corev1.LimitRange) { l.Spec.Limits = check.NilIfEmpty(l.Spec.Limits) },
+		Create: registry.CreateStrategy[*corev1.LimitRange]{
+			Prepare: func(_ context.Context, l *corev1.LimitRange) {
+				if l.Name == "" { // this is the only kind that need not have a name
+					l.Name = uuid.NewString()
+				}
+			},
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
 		},
-		Validate: func(_ context.Context, l *corev1.LimitRange) field.ErrorList { return validate(l) },
 		Update: registry.UpdateStrategy[*corev1.LimitRange]{
-			Validate: func(_ context.Context, l, _ *corev1.LimitRange) field.ErrorList { return validate(l) },
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Validate:           func(_ context.Context, l, _ *corev1.LimitRange) field.ErrorList { return validate(l) },
 		},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Columns:                  []metav1.TableColumnDefinition{cell.Name(), cell.CreatedAtColumn()},
-		Row: func(l *corev1.LimitRange) []any {
-			return []any{l.Name, l.CreationTimestamp.UTC().Format(time.RFC3339)}
+		Read: registry.ReadStrategy[*corev1.LimitRange]{
+			Columns: []metav1.TableColumnDefinition{cell.Name(), cell.CreatedAtColumn()},
+			Row: func(l *corev1.LimitRange) []any {
+				return []any{l.Name, l.CreationTimestamp.UTC().Format(time.RFC3339)}
+			},
 		},
 	}
 }

@@ -23,28 +23,33 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Namespace] {
 	return registry.Strategy[*core.Namespace]{
 		Resource: core.Namespaces, Singular: "namespace", ShortNames: []string{"ns"},
-		Verbs:                    []string{"create", "delete", "get", "list", "patch", "update", "watch"},
-		StoragePrefix:            "namespaces",
-		New:                      func() *core.Namespace { return new(core.Namespace) },
-		Default:                  setDefaults,
-		ValidateName:             check.NameIsLabel,
-		PrepareForCreate:         prepareForCreate,
-		Validate:                 func(_ context.Context, ns *core.Namespace) field.ErrorList { return validate(ns) },
-		Update:                   registry.UpdateStrategy[*core.Namespace]{Prepare: prepareForUpdate},
-		Status:                   &registry.UpdateStrategy[*core.Namespace]{Prepare: prepareStatus, Validate: validateStatus},
-		AllowUnconditionalUpdate: true,
-		Subresources:             map[string]registry.UpdateStrategy[*core.Namespace]{"finalize": finalizeChange()},
-		BeginDelete:              beginDelete,
-		NoGracePeriod:            true,
-		Held:                     func(ns *core.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
-		Fields: func(ns *core.Namespace) fields.Set {
-			return fields.Set{"name": ns.Name, "status.phase": string(ns.Status.Phase)}
+		Verbs:         []string{"create", "delete", "get", "list", "patch", "update", "watch"},
+		StoragePrefix: "namespaces",
+		New:           func() *core.Namespace { return new(core.Namespace) },
+		Default:       setDefaults,
+		Create: registry.CreateStrategy[*core.Namespace]{
+			Prepare:      prepareForCreate,
+			ValidateName: check.NameIsLabel,
+			Validate:     func(_ context.Context, ns *core.Namespace) field.ErrorList { return validate(ns) },
 		},
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Status", "The status of the namespace"), cell.AgeColumn(),
+		Update:       registry.UpdateStrategy[*core.Namespace]{AllowUnconditional: true, Prepare: prepareForUpdate},
+		Status:       &registry.UpdateStrategy[*core.Namespace]{Prepare: prepareStatus, Validate: validateStatus},
+		Subresources: map[string]registry.UpdateStrategy[*core.Namespace]{"finalize": finalizeChange()},
+		Delete: registry.DeleteStrategy[*core.Namespace]{
+			NoGracePeriod: true,
+			Begin:         beginDelete,
+			Held:          func(ns *core.Namespace) bool { return len(ns.Spec.Finalizers) > 0 },
 		},
-		Row: func(ns *core.Namespace) []any {
-			return []any{ns.Name, string(ns.Status.Phase), cell.Age(clock.Now(), ns.CreationTimestamp)}
+		Read: registry.ReadStrategy[*core.Namespace]{
+			Fields: func(ns *core.Namespace) fields.Set {
+				return fields.Set{"name": ns.Name, "status.phase": string(ns.Status.Phase)}
+			},
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("Status", "The status of the namespace"), cell.AgeColumn(),
+			},
+			Row: func(ns *core.Namespace) []any {
+				return []any{ns.Name, string(ns.Status.Phase), cell.Age(clock.Now(), ns.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -45,23 +45,27 @@ var (
 func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress] {
 	return registry.WithStatus(registry.Strategy[*networkingv1.Ingress]{
 		Resource: resource("ingresses", "Ingress", true), Singular: "ingress", ShortNames: []string{"ing"}, StoragePrefix: "ingress",
-		ValidateName: check.NameIsSubdomain,
-		Warnings: func(_ context.Context, i *networkingv1.Ingress) []string {
-			if _, ok := i.Annotations[ClassAnnotation]; ok && i.Spec.IngressClassName == nil {
-				return []string{`annotation "` + ClassAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
-			}
-			return nil
-		},
-		Validate: func(_ context.Context, i *networkingv1.Ingress) field.ErrorList {
-			errs := validateIngress(&i.Spec)
-			if class, ok := i.Annotations[ClassAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
-				errs = append(errs, field.Invalid(field.NewPath("annotations").Child(ClassAnnotation), class,
-					"must match `ingressClassName` when both are specified"))
-			}
-			return errs
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*networkingv1.Ingress]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, i *networkingv1.Ingress) field.ErrorList {
+				errs := validateIngress(&i.Spec)
+				if class, ok := i.Annotations[ClassAnnotation]; ok && i.Spec.IngressClassName != nil && class != *i.Spec.IngressClassName {
+					errs = append(errs, field.Invalid(field.NewPath("annotations").Child(ClassAnnotation), class,
+						"must match `ingressClassName` when both are specified"))
+				}
+				return errs
+			},
+			Warnings: func(_ context.Context, i *networkingv1.Ingress) []string {
+				if _, ok := i.Annotations[ClassAnnotation]; ok && i.Spec.IngressClassName == nil {
+					return []string{`annotation "` + ClassAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
+				}
+				return nil
+			},
 		},
 		Update: registry.UpdateStrategy[*networkingv1.Ingress]{
-			Validate: func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList { return validateIngress(&i.Spec) },
+			AllowUnconditional: true,
+			Validate:           func(_ context.Context, i, _ *networkingv1.Ingress) field.ErrorList { return validateIngress(&i.Spec) },
 		},
 		Status: &registry.UpdateStrategy[*networkingv1.Ingress]{
 			Validate: func(_ context.Context, i, old *networkingv1.Ingress) field.ErrorList {
@@ -69,22 +73,23 @@ func ingresses(clock clock.PassiveClock) registry.Strategy[*networkingv1.Ingress
 			},
 			Warnings: func(_ context.Context, i, _ *networkingv1.Ingress) []string { return statusWarnings(i) },
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(),
-			"Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age",
-		), map[string]string{
-			"Class":   "The name of the IngressClass resource that should be used for additional configuration",
-			"Hosts":   "Hosts that incoming requests are matched against before the ingress rule",
-			"Address": "Address is a list containing ingress points for the load-balancer",
-			"Ports":   "Ports of TLS configurations that open",
-		}),
-		Row: func(i *networkingv1.Ingress) []any {
-			class := ptr.Deref(i.Spec.IngressClassName, i.Annotations[ClassAnnotation])
-			ports := "80"
-			if len(i.Spec.TLS) > 0 {
-				ports = "80, 443"
-			}
-			return []any{i.Name, cell.OrNone(class), hosts(i.Spec.Rules), addresses(i), ports, cell.Age(clock.Now(), i.CreationTimestamp)}
+		Read: registry.ReadStrategy[*networkingv1.Ingress]{
+			Columns: cell.Describe(cell.Columns(networkingv1.IngressSpec{}.SwaggerDoc(),
+				"Name", "Class=ingressClassName", "Hosts", "Address", "Ports", "Age",
+			), map[string]string{
+				"Class":   "The name of the IngressClass resource that should be used for additional configuration",
+				"Hosts":   "Hosts that incoming requests are matched against before the ingress rule",
+				"Address": "Address is a list containing ingress points for the load-balancer",
+				"Ports":   "Ports of TLS configurations that open",
+			}),
+			Row: func(i *networkingv1.Ingress) []any {
+				class := ptr.Deref(i.Spec.IngressClassName, i.Annotations[ClassAnnotation])
+				ports := "80"
+				if len(i.Spec.TLS) > 0 {
+					ports = "80, 443"
+				}
+				return []any{i.Name, cell.OrNone(class), hosts(i.Spec.Rules), addresses(i), ports, cell.Age(clock.Now(), i.CreationTimestamp)}
+			},
 		},
 	})
 }
@@ -134,34 +139,39 @@ func IngressClasses(clock clock.PassiveClock) registry.Strategy[*networkingv1.In
 				p.Scope = new(networkingv1.IngressClassParametersReferenceScopeCluster)
 			}
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *networkingv1.IngressClass) field.ErrorList { return validateClass(&c.Spec) },
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*networkingv1.IngressClass]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, c *networkingv1.IngressClass) field.ErrorList { return validateClass(&c.Spec) },
+		},
 		Update: registry.UpdateStrategy[*networkingv1.IngressClass]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, c, old *networkingv1.IngressClass) field.ErrorList {
 				return append(check.Unchanged(c.Spec.Controller, old.Spec.Controller, specPath.Child("controller")), validateClass(&c.Spec)...)
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(),
-			"Name", "Controller=controller", "Parameters=parameters", "Age",
-		), map[string]string{
-			"Controller": "Controller that is responsible for handling this class",
-			"Parameters": "A reference to a resource with additional parameters",
-		}),
-		Row: func(c *networkingv1.IngressClass) []any {
-			parameters := cell.None
-			if p := c.Spec.Parameters; p != nil {
-				parameters = p.Kind
-				if group := ptr.Deref(p.APIGroup, ""); group != "" {
-					parameters = schema.GroupKind{Group: group, Kind: p.Kind}.String()
+		Read: registry.ReadStrategy[*networkingv1.IngressClass]{
+			Columns: cell.Describe(cell.Columns(networkingv1.IngressClassSpec{}.SwaggerDoc(),
+				"Name", "Controller=controller", "Parameters=parameters", "Age",
+			), map[string]string{
+				"Controller": "Controller that is responsible for handling this class",
+				"Parameters": "A reference to a resource with additional parameters",
+			}),
+			Row: func(c *networkingv1.IngressClass) []any {
+				parameters := cell.None
+				if p := c.Spec.Parameters; p != nil {
+					parameters = p.Kind
+					if group := ptr.Deref(p.APIGroup, ""); group != "" {
+						parameters = schema.GroupKind{Group: group, Kind: p.Kind}.String()
+					}
+					parameters += "/" + p.Name
 				}
-				parameters += "/" + p.Name
-			}
-			name := c.Name
-			if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
-				name += " (default)"
-			}
-			return []any{name, c.Spec.Controller, parameters, cell.Age(clock.Now(), c.CreationTimestamp)}
+				name := c.Name
+				if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+					name += " (default)"
+				}
+				return []any{name, c.Spec.Controller, parameters, cell.Age(clock.Now(), c.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -21,20 +21,25 @@ import (
 func networkPolicies(clock clock.PassiveClock) registry.Strategy[*networkingv1.NetworkPolicy] {
 	return registry.Strategy[*networkingv1.NetworkPolicy]{
 		Resource: resource("networkpolicies", "NetworkPolicy", true), Singular: "networkpolicy", ShortNames: []string{"netpol"},
-		Default:      defaultPolicy,
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(&p.Spec) },
-		Warnings:     func(_ context.Context, p *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
+		Default:       defaultPolicy,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*networkingv1.NetworkPolicy]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(&p.Spec) },
+			Warnings:     func(_ context.Context, p *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
+		},
 		Update: registry.UpdateStrategy[*networkingv1.NetworkPolicy]{
-			Warnings: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) field.ErrorList {
 				return validatePolicy(&p.Spec)
 			},
+			Warnings: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true,
-		Columns: cell.Columns(networkingv1.NetworkPolicySpec{}.SwaggerDoc(), "Name", "Pod-Selector=podSelector", "Age"),
-		Row: func(p *networkingv1.NetworkPolicy) []any {
-			return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), cell.Age(clock.Now(), p.CreationTimestamp)}
+		Read: registry.ReadStrategy[*networkingv1.NetworkPolicy]{
+			Columns: cell.Columns(networkingv1.NetworkPolicySpec{}.SwaggerDoc(), "Name", "Pod-Selector=podSelector", "Age"),
+			Row: func(p *networkingv1.NetworkPolicy) []any {
+				return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), cell.Age(clock.Now(), p.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -37,20 +37,24 @@ const (
 func ServiceCIDRs(clock clock.PassiveClock) registry.Strategy[*networkingv1.ServiceCIDR] {
 	return registry.WithStatus(registry.Strategy[*networkingv1.ServiceCIDR]{
 		Resource: ServiceCIDRResource, Singular: "servicecidr",
-		AllowUnconditionalUpdate: true,
-		Status:                   &registry.UpdateStrategy[*networkingv1.ServiceCIDR]{KeepsMetadata: true},
-		ValidateName:             check.NameIsSubdomain,
-		Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
-			return validateRanges(c.Spec.CIDRs)
+		Create: registry.CreateStrategy[*networkingv1.ServiceCIDR]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, c *networkingv1.ServiceCIDR) field.ErrorList {
+				return validateRanges(c.Spec.CIDRs)
+			},
 		},
 		Update: registry.UpdateStrategy[*networkingv1.ServiceCIDR]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, c, old *networkingv1.ServiceCIDR) field.ErrorList {
 				return sameRanges(c.Spec.CIDRs, old.Spec.CIDRs)
 			},
 		},
-		Columns: cell.Columns(networkingv1.ServiceCIDRSpec{}.SwaggerDoc(), "Name", "CIDRs=cidrs", "Age"),
-		Row: func(c *networkingv1.ServiceCIDR) []any {
-			return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), cell.Age(clock.Now(), c.CreationTimestamp)}
+		Status: &registry.UpdateStrategy[*networkingv1.ServiceCIDR]{KeepsMetadata: true},
+		Read: registry.ReadStrategy[*networkingv1.ServiceCIDR]{
+			Columns: cell.Columns(networkingv1.ServiceCIDRSpec{}.SwaggerDoc(), "Name", "CIDRs=cidrs", "Age"),
+			Row: func(c *networkingv1.ServiceCIDR) []any {
+				return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), cell.Age(clock.Now(), c.CreationTimestamp)}
+			},
 		},
 	})
 }

@@ -18,24 +18,29 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Node] {
 	return registry.Strategy[*core.Node]{
 		Resource: core.Nodes, Singular: "node", ShortNames: []string{"no"},
-		StoragePrefix:    "minions",
-		New:              func() *core.Node { return new(core.Node) },
-		Default:          setDefaults,
-		ValidateName:     check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, n *core.Node) { dropUnused(n) },
-		Validate:         func(_ context.Context, n *core.Node) field.ErrorList { return validateCreate(n) },
-		Warnings:         func(_ context.Context, n *core.Node) []string { return warnings(n) },
+		StoragePrefix: "minions",
+		New:           func() *core.Node { return new(core.Node) },
+		Default:       setDefaults,
+		Create: registry.CreateStrategy[*core.Node]{
+			Prepare:      func(_ context.Context, n *core.Node) { dropUnused(n) },
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, n *core.Node) field.ErrorList { return validateCreate(n) },
+			Warnings:     func(_ context.Context, n *core.Node) []string { return warnings(n) },
+		},
 		Update: registry.UpdateStrategy[*core.Node]{
-			Prepare: prepareForUpdate, Validate: validateUpdate,
-			Warnings: func(_ context.Context, n, _ *core.Node) []string { return warnings(n) },
+			AllowUnconditional: true,
+			Prepare:            prepareForUpdate,
+			Validate:           validateUpdate,
+			Warnings:           func(_ context.Context, n, _ *core.Node) []string { return warnings(n) },
 		},
-		Status:                   &registry.UpdateStrategy[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
-		AllowUnconditionalUpdate: true,
-		Fields: func(n *core.Node) fields.Set {
-			return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
+		Status: &registry.UpdateStrategy[*core.Node]{Prepare: prepareStatus, Validate: validateStatus},
+		Read: registry.ReadStrategy[*core.Node]{
+			Fields: func(n *core.Node) fields.Set {
+				return fields.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
+			},
+			Columns: columns(),
+			Row:     func(n *core.Node) []any { return row(n, clock.Now()) },
 		},
-		Columns: columns(),
-		Row:     func(n *core.Node) []any { return row(n, clock.Now()) },
 	}
 }
 

@@ -22,22 +22,26 @@ const gatedMessage = "Scheduling is blocked due to non-empty scheduling gates"
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 	return registry.Strategy[*core.Pod]{
 		Resource: core.Pods, Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"},
-		ReturnDeletedObject: true,
-		StoragePrefix:       "pods",
-		New:                 func() *core.Pod { return new(core.Pod) },
-		Default:             setAllDefaults,
-		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate:    func(ctx context.Context, pod *core.Pod) { prepareForCreate(ctx, pod, metav1.NewTime(clock.Now())) },
-		Validate:            func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
-		Warnings:            func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
+		StoragePrefix: "pods",
+		New:           func() *core.Pod { return new(core.Pod) },
+		Default:       setAllDefaults,
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*core.Pod]{
+			Prepare:      func(ctx context.Context, pod *core.Pod) { prepareForCreate(ctx, pod, metav1.NewTime(clock.Now())) },
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, pod *core.Pod) field.ErrorList { return validateCreate(pod) },
+			Warnings:     func(_ context.Context, pod *core.Pod) []string { return warnings(pod) },
+		},
 		Update: registry.UpdateStrategy[*core.Pod]{
-			Prepare:  prepareForUpdate,
-			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateUpdate(pod, old) },
+			AllowUnconditional: true,
+			Prepare:            prepareForUpdate,
+			Validate:           func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateUpdate(pod, old) },
 		},
 		Status: &registry.UpdateStrategy[*core.Pod]{
-			Prepare:  prepareStatus,
-			Validate: func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
-			Warnings: func(_ context.Context, pod, _ *core.Pod) []string { return statusWarnings(&pod.Status) },
+			ResetFields: []string{"metadata.ownerReferences"},
+			Prepare:     prepareStatus,
+			Validate:    func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
+			Warnings:    func(_ context.Context, pod, _ *core.Pod) []string { return statusWarnings(&pod.Status) },
 		},
 		Subresources: map[string]registry.UpdateStrategy[*core.Pod]{
 			// The Binding has already been validated when it comes to the change.
@@ -45,14 +49,16 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
 			"resize":              {Prepare: prepareResize, Validate: validateResize},
 		},
-		HasGeneration:            true,
-		AllowUnconditionalUpdate: true,
-		ResetFields:              map[string][]string{"status": {"metadata.ownerReferences"}},
-		GracePeriod:              gracePeriod,
-		TerminatedElsewhere:      endedByKubelet,
-		Fields:                   selectable,
-		Columns:                  columns(),
-		Row:                      func(pod *core.Pod) []any { return row(pod, clock.Now()) },
+		Delete: registry.DeleteStrategy[*core.Pod]{
+			GracePeriod:         gracePeriod,
+			TerminatedElsewhere: endedByKubelet,
+			ReturnDeletedObject: true,
+		},
+		Read: registry.ReadStrategy[*core.Pod]{
+			Fields:  selectable,
+			Columns: columns(),
+			Row:     func(pod *core.Pod) []any { return row(pod, clock.Now()) },
+		},
 	}
 }
 

@@ -24,33 +24,37 @@ func ServedTemplates(o registry.Options) []registry.Served {
 func templates() registry.Strategy[*corev1.PodTemplate] {
 	return registry.Strategy[*corev1.PodTemplate]{
 		Resource: core.PodTemplates, Singular: "podtemplate",
-		ReturnDeletedObject: true,
-		New:                 func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
-		Default:             func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
-		ValidateName:        check.NameIsSubdomain,
-		Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
-			return ValidateTemplate(&t.Template, field.NewPath("template"))
-		},
-		Warnings: func(_ context.Context, t *corev1.PodTemplate) []string {
-			return TemplateWarnings(&t.Template, nil, "template")
+		New:           func() *corev1.PodTemplate { return new(corev1.PodTemplate) },
+		Default:       func(t *corev1.PodTemplate) { DefaultTemplate(&t.Template) },
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*corev1.PodTemplate]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, t *corev1.PodTemplate) field.ErrorList {
+				return ValidateTemplate(&t.Template, field.NewPath("template"))
+			},
+			Warnings: func(_ context.Context, t *corev1.PodTemplate) []string {
+				return TemplateWarnings(&t.Template, nil, "template")
+			},
 		},
 		Update: registry.UpdateStrategy[*corev1.PodTemplate]{
-			Warnings: func(_ context.Context, t, old *corev1.PodTemplate) []string {
-				return TemplateWarnings(&t.Template, &old.Template, "template")
-			},
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, t, _ *corev1.PodTemplate) field.ErrorList {
 				return ValidateTemplate(&t.Template, field.NewPath("template"))
 			},
+			Warnings: func(_ context.Context, t, old *corev1.PodTemplate) []string {
+				return TemplateWarnings(&t.Template, &old.Template, "template")
+			},
 		},
-		HasGeneration:            true,
-		AllowUnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(),
-			cell.Text("Containers", "Names of each container in the template."),
-			cell.Text("Images", "Images referenced by each container in the template."),
-			cell.Text("Pod Labels", "The labels for the pod template."),
+		Delete: registry.DeleteStrategy[*corev1.PodTemplate]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*corev1.PodTemplate]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(),
+				cell.Text("Containers", "Names of each container in the template."),
+				cell.Text("Images", "Images referenced by each container in the template."),
+				cell.Text("Pod Labels", "The labels for the pod template."),
+			},
+			Row: templateRow,
 		},
-		Row: templateRow,
 	}
 }
 

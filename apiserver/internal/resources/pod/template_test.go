@@ -17,7 +17,7 @@ func TestTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	strategy.Default(template)
-	checkErrors(t, "whole", strategy.Validate(t.Context(), template), "")
+	checkErrors(t, "whole", strategy.Create.Validate(t.Context(), template), "")
 	spec := template.Template.Spec
 	if spec.RestartPolicy != corev1.RestartPolicyAlways || spec.Containers[1].ImagePullPolicy != corev1.PullAlways {
 		t.Errorf("defaulted to %+v", spec)
@@ -26,7 +26,7 @@ func TestTemplate(t *testing.T) {
 	if spec.Containers[0].Ports[0].HostPort != 0 || spec.Containers[0].Resources.Requests != nil || spec.EnableServiceLinks != nil {
 		t.Errorf("a template was defaulted as a pod: %+v", spec)
 	}
-	if got := fmt.Sprint(strategy.Row(template)); got != "[t a,b x:1,image app=web]" {
+	if got := fmt.Sprint(strategy.Read.Row(template)); got != "[t a,b x:1,image app=web]" {
 		t.Errorf("row is %s", got)
 	}
 	template.Template.Spec.Containers[0].Image = ""

@@ -36,9 +36,11 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 		Default: func(r *certificatesv1.PodCertificateRequest) {
 			workload.DefaultTo(&r.Spec.MaxExpirationSeconds, defaultExpirationSeconds)
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, r *certificatesv1.PodCertificateRequest) field.ErrorList {
-			return validateSpec(&r.Spec)
+		Create: registry.CreateStrategy[*certificatesv1.PodCertificateRequest]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, r *certificatesv1.PodCertificateRequest) field.ErrorList {
+				return validateSpec(&r.Spec)
+			},
 		},
 		Update: registry.UpdateStrategy[*certificatesv1.PodCertificateRequest]{
 			Validate: func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
@@ -51,15 +53,17 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.PodCer
 				return validateStatus(r, old, clock.Now())
 			},
 		},
-		Fields: func(r *certificatesv1.PodCertificateRequest) fields.Set {
-			return fields.Set{"spec.signerName": r.Spec.SignerName, "spec.podName": r.Spec.PodName, "spec.nodeName": string(r.Spec.NodeName)}
+		Read: registry.ReadStrategy[*certificatesv1.PodCertificateRequest]{
+			Fields: func(r *certificatesv1.PodCertificateRequest) fields.Set {
+				return fields.Set{"spec.signerName": r.Spec.SignerName, "spec.podName": r.Spec.PodName, "spec.nodeName": string(r.Spec.NodeName)}
+			},
+			Columns: append(cell.Columns(certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc(),
+				"Name", "PodName=podName", "ServiceAccountName=serviceAccountName", "NodeName=nodeName", "SignerName=signerName",
+			),
+				cell.Text("State", "Is the request Pending, Issued, Denied, or Failed?"),
+				cell.Text("UnverifiedUserAnnotations", certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc()["unverifiedUserAnnotations"])),
+			Row: row,
 		},
-		Columns: append(cell.Columns(certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc(),
-			"Name", "PodName=podName", "ServiceAccountName=serviceAccountName", "NodeName=nodeName", "SignerName=signerName",
-		),
-			cell.Text("State", "Is the request Pending, Issued, Denied, or Failed?"),
-			cell.Text("UnverifiedUserAnnotations", certificatesv1.PodCertificateRequestSpec{}.SwaggerDoc()["unverifiedUserAnnotations"])),
-		Row: row,
 	})
 }
 

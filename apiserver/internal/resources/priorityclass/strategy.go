@@ -58,16 +58,23 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*schedulingv1.Priority
 				c.PreemptionPolicy = new(corev1.PreemptLowerPriority)
 			}
 		},
-		ValidateName:             check.NameIsSubdomain,
-		Validate:                 func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return validate(c) },
-		Update:                   registry.UpdateStrategy[*schedulingv1.PriorityClass]{Validate: validateUpdate, KeepsGeneration: true},
-		HasGeneration:            true,
-		AllowUnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(),
-			cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
-		Row: func(c *schedulingv1.PriorityClass) []any {
-			return []any{c.Name, int64(c.Value), c.GlobalDefault, cell.Age(clock.Now(), c.CreationTimestamp),
-				string(ptr.Deref(c.PreemptionPolicy, ""))}
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*schedulingv1.PriorityClass]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, c *schedulingv1.PriorityClass) field.ErrorList { return validate(c) },
+		},
+		Update: registry.UpdateStrategy[*schedulingv1.PriorityClass]{
+			AllowUnconditional: true,
+			KeepsGeneration:    true,
+			Validate:           validateUpdate,
+		},
+		Read: registry.ReadStrategy[*schedulingv1.PriorityClass]{
+			Columns: []metav1.TableColumnDefinition{cell.Name(), value, global, cell.AgeColumn(),
+				cell.Text("PreemptionPolicy", doc["preemptionPolicy"])},
+			Row: func(c *schedulingv1.PriorityClass) []any {
+				return []any{c.Name, int64(c.Value), c.GlobalDefault, cell.Age(clock.Now(), c.CreationTimestamp),
+					string(ptr.Deref(c.PreemptionPolicy, ""))}
+			},
 		},
 	}
 }

@@ -62,7 +62,7 @@ func TestBindings(t *testing.T) {
 			t.Fatal(err)
 		}
 		strategy.Default(&b)
-		expect(t, text, strategy.Validate(t.Context(), &b), want)
+		expect(t, text, strategy.Create.Validate(t.Context(), &b), want)
 	}
 	old := &rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "a"}}
 	now := old.DeepCopy()
@@ -73,7 +73,7 @@ func TestBindings(t *testing.T) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "a"},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "s"}},
 	}
-	expect(t, "an account of no namespace", cluster.Validate(t.Context(), account), "subjects[0].namespace: Required value")
+	expect(t, "an account of no namespace", cluster.Create.Validate(t.Context(), account), "subjects[0].namespace: Required value")
 }
 
 func TestColumns(t *testing.T) {

@@ -17,19 +17,25 @@ import (
 func Roles() registry.Strategy[*rbacv1.Role] {
 	return registry.Strategy[*rbacv1.Role]{
 		Resource: core.Roles, Singular: "role", StoragePrefix: "roles",
-		New:          func() *rbacv1.Role { return new(rbacv1.Role) },
-		Normalize:    func(r *rbacv1.Role) { r.Rules = check.NilIfEmpty(r.Rules) },
-		ValidateName: check.NameIsSegment,
-		Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
-			return validateRules(r.Rules, true, field.NewPath("rules"))
+		New:       func() *rbacv1.Role { return new(rbacv1.Role) },
+		Normalize: func(r *rbacv1.Role) { r.Rules = check.NilIfEmpty(r.Rules) },
+		Create: registry.CreateStrategy[*rbacv1.Role]{
+			ValidateName: check.NameIsSegment,
+			Validate: func(_ context.Context, r *rbacv1.Role) field.ErrorList {
+				return validateRules(r.Rules, true, field.NewPath("rules"))
+			},
 		},
-		Update: registry.UpdateStrategy[*rbacv1.Role]{Validate: func(_ context.Context, r, _ *rbacv1.Role) field.ErrorList {
-			return validateRules(r.Rules, true, field.NewPath("rules"))
-		}},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Columns:                  cell.NameAndTime(),
-		Row:                      func(r *rbacv1.Role) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
+		Update: registry.UpdateStrategy[*rbacv1.Role]{
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Validate: func(_ context.Context, r, _ *rbacv1.Role) field.ErrorList {
+				return validateRules(r.Rules, true, field.NewPath("rules"))
+			},
+		},
+		Read: registry.ReadStrategy[*rbacv1.Role]{
+			Columns: cell.NameAndTime(),
+			Row:     func(r *rbacv1.Role) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
+		},
 	}
 }
 
@@ -37,17 +43,23 @@ func Roles() registry.Strategy[*rbacv1.Role] {
 func ClusterRoles() registry.Strategy[*rbacv1.ClusterRole] {
 	return registry.Strategy[*rbacv1.ClusterRole]{
 		Resource: core.ClusterRoles, Singular: "clusterrole", StoragePrefix: "clusterroles",
-		New:          func() *rbacv1.ClusterRole { return new(rbacv1.ClusterRole) },
-		Normalize:    func(r *rbacv1.ClusterRole) { r.Rules = check.NilIfEmpty(r.Rules) },
-		ValidateName: check.NameIsSegment,
-		Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
-		Update: registry.UpdateStrategy[*rbacv1.ClusterRole]{Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
-			return validateClusterRole(r)
-		}},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Columns:                  cell.NameAndTime(),
-		Row:                      func(r *rbacv1.ClusterRole) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
+		New:       func() *rbacv1.ClusterRole { return new(rbacv1.ClusterRole) },
+		Normalize: func(r *rbacv1.ClusterRole) { r.Rules = check.NilIfEmpty(r.Rules) },
+		Create: registry.CreateStrategy[*rbacv1.ClusterRole]{
+			ValidateName: check.NameIsSegment,
+			Validate:     func(_ context.Context, r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r) },
+		},
+		Update: registry.UpdateStrategy[*rbacv1.ClusterRole]{
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Validate: func(_ context.Context, r, _ *rbacv1.ClusterRole) field.ErrorList {
+				return validateClusterRole(r)
+			},
+		},
+		Read: registry.ReadStrategy[*rbacv1.ClusterRole]{
+			Columns: cell.NameAndTime(),
+			Row:     func(r *rbacv1.ClusterRole) []any { return cell.NameAndTimeRow(&r.ObjectMeta) },
+		},
 	}
 }
 
@@ -63,17 +75,23 @@ func RoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.RoleBindin
 			defaultRoleRef(&b.RoleRef)
 			defaultSubjects(b.Subjects)
 		},
-		ValidateName: check.NameIsSegment,
-		Validate:     func(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList { return validate(b) },
-		Update: registry.UpdateStrategy[*rbacv1.RoleBinding]{Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
-			return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
-		}},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Columns: bindingColumns("roleRef can reference a Role in the current namespace or a "+
-			"ClusterRole in the global namespace."+unresolved, "roleBinding"),
-		Row: func(b *rbacv1.RoleBinding) []any {
-			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
+		Create: registry.CreateStrategy[*rbacv1.RoleBinding]{
+			ValidateName: check.NameIsSegment,
+			Validate:     func(_ context.Context, b *rbacv1.RoleBinding) field.ErrorList { return validate(b) },
+		},
+		Update: registry.UpdateStrategy[*rbacv1.RoleBinding]{
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Validate: func(_ context.Context, b, old *rbacv1.RoleBinding) field.ErrorList {
+				return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
+			},
+		},
+		Read: registry.ReadStrategy[*rbacv1.RoleBinding]{
+			Columns: bindingColumns("roleRef can reference a Role in the current namespace or a "+
+				"ClusterRole in the global namespace."+unresolved, "roleBinding"),
+			Row: func(b *rbacv1.RoleBinding) []any {
+				return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
+			},
 		},
 	}
 }
@@ -90,17 +108,22 @@ func ClusterRoleBindings(clock clock.PassiveClock) registry.Strategy[*rbacv1.Clu
 			defaultRoleRef(&b.RoleRef)
 			defaultSubjects(b.Subjects)
 		},
-		ValidateName: check.NameIsSegment,
-		Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
+		Create: registry.CreateStrategy[*rbacv1.ClusterRoleBinding]{
+			ValidateName: check.NameIsSegment,
+			Validate:     func(_ context.Context, b *rbacv1.ClusterRoleBinding) field.ErrorList { return validate(b) },
+		},
 		Update: registry.UpdateStrategy[*rbacv1.ClusterRoleBinding]{
+			AllowCreate:        true,
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, b, old *rbacv1.ClusterRoleBinding) field.ErrorList {
 				return append(validate(b), sameRoleRef(b.RoleRef, old.RoleRef)...)
 			},
 		},
-		AllowCreateOnUpdate: true, AllowUnconditionalUpdate: true,
-		Columns: bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
-		Row: func(b *rbacv1.ClusterRoleBinding) []any {
-			return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
+		Read: registry.ReadStrategy[*rbacv1.ClusterRoleBinding]{
+			Columns: bindingColumns("roleRef can only reference a ClusterRole in the global namespace."+unresolved, "clusterRoleBinding"),
+			Row: func(b *rbacv1.ClusterRoleBinding) []any {
+				return bindingRow(&b.ObjectMeta, b.RoleRef, b.Subjects, clock.Now())
+			},
 		},
 	}
 }

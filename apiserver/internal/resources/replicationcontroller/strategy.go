@@ -48,13 +48,17 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 		Singular: "replicationcontroller", ShortNames: []string{"rc"}, Categories: []string{"all"},
 		StoragePrefix: "controllers",
 		Default:       setDefaults,
-		ValidateName:  check.NameIsSubdomain,
-		Warnings: func(_ context.Context, c *corev1.ReplicationController) []string {
-			return workload.NameWarnings(c.Name)
+		HasGeneration: true,
+		Create: registry.CreateStrategy[*corev1.ReplicationController]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, c *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
+			Warnings: func(_ context.Context, c *corev1.ReplicationController) []string {
+				return workload.NameWarnings(c.Name)
+			},
 		},
-		Validate: func(_ context.Context, c *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
 		Update: registry.UpdateStrategy[*corev1.ReplicationController]{
-			Validate: func(_ context.Context, c, _ *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
+			AllowUnconditional: true,
+			Validate:           func(_ context.Context, c, _ *corev1.ReplicationController) field.ErrorList { return validate(&c.Spec) },
 		},
 		Status: &registry.UpdateStrategy[*corev1.ReplicationController]{
 			Validate: func(_ context.Context, c, _ *corev1.ReplicationController) field.ErrorList {
@@ -65,26 +69,28 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ReplicationCon
 				})
 			},
 		},
-		HasGeneration: true, AllowUnconditionalUpdate: true, OrphansByDefault: true,
-		Fields: func(c *corev1.ReplicationController) fields.Set {
-			return fields.Set{"status.replicas": strconv.Itoa(int(c.Status.Replicas))}
-		},
-		Columns: cell.Describe(cell.Columns(corev1.ReplicationControllerStatus{}.SwaggerDoc(),
-			"Name", "Desired:integer", "Current:integer=replicas", "Ready:integer=readyReplicas", "Age", "Containers*", "Images*",
-			"Selector*",
-		), map[string]string{
-			"Desired":  corev1.ReplicationControllerSpec{}.SwaggerDoc()["replicas"],
-			"Selector": corev1.ReplicationControllerSpec{}.SwaggerDoc()["selector"],
-		}),
-		Row: func(c *corev1.ReplicationController) []any {
-			var names, images string
-			if c.Spec.Template != nil {
-				names, images = cell.Containers(c.Spec.Template.Spec.Containers)
-			}
-			return []any{
-				c.Name, int64(*c.Spec.Replicas), int64(c.Status.Replicas), int64(c.Status.ReadyReplicas),
-				cell.Age(clock.Now(), c.CreationTimestamp), names, images, labels.FormatLabels(c.Spec.Selector),
-			}
+		Delete: registry.DeleteStrategy[*corev1.ReplicationController]{OrphansByDefault: true},
+		Read: registry.ReadStrategy[*corev1.ReplicationController]{
+			Fields: func(c *corev1.ReplicationController) fields.Set {
+				return fields.Set{"status.replicas": strconv.Itoa(int(c.Status.Replicas))}
+			},
+			Columns: cell.Describe(cell.Columns(corev1.ReplicationControllerStatus{}.SwaggerDoc(),
+				"Name", "Desired:integer", "Current:integer=replicas", "Ready:integer=readyReplicas", "Age", "Containers*", "Images*",
+				"Selector*",
+			), map[string]string{
+				"Desired":  corev1.ReplicationControllerSpec{}.SwaggerDoc()["replicas"],
+				"Selector": corev1.ReplicationControllerSpec{}.SwaggerDoc()["selector"],
+			}),
+			Row: func(c *corev1.ReplicationController) []any {
+				var names, images string
+				if c.Spec.Template != nil {
+					names, images = cell.Containers(c.Spec.Template.Spec.Containers)
+				}
+				return []any{
+					c.Name, int64(*c.Spec.Replicas), int64(c.Status.Replicas), int64(c.Status.ReadyReplicas),
+					cell.Age(clock.Now(), c.CreationTimestamp), names, images, labels.FormatLabels(c.Spec.Selector),
+				}
+			},
 		},
 	})
 }

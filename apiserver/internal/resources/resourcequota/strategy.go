@@ -24,31 +24,35 @@ var resource = core.Resource{Version: "v1", Name: "resourcequotas", Kind: "Resou
 func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.ResourceQuota] {
 	return registry.Strategy[*corev1.ResourceQuota]{
 		Resource: resource, Singular: "resourcequota", ShortNames: []string{"quota"},
-		ReturnDeletedObject: true,
-		New:                 func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
-		Default:             func(q *corev1.ResourceQuota) { check.RoundUpQuantities(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
-		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate:    func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
-		Validate:            validate,
-		Warnings:            func(_ context.Context, q *corev1.ResourceQuota) []string { return warnings(q.Spec.Hard) },
+		New:     func() *corev1.ResourceQuota { return new(corev1.ResourceQuota) },
+		Default: func(q *corev1.ResourceQuota) { check.RoundUpQuantities(q.Spec.Hard, q.Status.Hard, q.Status.Used) },
+		Create: registry.CreateStrategy[*corev1.ResourceQuota]{
+			Prepare:      func(_ context.Context, q *corev1.ResourceQuota) { q.Status = corev1.ResourceQuotaStatus{} },
+			ValidateName: check.NameIsSubdomain,
+			Validate:     validate,
+			Warnings:     func(_ context.Context, q *corev1.ResourceQuota) []string { return warnings(q.Spec.Hard) },
+		},
 		Update: registry.UpdateStrategy[*corev1.ResourceQuota]{
-			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Status = old.Status },
-			Validate: validateUpdate,
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, q, old *corev1.ResourceQuota) { q.Status = old.Status },
+			Validate:           validateUpdate,
 		},
 		Status: &registry.UpdateStrategy[*corev1.ResourceQuota]{
 			Prepare:  func(_ context.Context, q, old *corev1.ResourceQuota) { q.Spec = old.Spec },
 			Validate: validateStatus,
 		},
-		AllowUnconditionalUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(),
-			cell.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
-			cell.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
-			cell.AgeColumn(),
-		},
-		Row: func(q *corev1.ResourceQuota) []any {
-			requests, limits := usage(q)
-			return []any{q.Name, requests, limits, cell.Age(clock.Now(), q.CreationTimestamp)}
+		Delete: registry.DeleteStrategy[*corev1.ResourceQuota]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*corev1.ResourceQuota]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(),
+				cell.Text("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
+				cell.Text("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
+				cell.AgeColumn(),
+			},
+			Row: func(q *corev1.ResourceQuota) []any {
+				requests, limits := usage(q)
+				return []any{q.Name, requests, limits, cell.Age(clock.Now(), q.CreationTimestamp)}
+			},
 		},
 	}
 }

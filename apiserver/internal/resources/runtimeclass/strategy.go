@@ -24,22 +24,26 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*nodev1.RuntimeClass] {
 	return registry.Strategy[*nodev1.RuntimeClass]{
 		Resource: core.RuntimeClasses, Singular: "runtimeclass",
-		New:          func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) },
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c, check.ShortName) },
-		Warnings:     func(_ context.Context, c *nodev1.RuntimeClass) []string { return warnings(c) },
+		New: func() *nodev1.RuntimeClass { return new(nodev1.RuntimeClass) },
+		Create: registry.CreateStrategy[*nodev1.RuntimeClass]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, c *nodev1.RuntimeClass) field.ErrorList { return validate(c, check.ShortName) },
+			Warnings:     func(_ context.Context, c *nodev1.RuntimeClass) []string { return warnings(c) },
+		},
 		Update: registry.UpdateStrategy[*nodev1.RuntimeClass]{
-			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
+			AllowCreate: true,
 			Validate: func(_ context.Context, c, old *nodev1.RuntimeClass) field.ErrorList {
 				return append(check.DeclaredImmutable(c.Handler, old.Handler, field.NewPath("handler")), validate(c, check.Label)...)
 			},
+			Warnings: func(_ context.Context, c, _ *nodev1.RuntimeClass) []string { return warnings(c) },
 		},
-		AllowCreateOnUpdate: true,
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(), cell.Text("Handler", ""), cell.AgeColumn(),
-		},
-		Row: func(c *nodev1.RuntimeClass) []any {
-			return []any{c.Name, c.Handler, cell.Age(clock.Now(), c.CreationTimestamp)}
+		Read: registry.ReadStrategy[*nodev1.RuntimeClass]{
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(), cell.Text("Handler", ""), cell.AgeColumn(),
+			},
+			Row: func(c *nodev1.RuntimeClass) []any {
+				return []any{c.Name, c.Handler, cell.Age(clock.Now(), c.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -29,22 +29,29 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Secret] {
 		StoragePrefix: "secrets",
 		New:           func() *core.Secret { return new(core.Secret) },
 		Default:       setDefaults,
-		ValidateName:  check.NameIsSubdomain,
-		Validate:      func(_ context.Context, s *core.Secret) field.ErrorList { return validate(s) },
-		Warnings:      func(_ context.Context, s *core.Secret) []string { return warnings(s) },
-		Update: registry.UpdateStrategy[*core.Secret]{Validate: validateUpdate, Warnings: func(_ context.Context, s, _ *core.Secret) []string {
-			return warnings(s)
-		}},
-		AllowUnconditionalUpdate: true,
-		Fields:                   func(s *core.Secret) fields.Set { return fields.Set{"type": string(s.Type)} },
-		Columns: []metav1.TableColumnDefinition{
-			cell.Name(),
-			cell.Text("Type", core.Secret{}.SwaggerDoc()["type"]),
-			cell.Text("Data", core.Secret{}.SwaggerDoc()["data"]),
-			cell.AgeColumn(),
+		Create: registry.CreateStrategy[*core.Secret]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, s *core.Secret) field.ErrorList { return validate(s) },
+			Warnings:     func(_ context.Context, s *core.Secret) []string { return warnings(s) },
 		},
-		Row: func(s *core.Secret) []any {
-			return []any{s.Name, string(s.Type), int64(len(s.Data)), cell.Age(clock.Now(), s.CreationTimestamp)}
+		Update: registry.UpdateStrategy[*core.Secret]{
+			AllowUnconditional: true,
+			Validate:           validateUpdate,
+			Warnings: func(_ context.Context, s, _ *core.Secret) []string {
+				return warnings(s)
+			},
+		},
+		Read: registry.ReadStrategy[*core.Secret]{
+			Fields: func(s *core.Secret) fields.Set { return fields.Set{"type": string(s.Type)} },
+			Columns: []metav1.TableColumnDefinition{
+				cell.Name(),
+				cell.Text("Type", core.Secret{}.SwaggerDoc()["type"]),
+				cell.Text("Data", core.Secret{}.SwaggerDoc()["data"]),
+				cell.AgeColumn(),
+			},
+			Row: func(s *core.Secret) []any {
+				return []any{s.Name, string(s.Type), int64(len(s.Data)), cell.Age(clock.Now(), s.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -52,26 +52,30 @@ func NewAddress(addr netip.Addr, namespace, name string) *networkingv1.IPAddress
 func Addresses() registry.Strategy[*networkingv1.IPAddress] {
 	return registry.Strategy[*networkingv1.IPAddress]{
 		Resource: core.IPAddresses, Singular: "ipaddress", ShortNames: []string{"ip"},
-		Columns: cell.Columns(networkingv1.IPAddressSpec{}.SwaggerDoc(), "Name", "ParentRef=parentRef"),
-		Row: func(ip *networkingv1.IPAddress) []any {
-			p := ip.Spec.ParentRef
-			if p == nil {
-				return []any{ip.Name, cell.None}
-			}
-			return []any{ip.Name, parent(p)}
+		Create: registry.CreateStrategy[*networkingv1.IPAddress]{
+			ValidateName: func(name string, _ bool) (problems []string) {
+				for _, problem := range validation.IsValidIP(nil, name) {
+					problems = append(problems, problem.Detail)
+				}
+				return problems
+			},
+			Validate: func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
 		},
-		AllowUnconditionalUpdate: true,
-		Validate:                 func(_ context.Context, ip *networkingv1.IPAddress) field.ErrorList { return validateParent(ip) },
 		Update: registry.UpdateStrategy[*networkingv1.IPAddress]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, ip, old *networkingv1.IPAddress) field.ErrorList {
 				return append(check.DeclaredImmutable(ip.Spec.ParentRef, old.Spec.ParentRef, parentPath), validateParent(ip)...)
 			},
 		},
-		ValidateName: func(name string, _ bool) (problems []string) {
-			for _, problem := range validation.IsValidIP(nil, name) {
-				problems = append(problems, problem.Detail)
-			}
-			return problems
+		Read: registry.ReadStrategy[*networkingv1.IPAddress]{
+			Columns: cell.Columns(networkingv1.IPAddressSpec{}.SwaggerDoc(), "Name", "ParentRef=parentRef"),
+			Row: func(ip *networkingv1.IPAddress) []any {
+				p := ip.Spec.ParentRef
+				if p == nil {
+					return []any{ip.Name, cell.None}
+				}
+				return []any{ip.Name, parent(p)}
+			},
 		},
 	}
 }

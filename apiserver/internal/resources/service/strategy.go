@@ -21,17 +21,21 @@ import (
 func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 	return registry.Strategy[*corev1.Service]{
 		Resource: core.Services, Singular: "service", ShortNames: []string{"svc"}, Categories: []string{"all"},
-		ReturnDeletedObject: true,
-		StoragePrefix:       "services/specs",
-		New:                 func() *corev1.Service { return new(corev1.Service) },
-		Default:             setDefaults,
-		ValidateName:        check.NameIsLabel,
-		PrepareForCreate:    prepareForCreate,
-		Validate:            func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
-		Warnings:            func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
+		StoragePrefix: "services/specs",
+		New:           func() *corev1.Service { return new(corev1.Service) },
+		Default:       setDefaults,
+		Create: registry.CreateStrategy[*corev1.Service]{
+			Prepare:      prepareForCreate,
+			ValidateName: check.NameIsLabel,
+			Validate:     func(_ context.Context, s *corev1.Service) field.ErrorList { return validate(s) },
+			Warnings:     func(_ context.Context, s *corev1.Service) []string { return warnings(s) },
+		},
 		Update: registry.UpdateStrategy[*corev1.Service]{
-			Prepare: prepareForUpdate, Validate: validateUpdate,
-			Warnings: func(_ context.Context, s, _ *corev1.Service) []string { return warnings(s) },
+			AllowCreate:        true,
+			AllowUnconditional: true,
+			Prepare:            prepareForUpdate,
+			Validate:           validateUpdate,
+			Warnings:           func(_ context.Context, s, _ *corev1.Service) []string { return warnings(s) },
 		},
 		Status: &registry.UpdateStrategy[*corev1.Service]{
 			Prepare: func(_ context.Context, s, old *corev1.Service) { s.Spec = old.Spec },
@@ -40,13 +44,14 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*corev1.Service] {
 			},
 			Warnings: func(_ context.Context, s, _ *corev1.Service) []string { return statusWarnings(s) },
 		},
-		AllowCreateOnUpdate:      true,
-		AllowUnconditionalUpdate: true,
-		Fields: func(s *corev1.Service) fields.Set {
-			return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+		Delete: registry.DeleteStrategy[*corev1.Service]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*corev1.Service]{
+			Fields: func(s *corev1.Service) fields.Set {
+				return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+			},
+			Columns: columns(),
+			Row:     func(s *corev1.Service) []any { return row(s, clock.Now()) },
 		},
-		Columns: columns(),
-		Row:     func(s *corev1.Service) []any { return row(s, clock.Now()) },
 	}
 }
 

@@ -74,7 +74,7 @@ func TestValidate(t *testing.T) {
 			t.Fatal(err)
 		}
 		strategy.Default(s)
-		strategy.PrepareForCreate(t.Context(), s)
+		strategy.Create.Prepare(t.Context(), s)
 		got := ""
 		if err := validate(s).ToAggregate(); err != nil {
 			got = strings.TrimPrefix(err.Error(), "[")
@@ -106,7 +106,7 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		strategy.Default(s)
-		strategy.PrepareForCreate(t.Context(), s)
+		strategy.Create.Prepare(t.Context(), s)
 		var got []string
 		for _, err := range validate(s) {
 			got = append(got, err.Field)
@@ -145,7 +145,7 @@ func TestRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		strategy.Default(s)
-		if got := fmt.Sprint(strategy.Row(s)); got != want {
+		if got := fmt.Sprint(strategy.Read.Row(s)); got != want {
 			t.Errorf("row is %s\n    want %s", got, want)
 		}
 	}

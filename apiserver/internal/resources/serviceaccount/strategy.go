@@ -17,14 +17,16 @@ import (
 func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] {
 	return registry.Strategy[*core.ServiceAccount]{
 		Resource: core.ServiceAccounts, Singular: "serviceaccount", ShortNames: []string{"sa"},
-		ReturnDeletedObject: true,
-		StoragePrefix:       "serviceaccounts",
-		New:                 func() *core.ServiceAccount { return new(core.ServiceAccount) },
-		ValidateName:        check.NameIsSubdomain,
-		Warnings:            func(_ context.Context, sa *core.ServiceAccount) []string { return warnings(sa) },
-		PrepareForCreate:    func(_ context.Context, sa *core.ServiceAccount) { onlyNames(sa) },
+		StoragePrefix: "serviceaccounts",
+		New:           func() *core.ServiceAccount { return new(core.ServiceAccount) },
+		Create: registry.CreateStrategy[*core.ServiceAccount]{
+			Prepare:      func(_ context.Context, sa *core.ServiceAccount) { onlyNames(sa) },
+			ValidateName: check.NameIsSubdomain,
+			Warnings:     func(_ context.Context, sa *core.ServiceAccount) []string { return warnings(sa) },
+		},
 		Update: registry.UpdateStrategy[*core.ServiceAccount]{
-			Prepare: func(_ context.Context, sa, _ *core.ServiceAccount) { onlyNames(sa) },
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, sa, _ *core.ServiceAccount) { onlyNames(sa) },
 			Warnings: func(_ context.Context, sa, old *core.ServiceAccount) []string {
 				if _, had := old.Annotations[mountableAnnotation]; had {
 					return nil
@@ -32,10 +34,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.ServiceAccount] 
 				return warnings(sa)
 			},
 		},
-		AllowUnconditionalUpdate: true,
-		Columns:                  []metav1.TableColumnDefinition{cell.Name(), cell.AgeColumn()},
-		Row: func(sa *core.ServiceAccount) []any {
-			return []any{sa.Name, cell.Age(clock.Now(), sa.CreationTimestamp)}
+		Delete: registry.DeleteStrategy[*core.ServiceAccount]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*core.ServiceAccount]{
+			Columns: []metav1.TableColumnDefinition{cell.Name(), cell.AgeColumn()},
+			Row: func(sa *core.ServiceAccount) []any {
+				return []any{sa.Name, cell.Age(clock.Now(), sa.CreationTimestamp)}
+			},
 		},
 	}
 }

@@ -25,12 +25,14 @@ import (
 // Drivers is the strategy of CSI drivers.
 func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 	return registry.Strategy[*storagev1.CSIDriver]{
-		Resource: DriverResource, Singular: "csidriver", Warnings: driverWarnings,
-		ReturnDeletedObject: true,
-		Default:             func(d *storagev1.CSIDriver) { defaultDriver(&d.Spec) },
-		ValidateName:        check.NameIsSubdomain,
-		Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
-			return validateDriver(&d.Spec)
+		Resource: DriverResource, Singular: "csidriver",
+		Default: func(d *storagev1.CSIDriver) { defaultDriver(&d.Spec) },
+		Create: registry.CreateStrategy[*storagev1.CSIDriver]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, d *storagev1.CSIDriver) field.ErrorList {
+				return validateDriver(&d.Spec)
+			},
+			Warnings: driverWarnings,
 		},
 		Update: registry.UpdateStrategy[*storagev1.CSIDriver]{
 			Prepare: func(_ context.Context, d, old *storagev1.CSIDriver) {
@@ -52,12 +54,15 @@ func Drivers(clock clock.PassiveClock) registry.Strategy[*storagev1.CSIDriver] {
 				return driverWarnings(ctx, d)
 			},
 		},
-		Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(),
-			"Name", "AttachRequired:boolean=attachRequired", "PodInfoOnMount:boolean=podInfoOnMount",
-			"StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests", "RequiresRepublish:boolean=requiresRepublish",
-			"Modes=volumeLifecycleModes", "Age",
-		),
-		Row: func(d *storagev1.CSIDriver) []any { return driverRow(d, clock.Now()) },
+		Delete: registry.DeleteStrategy[*storagev1.CSIDriver]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*storagev1.CSIDriver]{
+			Columns: cell.Columns(storagev1.CSIDriverSpec{}.SwaggerDoc(),
+				"Name", "AttachRequired:boolean=attachRequired", "PodInfoOnMount:boolean=podInfoOnMount",
+				"StorageCapacity:boolean=storageCapacity", "TokenRequests=tokenRequests", "RequiresRepublish:boolean=requiresRepublish",
+				"Modes=volumeLifecycleModes", "Age",
+			),
+			Row: func(d *storagev1.CSIDriver) []any { return driverRow(d, clock.Now()) },
+		},
 	}
 }
 
@@ -148,15 +153,16 @@ func driverWarnings(_ context.Context, d *storagev1.CSIDriver) []string {
 func csiNodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 	return registry.WithStatus(registry.Strategy[*storagev1.CSINode]{
 		Resource: resource("csinodes", "CSINode"), Singular: "csinode",
-		ReturnDeletedObject: true,
 		Normalize: func(n *storagev1.CSINode) {
 			n.Spec.Drivers = check.NilIfEmpty(n.Spec.Drivers)
 			for i := range n.Spec.Drivers {
 				n.Spec.Drivers[i].TopologyKeys = check.NilIfEmpty(n.Spec.Drivers[i].TopologyKeys)
 			}
 		},
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
+		Create: registry.CreateStrategy[*storagev1.CSINode]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, n *storagev1.CSINode) field.ErrorList { return validateNode(&n.Spec) },
+		},
 		Update: registry.UpdateStrategy[*storagev1.CSINode]{Validate: func(_ context.Context, n, old *storagev1.CSINode) field.ErrorList {
 			return append(validateNode(&n.Spec), sameDrivers(n.Spec.Drivers, old.Spec.Drivers)...)
 		}},
@@ -165,11 +171,14 @@ func csiNodes(clock clock.PassiveClock) registry.Strategy[*storagev1.CSINode] {
 				n.Status.StorageHealth = nil
 			}
 		}},
-		Columns: cell.Describe(cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"), map[string]string{
-			"Drivers": "Drivers indicates the number of CSI drivers registered on the node",
-		}),
-		Row: func(n *storagev1.CSINode) []any {
-			return []any{n.Name, int64(len(n.Spec.Drivers)), cell.Age(clock.Now(), n.CreationTimestamp)}
+		Delete: registry.DeleteStrategy[*storagev1.CSINode]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*storagev1.CSINode]{
+			Columns: cell.Describe(cell.Columns(storagev1.CSINodeSpec{}.SwaggerDoc(), "Name", "Drivers:integer=drivers", "Age"), map[string]string{
+				"Drivers": "Drivers indicates the number of CSI drivers registered on the node",
+			}),
+			Row: func(n *storagev1.CSINode) []any {
+				return []any{n.Name, int64(len(n.Spec.Drivers)), cell.Age(clock.Now(), n.CreationTimestamp)}
+			},
 		},
 	})
 }
@@ -239,10 +248,11 @@ func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 	columns[1].Format = "name"
 	return registry.WithStatus(registry.Strategy[*storagev1.VolumeAttachment]{
 		Resource: resource("volumeattachments", "VolumeAttachment"), Singular: "volumeattachment",
-		ReturnDeletedObject: true,
-		ValidateName:        check.NameIsSubdomain,
-		Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
-			return append(validateAttachment(&a.Spec), check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher"))...)
+		Create: registry.CreateStrategy[*storagev1.VolumeAttachment]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, a *storagev1.VolumeAttachment) field.ErrorList {
+				return append(validateAttachment(&a.Spec), check.NamedDriver(a.Spec.Attacher, specPath.Child("attacher"))...)
+			},
 		},
 		Update: registry.UpdateStrategy[*storagev1.VolumeAttachment]{
 			Validate: func(_ context.Context, a, old *storagev1.VolumeAttachment) field.ErrorList {
@@ -256,12 +266,15 @@ func volumeAttachments(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 				return validateAttachmentStatus(&a.Status)
 			},
 		},
-		Columns: columns,
-		Row: func(a *storagev1.VolumeAttachment) []any {
-			return []any{
-				a.Name, a.Spec.Attacher, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,
-				cell.Age(clock.Now(), a.CreationTimestamp),
-			}
+		Delete: registry.DeleteStrategy[*storagev1.VolumeAttachment]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*storagev1.VolumeAttachment]{
+			Columns: columns,
+			Row: func(a *storagev1.VolumeAttachment) []any {
+				return []any{
+					a.Name, a.Spec.Attacher, ptr.Deref(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,
+					cell.Age(clock.Now(), a.CreationTimestamp),
+				}
+			},
 		},
 	})
 }

@@ -56,7 +56,6 @@ var specPath = field.NewPath("spec")
 func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass] {
 	return registry.Strategy[*storagev1.StorageClass]{
 		Resource: ClassResource, Singular: "storageclass", ShortNames: []string{"sc"},
-		ReturnDeletedObject: true,
 		Default: func(c *storagev1.StorageClass) {
 			if c.ReclaimPolicy == nil {
 				c.ReclaimPolicy = new(corev1.PersistentVolumeReclaimDelete)
@@ -65,25 +64,30 @@ func Classes(clock clock.PassiveClock) registry.Strategy[*storagev1.StorageClass
 				c.VolumeBindingMode = new(storagev1.VolumeBindingImmediate)
 			}
 		},
-		ValidateName: check.NameIsSubdomain,
-		Warnings: func(_ context.Context, c *storagev1.StorageClass) []string {
-			return topologyWarnings(c.AllowedTopologies)
-		},
-		Validate: func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
-		Update: registry.UpdateStrategy[*storagev1.StorageClass]{
-			Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
+		Create: registry.CreateStrategy[*storagev1.StorageClass]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, c *storagev1.StorageClass) field.ErrorList { return validateClass(c) },
+			Warnings: func(_ context.Context, c *storagev1.StorageClass) []string {
 				return topologyWarnings(c.AllowedTopologies)
 			},
+		},
+		Update: registry.UpdateStrategy[*storagev1.StorageClass]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, c, old *storagev1.StorageClass) field.ErrorList {
 				return append(validateClass(c), sameClass(c, old)...)
 			},
+			Warnings: func(_ context.Context, c, _ *storagev1.StorageClass) []string {
+				return topologyWarnings(c.AllowedTopologies)
+			},
 		},
-		AllowUnconditionalUpdate: true,
-		Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(),
-			"Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy", "VolumeBindingMode=volumeBindingMode",
-			"AllowVolumeExpansion=allowVolumeExpansion", "Age",
-		),
-		Row: func(c *storagev1.StorageClass) []any { return classRow(c, clock.Now()) },
+		Delete: registry.DeleteStrategy[*storagev1.StorageClass]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*storagev1.StorageClass]{
+			Columns: cell.Columns(storagev1.StorageClass{}.SwaggerDoc(),
+				"Name", "Provisioner=provisioner", "ReclaimPolicy=reclaimPolicy", "VolumeBindingMode=volumeBindingMode",
+				"AllowVolumeExpansion=allowVolumeExpansion", "Age",
+			),
+			Row: func(c *storagev1.StorageClass) []any { return classRow(c, clock.Now()) },
+		},
 	}
 }
 
@@ -221,12 +225,14 @@ func validateParameters(parameters map[string]string, mayBeEmpty bool, at *field
 func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.VolumeAttributesClass] {
 	return registry.Strategy[*storagev1.VolumeAttributesClass]{
 		Resource: AttributesClassResource, Singular: "volumeattributesclass", ShortNames: []string{"vac"},
-		ReturnDeletedObject: true,
-		ValidateName:        check.NameIsSubdomain,
-		Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
-			return validateAttributes(c)
+		Create: registry.CreateStrategy[*storagev1.VolumeAttributesClass]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, c *storagev1.VolumeAttributesClass) field.ErrorList {
+				return validateAttributes(c)
+			},
 		},
 		Update: registry.UpdateStrategy[*storagev1.VolumeAttributesClass]{
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, c, old *storagev1.VolumeAttributesClass) field.ErrorList {
 				var errs field.ErrorList
 				if c.DriverName != old.DriverName {
@@ -238,14 +244,16 @@ func attributesClasses(clock clock.PassiveClock) registry.Strategy[*storagev1.Vo
 				return append(errs, validateAttributes(c)...)
 			},
 		},
-		AllowUnconditionalUpdate: true,
-		Columns:                  cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
-		Row: func(c *storagev1.VolumeAttributesClass) []any {
-			name := c.Name
-			if c.Annotations[defaultAnnotation] == "true" {
-				name += " (default)"
-			}
-			return []any{name, c.DriverName, cell.Age(clock.Now(), c.CreationTimestamp)}
+		Delete: registry.DeleteStrategy[*storagev1.VolumeAttributesClass]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*storagev1.VolumeAttributesClass]{
+			Columns: cell.Columns(storagev1.VolumeAttributesClass{}.SwaggerDoc(), "Name", "DriverName=driverName", "Age"),
+			Row: func(c *storagev1.VolumeAttributesClass) []any {
+				name := c.Name
+				if c.Annotations[defaultAnnotation] == "true" {
+					name += " (default)"
+				}
+				return []any{name, c.DriverName, cell.Age(clock.Now(), c.CreationTimestamp)}
+			},
 		},
 	}
 }
@@ -271,19 +279,23 @@ func csiStorageCapacities() registry.Strategy[*storagev1.CSIStorageCapacity] {
 	}
 	return registry.Strategy[*storagev1.CSIStorageCapacity]{
 		Resource: r, Singular: "csistoragecapacity",
-		ValidateName: check.NameIsSubdomain,
-		Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
-		Warnings:     func(_ context.Context, c *storagev1.CSIStorageCapacity) []string { return capacityWarnings(c) },
+		Create: registry.CreateStrategy[*storagev1.CSIStorageCapacity]{
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, c *storagev1.CSIStorageCapacity) field.ErrorList { return validate(c) },
+			Warnings:     func(_ context.Context, c *storagev1.CSIStorageCapacity) []string { return capacityWarnings(c) },
+		},
 		Update: registry.UpdateStrategy[*storagev1.CSIStorageCapacity]{
-			Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
-				return capacityWarnings(c)
-			},
 			Validate: func(_ context.Context, c, old *storagev1.CSIStorageCapacity) field.ErrorList {
 				errs := append(validate(c), check.Unchanged(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 				return append(errs, check.Unchanged(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 			},
+			Warnings: func(_ context.Context, c, _ *storagev1.CSIStorageCapacity) []string {
+				return capacityWarnings(c)
+			},
 		},
-		Columns: cell.NameAndTime(),
-		Row:     func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },
+		Read: registry.ReadStrategy[*storagev1.CSIStorageCapacity]{
+			Columns: cell.NameAndTime(),
+			Row:     func(c *storagev1.CSIStorageCapacity) []any { return cell.NameAndTimeRow(&c.ObjectMeta) },
+		},
 	}
 }

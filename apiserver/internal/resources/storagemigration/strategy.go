@@ -39,10 +39,12 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 		Resource: core.Resource{
 			Group: "storagemigration.k8s.io", Version: "v1", Name: "storageversionmigrations", Kind: "StorageVersionMigration",
 		},
-		Singular:     "storageversionmigration",
-		ValidateName: check.NameIsSubdomain,
-		Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
-			return validate(m.Spec.Resource, spec.Child("resource"))
+		Singular: "storageversionmigration",
+		Create: registry.CreateStrategy[*migrationv1.StorageVersionMigration]{
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, m *migrationv1.StorageVersionMigration) field.ErrorList {
+				return validate(m.Spec.Resource, spec.Child("resource"))
+			},
 		},
 		Update: registry.UpdateStrategy[*migrationv1.StorageVersionMigration]{
 			Validate: func(_ context.Context, m, old *migrationv1.StorageVersionMigration) field.ErrorList {
@@ -55,10 +57,12 @@ func strategy() registry.Strategy[*migrationv1.StorageVersionMigration] {
 				return validateStatus(&m.Status, &old.Status, field.NewPath("status"))
 			},
 		},
-		Columns: columns,
-		Row: func(m *migrationv1.StorageVersionMigration) []any {
-			what := schema.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}
-			return []any{m.Name, what.String(), state(m.Status.Conditions)}
+		Read: registry.ReadStrategy[*migrationv1.StorageVersionMigration]{
+			Columns: columns,
+			Row: func(m *migrationv1.StorageVersionMigration) []any {
+				what := schema.GroupResource{Group: m.Spec.Resource.Group, Resource: m.Spec.Resource.Resource}
+				return []any{m.Name, what.String(), state(m.Status.Conditions)}
+			},
 		},
 	})
 }

@@ -22,19 +22,21 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolumeClaim]{
 		Resource: Claims,
 		Singular: "persistentvolumeclaim", ShortNames: []string{"pvc"},
-		ReturnDeletedObject: true,
-		Default:             DefaultClaim,
-		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
-			c.Status.Phase = corev1.ClaimPending
-			syncDataSources(&c.Spec)
-		},
-		Warnings: warnings,
-		Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
-			return claim.ValidateSpec(&c.Spec, specPath)
+		Default: DefaultClaim,
+		Create: registry.CreateStrategy[*corev1.PersistentVolumeClaim]{
+			Prepare: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
+				c.Status.Phase = corev1.ClaimPending
+				syncDataSources(&c.Spec)
+			},
+			ValidateName: check.NameIsSubdomain,
+			Validate: func(_ context.Context, c *corev1.PersistentVolumeClaim) field.ErrorList {
+				return claim.ValidateSpec(&c.Spec, specPath)
+			},
+			Warnings: warnings,
 		},
 		Update: registry.UpdateStrategy[*corev1.PersistentVolumeClaim]{
-			Prepare: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) { updateDataSources(&c.Spec, &old.Spec) },
+			AllowUnconditional: true,
+			Prepare:            func(_ context.Context, c, old *corev1.PersistentVolumeClaim) { updateDataSources(&c.Spec, &old.Spec) },
 			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
 				return append(claim.ValidateStored(&c.Spec, &old.Spec, specPath), sameClaim(c, old)...)
 			},
@@ -50,18 +52,20 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 				return validateClaimStatus(&c.Status)
 			},
 		},
-		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(),
-			"Name", "Status", "Volume=volumeName", "Capacity", "Access Modes=accessModes", "StorageClass=storageClassName",
-			"VolumeAttributesClass=volumeAttributesClassName", "Age", "VolumeMode*=volumeMode",
-		), map[string]string{
-			"Status":                status["phase"],
-			"Capacity":              status["capacity"],
-			"Access Modes":          status["accessModes"],
-			"StorageClass":          "StorageClass of the pvc",
-			"VolumeAttributesClass": "VolumeAttributesClass of the pvc",
-		}),
-		Row: func(c *corev1.PersistentVolumeClaim) []any { return claimRow(c, clock.Now()) },
+		Delete: registry.DeleteStrategy[*corev1.PersistentVolumeClaim]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*corev1.PersistentVolumeClaim]{
+			Columns: cell.Describe(cell.Columns(corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(),
+				"Name", "Status", "Volume=volumeName", "Capacity", "Access Modes=accessModes", "StorageClass=storageClassName",
+				"VolumeAttributesClass=volumeAttributesClassName", "Age", "VolumeMode*=volumeMode",
+			), map[string]string{
+				"Status":                status["phase"],
+				"Capacity":              status["capacity"],
+				"Access Modes":          status["accessModes"],
+				"StorageClass":          "StorageClass of the pvc",
+				"VolumeAttributesClass": "VolumeAttributesClass of the pvc",
+			}),
+			Row: func(c *corev1.PersistentVolumeClaim) []any { return claimRow(c, clock.Now()) },
+		},
 	})
 }
 

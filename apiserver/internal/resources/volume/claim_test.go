@@ -40,8 +40,8 @@ func TestClaimSources(t *testing.T) {
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, DataSource: c.source, DataSourceRef: c.ref,
 				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 			}}
-			claims.PrepareForCreate(t.Context(), one)
-			errs := claims.Validate(t.Context(), one)
+			claims.Create.Prepare(t.Context(), one)
+			errs := claims.Create.Validate(t.Context(), one)
 			if len(errs) != len(c.want) {
 				t.Fatalf("%v, want %q", errs, c.want)
 			}

@@ -34,19 +34,21 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
 	return registry.WithStatus(registry.Strategy[*corev1.PersistentVolume]{
 		Resource: Volumes, Singular: "persistentvolume", ShortNames: []string{"pv"},
-		ReturnDeletedObject: true,
-		Default:             defaultVolume,
-		ValidateName:        check.NameIsSubdomain,
-		PrepareForCreate: func(_ context.Context, v *corev1.PersistentVolume) {
-			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.NewTime(clock.Now()))}
+		Default: defaultVolume,
+		Create: registry.CreateStrategy[*corev1.PersistentVolume]{
+			Prepare: func(_ context.Context, v *corev1.PersistentVolume) {
+				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.NewTime(clock.Now()))}
+			},
+			ValidateName: check.NameIsSubdomain,
+			Validate:     func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
+			Warnings:     func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
 		},
-		Validate: func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
-		Warnings: func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
 		Update: registry.UpdateStrategy[*corev1.PersistentVolume]{
-			Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string { return volumeWarnings(v) },
+			AllowUnconditional: true,
 			Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
 				return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
 			},
+			Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string { return volumeWarnings(v) },
 		},
 		Status: &registry.UpdateStrategy[*corev1.PersistentVolume]{Prepare: func(_ context.Context, v, old *corev1.PersistentVolume) {
 			given, was := v.Status.LastPhaseTransitionTime, old.Status.LastPhaseTransitionTime
@@ -57,20 +59,22 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 				v.Status.LastPhaseTransitionTime = was
 			}
 		}},
-		AllowUnconditionalUpdate: true,
-		Columns: cell.Describe(cell.Columns(status,
-			"Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass", "VolumeAttributesClass",
-			"Reason=reason", "Age", "VolumeMode*",
-		), map[string]string{
-			"Capacity":              spec["capacity"],
-			"Access Modes":          spec["accessModes"],
-			"Reclaim Policy":        spec["persistentVolumeReclaimPolicy"],
-			"Claim":                 spec["claimRef"],
-			"VolumeMode":            spec["volumeMode"],
-			"StorageClass":          "StorageClass of the pv",
-			"VolumeAttributesClass": "VolumeAttributesClass of the pv",
-		}),
-		Row: func(v *corev1.PersistentVolume) []any { return volumeRow(v, clock.Now()) },
+		Delete: registry.DeleteStrategy[*corev1.PersistentVolume]{ReturnDeletedObject: true},
+		Read: registry.ReadStrategy[*corev1.PersistentVolume]{
+			Columns: cell.Describe(cell.Columns(status,
+				"Name", "Capacity", "Access Modes", "Reclaim Policy", "Status=phase", "Claim", "StorageClass", "VolumeAttributesClass",
+				"Reason=reason", "Age", "VolumeMode*",
+			), map[string]string{
+				"Capacity":              spec["capacity"],
+				"Access Modes":          spec["accessModes"],
+				"Reclaim Policy":        spec["persistentVolumeReclaimPolicy"],
+				"Claim":                 spec["claimRef"],
+				"VolumeMode":            spec["volumeMode"],
+				"StorageClass":          "StorageClass of the pv",
+				"VolumeAttributesClass": "VolumeAttributesClass of the pv",
+			}),
+			Row: func(v *corev1.PersistentVolume) []any { return volumeRow(v, clock.Now()) },
+		},
 	})
 }
 

@@ -13,8 +13,8 @@ import (
 // WithTemplate adds to a strategy the warnings about the pods of a kind's
 // template, on create and on update.
 func WithTemplate[T core.Object](s registry.Strategy[T], at string, template func(T) *corev1.PodTemplateSpec) registry.Strategy[T] {
-	created, updated := s.Warnings, s.Update.Warnings
-	s.Warnings = func(ctx context.Context, obj T) []string {
+	created, updated := s.Create.Warnings, s.Update.Warnings
+	s.Create.Warnings = func(ctx context.Context, obj T) []string {
 		out := pod.TemplateWarnings(template(obj), nil, at)
 		if created != nil {
 			out = append(out, created(ctx, obj)...)
