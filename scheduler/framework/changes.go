@@ -4,17 +4,21 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"kctl/proto/core"
 )
 
-// PodActions says what changed in a pod's requirements; zero if nothing did
-// that a plugin could look at.
+// PodActions says what its owner changed in a pod; zero if nothing did that a
+// plugin could look at.
 func PodActions(old, updated *core.Pod) ActionType {
 	var actions ActionType
 	if !maps.Equal(old.Labels, updated.Labels) {
 		actions |= UpdatePodLabel
+	}
+	if !maps.Equal(old.Annotations, updated.Annotations) {
+		actions |= UpdatePodOther
 	}
 	if apiequality.Semantic.DeepEqual(old.Spec, updated.Spec) {
 		return actions
@@ -62,8 +66,21 @@ func NodeActions(old, updated *core.Node) ActionType {
 		!apiequality.Semantic.DeepEqual(old.Spec.Taints, updated.Spec.Taints) {
 		actions |= UpdateNodeTaint
 	}
+	if conditionsChanged(old.Status.Conditions, updated.Status.Conditions) {
+		actions |= UpdateNodeCondition
+	}
+	if !maps.Equal(old.Annotations, updated.Annotations) {
+		actions |= UpdateNodeAnnotation
+	}
 	if !slices.Equal(old.Status.DeclaredFeatures, updated.Status.DeclaredFeatures) {
 		actions |= UpdateNodeDeclaredFeatures
 	}
 	return actions
+}
+
+// conditionsChanged compares types and statuses: a kubelet writes times all the while.
+func conditionsChanged(old, updated []corev1.NodeCondition) bool {
+	return len(old) != len(updated) || slices.ContainsFunc(updated, func(is corev1.NodeCondition) bool {
+		return !slices.ContainsFunc(old, func(was corev1.NodeCondition) bool { return was.Type == is.Type && was.Status == is.Status })
+	})
 }

@@ -42,12 +42,14 @@ const (
 	UpdateNodeAllocatable
 	UpdateNodeLabel
 	UpdateNodeTaint // the unschedulable mark included
+	UpdateNodeCondition
+	UpdateNodeAnnotation
 	UpdateNodeDeclaredFeatures
 	UpdatePodLabel
 	UpdatePodScaleDown // requests became smaller
 	UpdatePodToleration
 	UpdatePodSchedulingGates
-	UpdatePodOther // any other change of what the pod asks for
+	UpdatePodOther // any other change of the pod
 
 	// Update is a change of anything but a node or a pod.
 	Update = UpdatePodOther
@@ -57,8 +59,8 @@ const (
 )
 
 var actionNames = [...]string{
-	"Add", "Delete", "UpdateNodeAllocatable", "UpdateNodeLabel", "UpdateNodeTaint", "UpdateNodeDeclaredFeature", "UpdatePodLabel",
-	"UpdatePodScaleDown", "UpdatePodToleration", "UpdatePodSchedulingGatesEliminated", "Update",
+	"Add", "Delete", "UpdateNodeAllocatable", "UpdateNodeLabel", "UpdateNodeTaint", "UpdateNodeCondition", "UpdateNodeAnnotation",
+	"UpdateNodeDeclaredFeature", "UpdatePodLabel", "UpdatePodScaleDown", "UpdatePodToleration", "UpdatePodSchedulingGatesEliminated", "Update",
 }
 
 // ClusterEvent is a change in the cluster that may let a waiting pod be scheduled.

@@ -150,7 +150,7 @@ func (h *Handlers) onPodUpdate(old, pod *core.Pod) {
 
 // updateAssignedPod ignores a kubelet's many status reports, unless they change
 // what the scheduler counts, or the pod's start time, by which preemption
-// orders pods.
+// orders pods. Plugins and extenders that may look at anything learn of each.
 func (h *Handlers) updateAssignedPod(old, pod *core.Pod) {
 	var actions framework.ActionType
 	if framework.PodActions(old, pod)&framework.UpdatePodLabel != 0 {
@@ -163,6 +163,9 @@ func (h *Handlers) updateAssignedPod(old, pod *core.Pod) {
 		!apiequality.Semantic.DeepEqual(old.Status.AllocatedResources, pod.Status.AllocatedResources)
 	if counts && framework.PodScaledDown(old, pod) {
 		actions |= framework.UpdatePodScaleDown
+	}
+	if h.keeps == Whole && actions == 0 {
+		actions = framework.UpdatePodOther
 	}
 	leaving := (old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil)
 	began := !old.Status.StartTime.Equal(pod.Status.StartTime)
@@ -234,10 +237,13 @@ func (h *Handlers) onNodeAdd(node *core.Node) {
 
 func (h *Handlers) onNodeUpdate(old, node *core.Node) {
 	actions := framework.NodeActions(old, node)
-	if actions == 0 {
-		return // a heartbeat
+	heartbeat := actions == 0
+	if !heartbeat || h.keeps == Whole {
+		h.cache.SetNode(node)
 	}
-	h.cache.SetNode(node)
+	if heartbeat {
+		return
+	}
 	h.queue.MoveAllToActiveOrBackoffQueue(framework.ClusterEvent{
 		Resource: framework.NodeEvent, ActionType: actions, OldNode: old, NewNode: node,
 	})

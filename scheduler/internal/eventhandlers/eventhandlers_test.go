@@ -124,6 +124,7 @@ func TestAPodThatTookTheNameOfAnother(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	node := fixture.Node("n1")
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 	with := func(changes ...func(*core.Node)) *core.Node {
 		n := node.DeepCopy()
 		for _, change := range changes {
@@ -136,9 +137,7 @@ func TestNodes(t *testing.T) {
 		node  *core.Node
 		want  []string
 	}{
-		"heartbeat": {watch.Modified, with(func(n *core.Node) {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
-		}), nil},
+		"heartbeat":   {watch.Modified, with(func(n *core.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }), nil},
 		"label":       {watch.Modified, with(fixture.Label("a", "b")), []string{"cache node n1", "event NodeUpdateNodeLabel"}},
 		"taint":       {watch.Modified, with(fixture.Taint("a", "b", corev1.TaintEffectNoSchedule)), []string{"cache node n1", "event NodeUpdateNodeTaint"}},
 		"cordon":      {watch.Modified, with(func(n *core.Node) { n.Spec.Unschedulable = true }), []string{"cache node n1", "event NodeUpdateNodeTaint"}},
