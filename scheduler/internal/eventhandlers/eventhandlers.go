@@ -17,6 +17,7 @@ const PodSelector = "status.phase!=Succeeded,status.phase!=Failed"
 
 // Queue is notified of waiting pods.
 type Queue interface {
+	Responsible(pod *core.Pod) bool         // no other scheduler is
 	Add(ctx context.Context, pod *core.Pod) // or update it
 	Delete(uid types.UID)
 	MoveAllToActiveOrBackoffQueue(event framework.ClusterEvent)
@@ -97,7 +98,7 @@ func (h *Handlers) onPodAdd(pod *core.Pod) {
 	case core.Ended(pod.Status.Phase):
 	case pod.Spec.NodeName != "":
 		h.addAssignedPod(pod)
-	case pod.DeletionTimestamp == nil:
+	case pod.DeletionTimestamp == nil && h.queue.Responsible(pod):
 		h.nominated("", pod)
 		h.queue.Add(h.ctx, pod)
 	}
@@ -105,7 +106,8 @@ func (h *Handlers) onPodAdd(pod *core.Pod) {
 
 // nominated takes over the pod's nominatedNodeName from the API. If it has not
 // changed, what preemption has decided since stays. A pod that is assumed on a
-// node already counts there, and would count twice.
+// node already counts there, and would count twice. Another scheduler's may never come:
+// like kube-scheduler, this one keeps no room for it.
 func (h *Handlers) nominated(before string, pod *core.Pod) {
 	switch now := pod.Status.NominatedNodeName; {
 	case h.cache.Has(pod.UID):
@@ -137,10 +139,10 @@ func (h *Handlers) onPodUpdate(old, pod *core.Pod) {
 		if pod.DeletionTimestamp != nil {
 			h.nominator.Left(pod.UID)
 			h.gone(pod)
-			return
+		} else if h.queue.Responsible(pod) {
+			h.nominated(old.Status.NominatedNodeName, pod)
+			h.queue.Add(h.ctx, pod)
 		}
-		h.nominated(old.Status.NominatedNodeName, pod)
-		h.queue.Add(h.ctx, pod)
 	case old.Spec.NodeName == "":
 		h.addAssignedPod(pod)
 	default:

@@ -22,6 +22,8 @@ import (
 	"kctl/scheduler/internal/waitingpods"
 )
 
+const theirs = "another-scheduler"
+
 // log records the handlers' calls, and counts as the cache does.
 type log struct {
 	lines []string
@@ -44,6 +46,8 @@ func (l *log) SetPod(pod *core.Pod) {
 	l.known[pod.UID] = true
 	l.note("cache pod %s on %s", pod.Name, pod.Spec.NodeName)
 }
+
+func (l *log) Responsible(pod *core.Pod) bool { return pod.Spec.SchedulerName != theirs }
 
 func (l *log) Has(uid types.UID) bool { return l.known[uid] }
 
@@ -69,6 +73,7 @@ func deleting(pod *core.Pod) { now := metav1.Now(); pod.DeletionTimestamp = &now
 func TestPods(t *testing.T) {
 	waiting := fixture.Pod("p", fixture.Requests("cpu", "2"))
 	assigned := changed(waiting, fixture.On("n1"))
+	another := changed(waiting, func(pod *core.Pod) { pod.Spec.SchedulerName = theirs })
 	for name, test := range map[string]struct {
 		before *core.Pod // nil if it is new
 		event  watch.Type
@@ -76,6 +81,9 @@ func TestPods(t *testing.T) {
 		want   []string
 	}{
 		"new, waiting":       {nil, watch.Added, waiting, []string{"queue add p"}},
+		"new, another's":     {nil, watch.Added, another, nil},
+		"another's, changed": {another, watch.Modified, changed(another, phase(corev1.PodPending)), nil},
+		"another's, bound":   {another, watch.Modified, changed(another, fixture.On("n1")), []string{"cache pod p on n1", "queue delete p", "event AssignedPodAdd"}},
 		"new, assigned":      {nil, watch.Added, assigned, []string{"cache pod p on n1", "queue delete p", "event AssignedPodAdd"}},
 		"new, ended":         {nil, watch.Added, changed(assigned, phase(corev1.PodSucceeded)), nil},
 		"new, being deleted": {nil, watch.Added, changed(waiting, deleting), nil},
@@ -201,6 +209,20 @@ func TestNominations(t *testing.T) {
 				t.Errorf("nominated %q, released %v: %q", nominations.Of(pod.UID), released, l.lines)
 			}
 		})
+	}
+}
+
+// Nobody knows whether another scheduler's pod still wants the room.
+func TestNominationsByAnotherScheduler(t *testing.T) {
+	l := &log{names: map[types.UID]string{}, known: map[types.UID]bool{}}
+	nominations := nominator.New()
+	sink := New(t.Context(), Slim, l, l, nominations, waitingpods.New(clock.RealClock{})).Pods()
+	pod := fixture.Pod("p", func(pod *core.Pod) { pod.Spec.SchedulerName, pod.Status.NominatedNodeName = theirs, "n1" })
+	sink.Apply(watch.Added, pod)
+	added := nominations.Of(pod.UID)
+	sink.Apply(watch.Modified, changed(pod, func(pod *core.Pod) { pod.Status.NominatedNodeName = "n2" }))
+	if updated := nominations.Of(pod.UID); added != "" || updated != "" {
+		t.Errorf("room is kept on %q and then on %q", added, updated)
 	}
 }
 

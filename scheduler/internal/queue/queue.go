@@ -129,6 +129,12 @@ func New(options Options) *Queue {
 	return q
 }
 
+// Responsible reports whether pod asks for one of the profiles.
+func (q *Queue) Responsible(pod *core.Pod) bool {
+	_, ours := q.options.Profiles[pod.Spec.SchedulerName]
+	return ours
+}
+
 // Add adds a pod that has no node, or updates it if it is there.
 func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 	q.mu.Lock()
@@ -137,11 +143,10 @@ func (q *Queue) Add(ctx context.Context, pod *core.Pod) {
 		q.update(ctx, it, pod)
 		return
 	}
-	profile, ours := q.options.Profiles[pod.Spec.SchedulerName]
-	if !ours {
+	if !q.Responsible(pod) {
 		return
 	}
-	it := &item{profile: profile, QueuedPodInfo: framework.QueuedPodInfo{
+	it := &item{profile: q.options.Profiles[pod.Spec.SchedulerName], QueuedPodInfo: framework.QueuedPodInfo{
 		PodInfo: framework.NewPodInfo(pod), Timestamp: q.options.Clock.Now(),
 	}}
 	q.items[pod.UID] = it
