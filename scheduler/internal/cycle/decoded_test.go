@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,12 +30,16 @@ import (
 func TestPluginsSayTheSameOfSlimPods(t *testing.T) {
 	services := withNamespaces
 	services.Volumes = volumes.NewKnown()
+	none := int32(0)
 	p := defaultProfile(t, services)
 	for seed := range uint64(3) {
 		d := dice{rand.New(rand.NewPCG(seed, 29))}
 		var nodes []*core.Node
 		for i := range 6 {
 			nodes = append(nodes, d.node(i))
+			services.Volumes.Set(&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: nodes[i].Name}, Spec: storagev1.CSINodeSpec{
+				Drivers: []storagev1.CSINodeDriver{{Name: "disk.csi.azure.com", Allocatable: &storagev1.VolumeNodeResources{Count: &none}}},
+			}})
 		}
 		for name, set := range podFields() {
 			pod := d.pod(0)

@@ -5,6 +5,7 @@ package nodevolumelimits
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -33,7 +34,7 @@ func (*Plugin) Name() string { return Name }
 // PreFilter implements framework.PreFilter.
 func (p *Plugin) PreFilter(ctx context.Context, _ *framework.CycleState,
 	pod *framework.PodInfo) (*framework.PreFilterResult, *framework.Status) {
-	if !volumes.HasClaims(pod.Pod) {
+	if !hasVolumes(pod.Pod) {
 		return nil, skip
 	}
 	if err := p.volumes.Ready(ctx); err != nil {
@@ -41,6 +42,9 @@ func (p *Plugin) PreFilter(ctx context.Context, _ *framework.CycleState,
 	}
 	return nil, nil
 }
+
+// hasVolumes reports whether drivers may have to mount volumes for pod.
+func hasVolumes(pod *core.Pod) bool { return volumes.HasClaims(pod) || volumes.HasMigratable(pod) }
 
 // attached are volumes by what a driver knows them by, and their drivers.
 type attached map[string]string
@@ -50,7 +54,9 @@ func (a attached) add(driver, handle string) { a[driver+"/"+handle] = driver }
 // Filter implements framework.Filter.
 func (p *Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	wanted := attached{}
-	p.collect(pod.Pod, wanted)
+	if err := p.collect(pod.Pod, node.Name(), wanted); err != nil {
+		return framework.AsError(err)
+	}
 	for _, driver := range wanted {
 		if !p.volumes.Installed(driver, node.Name()) {
 			return framework.NewStatus(framework.Unschedulable, driver+" CSI driver is not installed on the node").By(Name)
@@ -63,7 +69,9 @@ func (p *Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framewo
 	there := attached{}
 	p.volumes.EachAttached(node.Name(), func(driver, handle string) { there.add(driver, handle) })
 	for _, other := range node.Pods {
-		p.collect(other.Pod, there)
+		if err := p.collect(other.Pod, node.Name(), there); err != nil {
+			return framework.AsError(err)
+		}
 	}
 	used := map[string]int64{}
 	for _, driver := range there {
@@ -81,31 +89,41 @@ func (p *Plugin) Filter(_ context.Context, _ *framework.CycleState, pod *framewo
 	return nil
 }
 
-// collect adds the CSI volumes of a pod: one that is yet to be provisioned
-// counts for the driver that will do it.
-func (p *Plugin) collect(pod *core.Pod, into attached) {
+// collect adds the CSI volumes that a pod has on a node: one that is yet to be provisioned
+// counts for the driver that will do it, and an in-tree volume for the driver that mounts it.
+func (p *Plugin) collect(pod *core.Pod, node string, into attached) error {
 	for i := range pod.Spec.Volumes {
+		inline, err := p.volumes.Inline(&pod.Spec.Volumes[i], pod.Namespace, node)
+		switch {
+		case err != nil:
+			return fmt.Errorf("volume %s of pod %s/%s: %w", pod.Spec.Volumes[i].Name, pod.Namespace, pod.Name, err)
+		case inline != nil:
+			into.add(inline.Driver, inline.VolumeHandle)
+			continue
+		}
 		claim, err := p.volumes.Claim(pod, &pod.Spec.Volumes[i])
 		if err != nil || claim == nil {
 			continue
 		}
-		if driver, volume := p.volumeOf(claim); driver != "" {
+		if driver, volume := p.volumeOf(claim, node); driver != "" {
 			into.add(driver, volume)
 		}
 	}
+	return nil
 }
 
-func (p *Plugin) volumeOf(claim *corev1.PersistentVolumeClaim) (driver, volume string) {
+func (p *Plugin) volumeOf(claim *corev1.PersistentVolumeClaim, node string) (driver, volume string) {
 	if claim.Spec.VolumeName != "" {
 		if found, known := p.volumes.Volume(claim.Spec.VolumeName); known {
-			if found.Spec.CSI == nil {
+			source := p.volumes.Source(found, node)
+			if source == nil {
 				return "", ""
 			}
-			return found.Spec.CSI.Driver, found.Spec.CSI.VolumeHandle
+			return source.Driver, source.VolumeHandle
 		}
 	}
 	if class := p.volumes.Class(claim); class != nil {
-		return class.Provisioner, claim.Namespace + "/" + claim.Name
+		return p.volumes.Driver(class, node), claim.Namespace + "/" + claim.Name
 	}
 	return "", ""
 }
@@ -118,7 +136,7 @@ func (*Plugin) EventsToRegister() []framework.ClusterEventWithHint {
 		{Resource: framework.AttachmentEvent, ActionType: framework.Delete},
 		{Resource: framework.AssignedPodEvent, ActionType: framework.Delete,
 			QueueingHintFn: func(_ *framework.PodInfo, event framework.ClusterEvent) bool {
-				return volumes.HasClaims(event.OldPod)
+				return hasVolumes(event.OldPod)
 			}},
 		{Resource: framework.ClaimEvent, ActionType: either, QueueingHintFn: func(pod *framework.PodInfo, event framework.ClusterEvent) bool {
 			return volumes.Names(pod.Pod, event.Claim)

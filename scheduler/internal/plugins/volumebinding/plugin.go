@@ -146,7 +146,7 @@ func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *frame
 	switch {
 	case bound == nil:
 		return waiting
-	case waiting == nil:
+	case waiting == nil || bound.Code() == framework.Error:
 		return bound
 	}
 	return refusal(bound.Reasons()[0], waiting.Reasons()[0])
@@ -156,10 +156,14 @@ func (p *Plugin) Filter(_ context.Context, state *framework.CycleState, _ *frame
 func (p *Plugin) usable(bound []*corev1.PersistentVolumeClaim, node *core.Node) *framework.Status {
 	for _, claim := range bound {
 		volume, known := p.volumes.Volume(claim.Spec.VolumeName)
-		switch {
-		case !known:
+		if !known {
 			return refusedMissing
-		case !volumes.OnNode(volume, node):
+		}
+		volume, err := p.volumes.Migrated(volume, node.Name)
+		if err != nil {
+			return framework.AsError(fmt.Errorf("persistent volume %s: %w", claim.Spec.VolumeName, err))
+		}
+		if !volumes.OnNode(volume, node) {
 			return refusedAffinity
 		}
 	}
