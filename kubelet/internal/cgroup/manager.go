@@ -62,6 +62,14 @@ type Manager struct {
 	mounts     map[string]string // see findMounts
 	burstable  burstable
 	incomplete incompleteGroups
+	applied    sync.Map // by the UIDs of pods, the amounts that their groups have got
+}
+
+// amounts are what a pod's group is made from.
+type amounts struct {
+	group            string
+	cpuRequest       int64 // thousandths of a core, as cpuLimit
+	cpuLimit, memory int64 // zero for none
 }
 
 // incompleteGroups are pods whose groups may exist in some hierarchies only, because making
@@ -136,18 +144,17 @@ func podGroup(pod *core.Pod) string {
 	return path.Join(podsGroup, name)
 }
 
-// Create makes a pod's group with its share and limits, or updates these.
+// Create makes a pod's group with its share and limits, or updates these. It costs nothing
+// where the group has got them before.
 func (m *Manager) Create(pod *core.Pod) error {
-	defer m.observe("create")()
 	milliCPU, memory := podLimits(pod)
-	return m.set(pod, milliCPU, memory)
+	return m.set("create", pod, milliCPU, memory)
 }
 
 // RaiseLimits makes the pod's group large enough for the pod both as it was and as it
 // is to be, so that its containers can be changed one by one; new limits are
 // left to Create.
 func (m *Manager) RaiseLimits(pod, before *core.Pod) error {
-	defer m.observe("update")()
 	milliCPU, memory := podLimits(pod)
 	cpuBefore, memoryBefore := podLimits(before)
 	widest := func(a, b int64) int64 {
@@ -156,7 +163,7 @@ func (m *Manager) RaiseLimits(pod, before *core.Pod) error {
 		}
 		return max(a, b)
 	}
-	return m.set(pod, widest(milliCPU, cpuBefore), widest(memory, memoryBefore))
+	return m.set("update", pod, widest(milliCPU, cpuBefore), widest(memory, memoryBefore))
 }
 
 // observe starts measuring an operation; the returned function ends that.
@@ -169,13 +176,19 @@ func (m *Manager) observe(operation string) (over func()) {
 }
 
 // set leaves limits that are zero as they are.
-func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
+func (m *Manager) set(operation string, pod *core.Pod, milliCPU, memory int64) error {
 	if !m.PerQOS {
 		return nil
 	}
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	wanted := amounts{podGroup(pod), requests.Cpu().MilliValue(), milliCPU, memory}
+	if has, ok := m.applied.Load(pod.UID); ok && has == wanted {
+		return nil
+	}
+	m.applied.Delete(pod.UID) // what it has is unknown until all of it is done
+	defer m.observe(operation)()
 	r := &cgroups.Resources{Memory: memory}
-	setShares(r, Shares(requests.Cpu().MilliValue()))
+	setShares(r, Shares(wanted.cpuRequest))
 	period := cmp.Or(m.CPUPeriod, Period)
 	if quota := Quota(milliCPU, period); quota > 0 && !m.NoCPUQuota {
 		r.CpuQuota, r.CpuPeriod = quota, uint64(period)
@@ -185,15 +198,16 @@ func (m *Manager) set(pod *core.Pod, milliCPU, memory int64) error {
 	}
 	err := m.naming.holds(pod.UID)
 	if err == nil {
-		err = m.create(podGroup(pod), r)
+		err = m.create(wanted.group, r)
 		m.incomplete.note(pod.UID, QOSClass(pod), err)
 	}
 	if err == nil {
-		err = m.shareBurstable(pod, requests.Cpu().MilliValue(), false)
+		err = m.shareBurstable(pod, wanted.cpuRequest, false)
 	}
 	if err != nil {
 		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
+	m.applied.Store(pod.UID, wanted)
 	return nil
 }
 
@@ -221,6 +235,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	if !m.PerQOS {
 		return nil
 	}
+	m.applied.Delete(uid)
 	defer func() { m.incomplete.note(uid, class, err) }()
 	defer m.observe("destroy")()
 	pod := &core.Pod{}

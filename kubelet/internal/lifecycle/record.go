@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/core"
 )
 
 // record is what is remembered of a pod between two steps.
@@ -21,6 +22,8 @@ type record struct {
 	// Its startTime is from the wall clock: if that is set forward by a day, the
 	// pod would end at once; if it is set back, a day too late.
 	active time.Time
+	// before is the pod as it was before a resize, until its control group has its final limits.
+	before *core.Pod
 }
 
 // records has the record of each pod, from the first thing to remember until

@@ -13,7 +13,6 @@ import (
 	"kctl/kubelet/internal/podactions"
 	"kctl/kubelet/internal/podmanager"
 	"kctl/kubelet/internal/podruntime"
-	"kctl/kubelet/internal/podworker"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/proto/core"
 )
@@ -92,17 +91,18 @@ func sizes(pod *core.Pod, problem string) string {
 
 // ensureCgroup sets the pod's control group as its containers need it. While they
 // are being resized, it also has room for their old resources; the returned
-// function ends that, once they are.
-func (l *Lifecycle) ensureCgroup(job podworker.Job, pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
-	none := func() error { return nil }
+// function ends that, once they are. Every sync asks for it: an earlier one may not have come
+// this far, or have failed, and a group without limits is what the runtime would make of it.
+func (l *Lifecycle) ensureCgroup(pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
+	before := l.records.of(pod.UID).before
 	if l.resizing(pod.UID, runtime) {
-		before := l.Allocations.AsActual(pod)
-		return func() error { return l.settle(pod, before) }, l.Cgroups.RaiseLimits(pod, before)
+		before = l.Allocations.AsActual(pod)
+		l.records.change(pod.UID, func(one *record) { one.before = before })
 	}
-	if job.First || job.Type == podworker.Change {
-		return none, l.Cgroups.Create(pod)
+	if before == nil {
+		return func() error { return nil }, l.Cgroups.Create(pod)
 	}
-	return none, nil
+	return func() error { return l.settle(pod, before) }, l.Cgroups.RaiseLimits(pod, before)
 }
 
 // settle finishes the resizing of a pod whose containers have their new resources.
@@ -110,6 +110,7 @@ func (l *Lifecycle) settle(pod, before *core.Pod) error {
 	if err := l.Cgroups.SetFinalLimits(pod, before); err != nil {
 		return &podruntime.ResizeError{Err: err}
 	}
+	l.records.change(pod.UID, func(one *record) { one.before = nil })
 	l.Allocations.SetPodActual(pod.UID)
 	l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod, ""))
 	return nil

@@ -51,7 +51,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
 	}
-	settle, err := l.ensureCgroup(job, pod, runtime)
+	settle, err := l.ensureCgroup(pod, runtime)
 	if err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return podworker.Outcome{}, err
