@@ -21,8 +21,8 @@ import (
 	"kctl/proto/relay"
 )
 
-// minimumGrace is the time that a container always gets to end, even if its
-// preStop hook used up the grace period.
+// minimumGrace is the time that a container always gets between SIGTERM and SIGKILL, however
+// short its grace period is or whatever used that up.
 const minimumGrace = 2 * time.Second
 
 // KillPod ends a pod's containers in parallel, sidecars after the others, and
@@ -113,13 +113,6 @@ func (m *Manager) terminationTurn(ctx context.Context, before <-chan struct{}) a
 	}
 }
 
-func remaining(grace, used time.Duration) time.Duration {
-	if grace <= 0 {
-		return 0
-	}
-	return max(grace-used, minimumGrace)
-}
-
 func isSidecarName(pod *core.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == name && core.IsSidecar(&c) })
 }
@@ -177,8 +170,7 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 	m.Logger.Info("ending container", daemon.PodFields(pod),
 		zap.String("container", spec.Name), zap.String("id", kill.ID.ID), zap.Duration("grace", grace), zap.String("why", message))
 	began := m.Clock.Now()
-	hook := spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0
-	if hook {
+	if spec.Lifecycle != nil && spec.Lifecycle.PreStop != nil && grace > 0 {
 		end := m.preStop(ctx, pod, spec, kill.ID, grace)
 		defer end()
 	}
@@ -187,10 +179,7 @@ func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podacti
 			return fmt.Errorf("ending container %s: %w", spec.Name, err)
 		}
 	}
-	if hook || together.turn != nil {
-		grace = remaining(grace, m.Clock.Since(began))
-	}
-	err := together.pace.stop(ctx, m.Clock, grace, func(grace time.Duration) error { return m.stop(ctx, kill.ID, grace) })
+	err := together.pace.stop(ctx, m.Clock, grace-m.Clock.Since(began), func(grace time.Duration) error { return m.stop(ctx, kill.ID, grace) })
 	if err != nil {
 		return fmt.Errorf("ending container %s: %w", spec.Name, err)
 	}

@@ -33,13 +33,13 @@ func (p pace) do(ctx context.Context, call func() error) error {
 
 // stop makes a call that ends a container when it is its turn. Grace periods pass side by side: the
 // next one has its turn after stopTurn, whether the container has ended or not, and what it waited
-// is taken off its own.
+// is taken off its own, down to minimumGrace.
 func (p pace) stop(ctx context.Context, clock clock.Clock, grace time.Duration, call func(grace time.Duration) error) error {
 	began := clock.Now()
 	if err := p.take(ctx); err != nil {
 		return err
 	}
-	grace = max(grace-clock.Since(began), min(grace, minimumGrace))
+	grace = max(grace-clock.Since(began), minimumGrace)
 	ended := make(chan struct{})
 	defer close(ended)
 	go func() {

@@ -49,7 +49,7 @@ func TestContainersBeginToEndAFewAtATime(t *testing.T) {
 // it always gets.
 func TestWhatIsLeftOfAGracePeriod(t *testing.T) {
 	for grace, want := range map[time.Duration]time.Duration{
-		time.Minute: time.Minute - stopTurn, minimumGrace: minimumGrace, time.Second: time.Second, 0: 0,
+		time.Minute: time.Minute - stopTurn, minimumGrace: minimumGrace, time.Second: minimumGrace, 0: minimumGrace,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p, all := newPace(), sync.WaitGroup{}

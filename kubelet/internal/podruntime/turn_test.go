@@ -150,3 +150,19 @@ func TestAHookGoesOnAsLongAsItsContainer(t *testing.T) {
 		}
 	})
 }
+
+// Whatever the grace period, a container has two seconds to end itself before it is killed.
+func TestNoContainerIsKilledAtOnce(t *testing.T) {
+	for _, grace := range []int64{0, 1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEndings(t, map[string]simulated.Behaviour{"stubborn": {Stubborn: true}})
+			pod := newPod("web", shell("main", forever), shell("stubborn", forever))
+			pod.Spec.TerminationGracePeriodSeconds = &grace
+			took := e.end(t, pod)
+			want := map[string]time.Duration{"main": 0, "stubborn": time.Duration(max(grace, 2)) * time.Second}
+			if !maps.Equal(took, want) {
+				t.Errorf("with a grace period of %d s: %v, want %v", grace, took, want)
+			}
+		})
+	}
+}
