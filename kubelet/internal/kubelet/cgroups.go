@@ -75,9 +75,7 @@ func boundOfPods(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		left := capacity[name].DeepCopy()
 		left.Sub(reserved[name])
-		if left.Sign() > 0 {
-			bound[name] = left
-		}
+		bound[name] = left
 	}
 	return bound
 }

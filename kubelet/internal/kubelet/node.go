@@ -61,6 +61,9 @@ func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
 	if !k.config.LocalStorageCapacityIsolation {
 		machine.EphemeralStorage = 0
 	}
+	if err := machine.CheckReserved(kept); err != nil {
+		return nil, err
+	}
 	return node.New(node.Config{
 		Client: k.client, Events: k.events, Clock: k.clock, Logger: logger,
 		Name: k.identity.NodeName, Hostname: k.identity.NodeName, Addresses: k.identity.FindHostIPs, Port: k.servers.Port,

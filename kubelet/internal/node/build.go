@@ -1,6 +1,8 @@
 package node
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -96,13 +98,11 @@ func platformLabels(has map[string]string) map[string]string {
 	return wrong
 }
 
-// capacity is what the machine has, and what others have advertised.
-func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
-	machine := m.config.Machine
+// capacity is what the machine has; of a disk whose size is not known, nothing.
+func (machine Machine) capacity() corev1.ResourceList {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(machine.CPUs, resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(machine.Memory, resource.BinarySI),
-		corev1.ResourcePods:   *resource.NewQuantity(m.config.MaxPods, resource.DecimalSI),
 	}
 	if machine.EphemeralStorage > 0 {
 		capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(machine.EphemeralStorage, resource.BinarySI)
@@ -110,6 +110,28 @@ func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
 	for name, size := range machine.HugePages {
 		capacity[name] = *resource.NewQuantity(size, resource.BinarySI)
 	}
+	return capacity
+}
+
+// CheckReserved says what is to be kept from pods that the machine does not have: all pods together
+// would have no bound, since what is left is none.
+func (machine Machine) CheckReserved(reserved corev1.ResourceList) error {
+	capacity := machine.capacity()
+	var failed []error
+	for _, name := range slices.Sorted(maps.Keys(reserved)) {
+		kept := reserved[name]
+		if has, ok := capacity[name]; ok && has.Cmp(kept) < 0 {
+			failed = append(failed, fmt.Errorf("%s: %s are reserved, and the machine has %s: "+
+				"systemReserved, kubeReserved and the hard eviction thresholds together must not be more", name, &kept, &has))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// capacity is what the machine has, and what others have advertised.
+func (m *Manager) capacity(before *corev1.NodeStatus) corev1.ResourceList {
+	capacity := m.config.Machine.capacity()
+	capacity[corev1.ResourcePods] = *resource.NewQuantity(m.config.MaxPods, resource.DecimalSI)
 	// Resources that an operator has advertised stay; all of them are for pods. Of those that an earlier kubelet
 	// reported, nobody knows which its device plugins had: pods would run without their devices.
 	gone := m.takenOver(before.NodeInfo)
@@ -183,22 +205,24 @@ func (m *Manager) addresses() (all []corev1.NodeAddress) {
 // else can have.
 func allocatable(capacity, reserved corev1.ResourceList) corev1.ResourceList {
 	left := capacity.DeepCopy()
-	for name, quantity := range reserved {
-		if has, ok := left[name]; ok {
-			has.Sub(quantity)
-			if has.Sign() < 0 {
-				has = resource.Quantity{Format: has.Format}
-			}
-			left[name] = has
+	take := func(name corev1.ResourceName, quantity resource.Quantity) {
+		has, ok := left[name]
+		if !ok {
+			return
 		}
+		if has.Sub(quantity); has.Sign() < 0 { // which the API would refuse
+			has = resource.Quantity{Format: has.Format}
+		}
+		left[name] = has
 	}
-	memory := left[corev1.ResourceMemory]
+	for name, quantity := range reserved {
+		take(name, quantity)
+	}
 	for name, quantity := range capacity {
 		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-			memory.Sub(quantity)
+			take(corev1.ResourceMemory, quantity)
 		}
 	}
-	left[corev1.ResourceMemory] = memory
 	return left
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -290,6 +291,33 @@ func TestDevicesOfAnEarlierKubeletAreGone(t *testing.T) {
 		told.Capacity[devices] = resource.MustParse("5") // by an operator, after this kubelet's report
 		if again := m.status(&told, state{}); again.Allocatable.Name(devices, resource.DecimalSI).Value() != 5 {
 			t.Errorf("after %q: an operator's resource is %v", c.version, again.Allocatable)
+		}
+	}
+}
+
+// More huge pages than what is left for pods leave them no memory, not less than none: the API refuses that.
+func TestAllocatableIsNeverNegative(t *testing.T) {
+	capacity := Machine{CPUs: 1, Memory: 1 << 30, HugePages: map[corev1.ResourceName]int64{"hugepages-2Mi": 1 << 29, "hugepages-1Gi": 1 << 30}}.capacity()
+	if left := allocatable(capacity, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}); !left.Memory().IsZero() {
+		t.Errorf("for pods there are %s", left.Memory())
+	}
+}
+
+// A machine may keep all that it has, but not more; of a disk whose size it does not tell, nothing is known.
+func TestMoreIsReservedThanThereIs(t *testing.T) {
+	machine := Machine{CPUs: 2, Memory: 1 << 30}
+	reserve := func(cpu, memory string) error {
+		return machine.CheckReserved(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+			corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"), "pid": resource.MustParse("1000")})
+	}
+	if err := reserve("2", "1Gi"); err != nil {
+		t.Error(err)
+	}
+	machine.EphemeralStorage = 1 << 20
+	err := fmt.Sprint(reserve("2001m", "1025Mi"))
+	for _, part := range []string{"cpu: 2001m are reserved, and the machine has 2: ", "memory: 1025Mi ", "ephemeral-storage: 1Gi "} {
+		if !strings.Contains(err, part) {
+			t.Errorf("%q has nothing of %q", err, part)
 		}
 	}
 }
