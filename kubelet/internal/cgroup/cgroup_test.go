@@ -67,6 +67,7 @@ func TestOverheadCounts(t *testing.T) {
 
 func TestQOSClass(t *testing.T) {
 	full := corev1.ResourceRequirements{Requests: list("1", "1Gi"), Limits: list("1", "1Gi")}
+	whole := func(r corev1.ResourceRequirements) *core.Pod { p := podOf("", full); p.Spec.Resources = &r; return p }
 	for name, c := range map[string]struct {
 		pod  *core.Pod
 		want corev1.PodQOSClass
@@ -78,6 +79,10 @@ func TestQOSClass(t *testing.T) {
 		"one without":       {podOf("", full, corev1.ResourceRequirements{}), corev1.PodQOSBurstable},
 		"no memory":         {podOf("", corev1.ResourceRequirements{Limits: list("1", "")}), corev1.PodQOSBurstable},
 		"requests less":     {podOf("", corev1.ResourceRequirements{Requests: list("500m", "1Gi"), Limits: list("1", "1Gi")}), corev1.PodQOSBurstable},
+		"requests zero":     {podOf("", corev1.ResourceRequirements{Requests: list("0", "0"), Limits: list("1", "1Gi")}), corev1.PodQOSBurstable},
+		"whole pod empty":   {whole(corev1.ResourceRequirements{}), corev1.PodQOSGuaranteed},
+		"whole pod zero":    {whole(corev1.ResourceRequirements{Requests: list("0", "")}), corev1.PodQOSBestEffort},
+		"whole pod less":    {whole(corev1.ResourceRequirements{Requests: list("500m", "")}), corev1.PodQOSBurstable},
 		"requests only":     {podOf("", corev1.ResourceRequirements{Requests: list("1", "1Gi")}), corev1.PodQOSBurstable},
 		"recorded as other": {func() *core.Pod { p := podOf("", full); p.Status.QOSClass = corev1.PodQOSBurstable; return p }(), corev1.PodQOSBurstable},
 	} {

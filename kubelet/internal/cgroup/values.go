@@ -44,14 +44,15 @@ func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 	any, guaranteed := false, true
 	look := func(r corev1.ResourceRequirements) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			request, limit := r.Requests[name], r.Limits[name]
+			request, asked := r.Requests[name]
+			limit := r.Limits[name]
 			any = any || !request.IsZero() || !limit.IsZero()
-			if limit.IsZero() || !request.IsZero() && request.Cmp(limit) != 0 {
+			if limit.IsZero() || asked && request.Cmp(limit) != 0 {
 				guaranteed = false
 			}
 		}
 	}
-	if pod.Spec.Resources != nil {
+	if resourcehelper.IsPodLevelResourcesSet(pod) { // resources: {} says nothing
 		look(*pod.Spec.Resources)
 	} else {
 		for c := range core.Containers(&pod.Spec) {
