@@ -178,8 +178,9 @@ func inUnits(bytes uint64) string {
 
 var units = []string{"KiB", "MiB", "GiB", "TiB"}
 
-// FreeAll removes every unused image when the node is short of disk. What a container is about
-// to be created from stays for the least age of images: the container would only pull it again.
+// FreeAll removes every unused image when the node is short of disk. What is younger than the least
+// age of images stays, and what a container is about to be created from does for as long: who fetched
+// it would only do so again.
 func (c *Collector) FreeAll(ctx context.Context) error {
 	unused, err := c.unused(ctx)
 	if err != nil {
@@ -187,7 +188,7 @@ func (c *Collector) FreeAll(ctx context.Context) error {
 	}
 	var failed []error
 	for _, image := range unused {
-		if image.asked.Sub(image.wanted) >= c.Thresholds.MinAge && !c.usedSince(image) {
+		if !c.young(image) && image.asked.Sub(image.wanted) >= c.Thresholds.MinAge && !c.usedSince(image) {
 			failed = append(failed, c.remove(ctx, image.Image, "space"))
 		}
 	}
@@ -199,6 +200,11 @@ type candidate struct {
 	*runtimeapi.Image
 	record
 	asked time.Time // when the runtime was asked what it has
+}
+
+// young tells whether an image was first seen less than the least age before the runtime was asked.
+func (c *Collector) young(image candidate) bool {
+	return image.asked.Sub(image.seen) < c.Thresholds.MinAge
 }
 
 // usedSince tells whether somebody uses an image that nobody used when the runtime was asked, or a
@@ -280,7 +286,7 @@ func (c *Collector) record(images []*runtimeapi.Image, used map[string]bool, san
 	for _, image := range images {
 		r := c.records[image.GetId()]
 		if r == nil {
-			r = &record{seen: now}
+			r = &record{seen: asked}
 		}
 		records[image.GetId()] = r
 		names := append(slices.Concat(image.GetRepoTags(), image.GetRepoDigests()), image.GetId())
@@ -353,7 +359,7 @@ func (c *Collector) free(ctx context.Context, unused []candidate, wanted int64) 
 		if freed >= wanted {
 			break
 		}
-		if now.Sub(image.seen) < c.Thresholds.MinAge || !image.used.IsZero() && now.Sub(image.used) < c.Thresholds.MinAge {
+		if c.young(image) || !image.used.IsZero() && now.Sub(image.used) < c.Thresholds.MinAge {
 			continue
 		}
 		if c.usedSince(image) {

@@ -195,19 +195,26 @@ func TestANodeShortOfDisk(t *testing.T) {
 }
 
 // A container may wait for a while between its image and its creation: for others, or for its
-// sandbox.
+// sandbox. What was just fetched without a pod waits for one.
 func TestANodeShortOfDiskKeepsWhatContainersWaitFor(t *testing.T) {
 	c, s, clock := collector(Thresholds{High: 100, MinAge: time.Minute}, "pulled", "other")
+	if _, err := c.unused(t.Context()); err != nil { // they are seen
+		t.Fatal(err)
+	}
+	clock.Step(time.Hour)
 	c.Use("pulled")
-	clock.Step(time.Minute - 1)
-	for _, want := range [][]string{{"pause", "pulled"}, {"pause"}} {
+	s.images = append(s.images, &runtimeapi.Image{Id: "imported", Size: 10})
+	for _, step := range []struct {
+		after time.Duration
+		want  []string
+	}{{0, []string{"pause", "pulled", "imported"}}, {time.Minute - 1, []string{"pause", "pulled", "imported"}}, {1, []string{"pause"}}} {
+		clock.Step(step.after)
 		if err := c.FreeAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.names(); !slices.Equal(got, want) {
-			t.Errorf("images %v, want %v", got, want)
+		if got := s.names(); !slices.Equal(got, step.want) {
+			t.Errorf("images %v, want %v", got, step.want)
 		}
-		clock.Step(1)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestAPodThatCantBeEnded(t *testing.T) {
 // can be made: unused images go all the same.
 func TestRoomIsMadeOfWhatThereIs(t *testing.T) {
 	var broken atomic.Bool
-	b, _ := newHollowBed(t, nil, func(o *simulated.Options) {
+	b, _ := newHollowBed(t, func(c *config.Config) { c.Images.MinimumAge = 0 }, func(o *simulated.Options) {
 		o.Fault = func(_ context.Context, method string, call func() error) error {
 			if broken.Load() && method == "ListPodSandbox" {
 				return status.Error(codes.Unknown, "the runtime is confused")

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/cri/critest"
 	"kctl/kubelet/internal/noderuntime"
 	"kctl/proto/core"
@@ -104,7 +105,7 @@ func TestUserNamespaces(t *testing.T) {
 // A runtime that can mount images does so; with one that can't, the pod fails
 // at once, and the message names the runtime.
 func TestImageVolumes(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t, func(c *config.Config) { c.Images.MinimumAge = 0 }) // else no image is old enough to be removed
 	registry := critest.NewRegistry(t)
 	reference := registry.Push(t, "data:1", critest.Image{Files: map[string]string{"model/weights": "heavy\n"}})
 	pod := shellPod("models", "cat /data/weights; "+forever)
