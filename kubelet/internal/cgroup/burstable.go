@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"path"
+	"sort"
 	"sync"
 
 	"github.com/opencontainers/cgroups"
@@ -12,8 +13,8 @@ import (
 )
 
 // burstable is the total CPU request of the pods of the class: with that the
-// class competes with each guaranteed pod. A restarted kubelet learns it as it
-// sees its pods again.
+// class competes with each guaranteed pod. A restarted kubelet takes it from the groups of
+// the pods that it will see again, or will clean up.
 type burstable struct {
 	mu    sync.Mutex
 	milli map[types.UID]int64
@@ -30,7 +31,11 @@ func (m *Manager) shareBurstable(pod *core.Pod, milli int64, gone bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.milli == nil {
-		b.milli = map[types.UID]int64{}
+		before, err := m.burstableBefore()
+		if err != nil {
+			return err
+		}
+		b.milli = before
 	}
 	if delete(b.milli, pod.UID); !gone {
 		b.milli[pod.UID] = milli
@@ -50,4 +55,42 @@ func (m *Manager) shareBurstable(pod *core.Pod, milli int64, gone bool) error {
 	}
 	b.set = shares
 	return nil
+}
+
+// burstableBefore are the requests of the pods of the class that have groups, about: all that a group
+// tells is its share.
+func (m *Manager) burstableBefore() (map[types.UID]int64, error) {
+	pods, err := m.listed(true)
+	if err != nil {
+		return nil, err
+	}
+	before := map[types.UID]int64{}
+	for uid, class := range pods {
+		if class != corev1.PodQOSBurstable {
+			continue
+		}
+		pod := &core.Pod{}
+		pod.UID, pod.Status.QOSClass = uid, class
+		g, err := m.group(podGroup(pod), nil)
+		if err != nil {
+			return nil, err
+		}
+		before[uid] = requestOf(sharesAt(g.Path("cpu")))
+	}
+	return before, nil
+}
+
+// sharesAt is a group's weight, in Shares; 0 if it has none. Those of cgroup v2 are coarser: the least
+// shares that become this weight.
+func sharesAt(dir string) uint64 {
+	if !cgroups.IsCgroup2UnifiedMode() {
+		return countOf(dir, "cpu.shares")
+	}
+	return leastShares(countOf(dir, "cpu.weight"))
+}
+
+func leastShares(weight uint64) uint64 {
+	return uint64(sort.Search(maxShares, func(shares int) bool {
+		return cgroups.ConvertCPUSharesToCgroupV2Value(uint64(shares)) >= weight
+	}))
 }

@@ -332,3 +332,57 @@ func TestBurstablePodsShare(t *testing.T) {
 		want(left, "after the end of "+string(pods[i].UID))
 	}
 }
+
+// A restarted kubelet sees its pods one by one. Meanwhile the class has its share for all of them, and
+// not only for those that it has seen.
+func TestBurstablePodsShareAfterARestart(t *testing.T) {
+	before := newManager(t, Options{})
+	one := podOf("one", corev1.ResourceRequirements{Requests: list("500m", "")})
+	two := podOf("two", corev1.ResourceRequirements{Requests: list("1500m", "")})
+	for _, pod := range []*core.Pod{one, two} {
+		if err := before.Create(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := New(Options{Root: before.Root, PerQOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(milli int64, when string) {
+		t.Helper()
+		g, err := m.group("kubepods/burstable", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := requestOf(sharesAt(g.Path("cpu"))); got < milli*9/10 || got > milli*11/10 { // weights of cgroup v2 are coarse
+			t.Errorf("%s: as for %d thousandths of a core, want %d", when, got, milli)
+		}
+	}
+	one.Spec.Containers[0].Resources.Requests = list("600m", "")
+	if err := m.Create(one); err != nil {
+		t.Fatal(err)
+	}
+	has(2100, "one seen")
+	if err := m.Destroy(two.UID, QOSClass(two)); err != nil { // it is gone from the API
+		t.Fatal(err)
+	}
+	has(600, "the other is gone")
+	if err := m.Destroy(one.UID, QOSClass(one)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSharesOfWeights(t *testing.T) {
+	for _, milli := range []int64{2, 100, 500, 1500, 64_000} {
+		if got := requestOf(Shares(milli)); got != milli {
+			t.Errorf("the request of the share of %d is %d", milli, got)
+		}
+		weight := cgroups.ConvertCPUSharesToCgroupV2Value(Shares(milli))
+		if least := leastShares(weight); least > Shares(milli) || cgroups.ConvertCPUSharesToCgroupV2Value(least) != weight {
+			t.Errorf("weight %d, of %d shares, is that of %d", weight, Shares(milli), least)
+		}
+	}
+	if leastShares(0) != 0 {
+		t.Error("a group without a weight has shares")
+	}
+}

@@ -26,6 +26,11 @@ func Shares(milli int64) uint64 {
 	return uint64(min(max(milli*sharesPerCore/1000, minShares), maxShares))
 }
 
+// requestOf is the least request that Shares converts to the given weight.
+func requestOf(shares uint64) int64 {
+	return (int64(shares)*1000 + sharesPerCore - 1) / sharesPerCore
+}
+
 // Quota converts a CPU limit, in thousandths of a core, to microseconds of a
 // period; zero for none.
 func Quota(milli, period int64) int64 {
