@@ -11,7 +11,7 @@ import (
 )
 
 // What a group has got once is not written again, however often a pod is synced; what it has not got, or
-// what was destroyed since, is.
+// what is gone since, is.
 func TestGroupsAreWrittenWhenTheyMust(t *testing.T) {
 	written := 0
 	m := newManager(t, Options{Observe: func(operation string, _ time.Duration) {
@@ -50,6 +50,12 @@ func TestGroupsAreWrittenWhenTheyMust(t *testing.T) {
 	create(before + 2)
 	pod.Spec.Containers[0].Resources.Limits = list("1", "32Mi")
 	create(before + 3)
+	for _, dir := range dirs(m.Root + "/kubepods/podg") { // by others
+		if err := cgroups.RemovePath(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	create(before + 4)
 	if got := value(t, m.Root+"/kubepods/podg", "memory/memory.limit_in_bytes", "memory.max"); got != fmt.Sprint(32<<20) {
 		t.Errorf("the limit of memory is %s", got)
 	}

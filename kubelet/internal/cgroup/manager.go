@@ -144,7 +144,7 @@ func podGroup(pod *core.Pod) string {
 	return path.Join(podsGroup, name)
 }
 
-// Create makes a pod's group with its share and limits, or updates these. It costs nothing
+// Create makes a pod's group with its share and limits, or updates these. It writes nothing
 // where the group has got them before.
 func (m *Manager) Create(pod *core.Pod) error {
 	milliCPU, memory := podLimits(pod)
@@ -182,7 +182,7 @@ func (m *Manager) set(operation string, pod *core.Pod, milliCPU, memory int64) e
 	}
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	wanted := amounts{podGroup(pod), requests.Cpu().MilliValue(), milliCPU, memory}
-	if has, ok := m.applied.Load(pod.UID); ok && has == wanted {
+	if has, ok := m.applied.Load(pod.UID); ok && has == wanted && m.isThere(wanted.group) {
 		return nil
 	}
 	m.applied.Delete(pod.UID) // what it has is unknown until all of it is done
@@ -209,6 +209,21 @@ func (m *Manager) set(operation string, pod *core.Pod, milliCPU, memory int64) e
 	}
 	m.applied.Store(pod.UID, wanted)
 	return nil
+}
+
+// isThere tells whether a group is where limits are kept. systemd and administrators may remove that of
+// a pod of which nothing runs.
+func (m *Manager) isThere(group string) bool {
+	g, err := m.group(group, nil)
+	if err != nil {
+		return false
+	}
+	for _, controller := range []string{"cpu", "memory", "pids"} {
+		if dir := g.Path(controller); dir != "" && !cgroups.PathExists(dir) {
+			return false
+		}
+	}
+	return true
 }
 
 // Processes counts the processes in a pod's group; for a pod without one, the
