@@ -27,17 +27,21 @@ const (
 )
 
 // takeFromBudget charges the eviction of a pod to the pod's disruption budget,
-// if there is one (Kubernetes docs, "API-initiated Eviction").
-func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []string) error {
-	if canIgnoreBudget(pod) {
-		return nil
+// if there is one (Kubernetes docs, "API-initiated Eviction"). unready: nothing was
+// charged, since the pod is not ready, and that holds only for as long as it is not.
+func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []string) (unready bool, err error) {
+	switch {
+	case core.Ended(pod.Status.Phase), pod.DeletionTimestamp != nil: // it does not come back
+		return false, nil
+	case pod.Status.Phase == corev1.PodPending:
+		return true, nil
 	}
 	budget, err := e.budgetOf(ctx, pod)
 	if err != nil || budget == nil {
-		return err
+		return false, err
 	}
 	if !isConditionTrue(&pod.Status, corev1.PodReady) && allowsUnhealthyEviction(budget) {
-		return nil
+		return true, nil
 	}
 	var refused error
 	_, _, err = e.budgets.Update(ctx, registry.Target{Namespace: budget.Namespace, Name: budget.Name, Subresource: "status"},
@@ -47,21 +51,12 @@ func (e *evictions) takeFromBudget(ctx context.Context, pod *core.Pod, dryRun []
 			return b, refused
 		}, registry.Admission{FieldManager: registry.ServerManager}, &metav1.UpdateOptions{DryRun: dryRun})
 	if refused != nil {
-		return refused
+		return false, refused
 	}
 	if apierrors.IsNotFound(err) {
-		return nil // no one holds to it any longer
+		return false, nil // no one holds to it any longer
 	}
-	return err
-}
-
-// canIgnoreBudget reports whether the pod does not serve anyone, or is going anyway.
-func canIgnoreBudget(pod *core.Pod) bool {
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
-		return true
-	}
-	return pod.DeletionTimestamp != nil
+	return false, err
 }
 
 // allowsUnhealthyEviction reports whether a pod that is not ready may be evicted

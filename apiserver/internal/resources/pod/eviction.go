@@ -70,11 +70,58 @@ func deleteOptions(within *metav1.DeleteOptions, o *metav1.CreateOptions) (*meta
 	return options, nil
 }
 
-func (e *evictions) evict(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) (*metav1.Status, error) {
-	pods, now := e.pods, metav1.NewTime(e.clock.Now())
-	if err := e.chargeBudget(ctx, namespace, name, options); err != nil {
+// evictionAttempts bounds how often a pod is looked at again because it changed before it
+// was deleted; upstream's.
+const evictionAttempts = 20
+
+func (e *evictions) evict(ctx context.Context, namespace, name string, asked *metav1.DeleteOptions) (*metav1.Status, error) {
+	for range evictionAttempts {
+		options, err := e.permit(ctx, namespace, name, asked)
+		if err != nil {
+			return nil, err
+		}
+		err = e.markAndDelete(ctx, namespace, name, options)
+		switch {
+		case err == nil:
+			return &metav1.Status{
+				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+				Status:   metav1.StatusSuccess, Code: http.StatusCreated,
+			}, nil
+		case !apierrors.IsConflict(err):
+			return nil, err
+		}
+	}
+	return nil, violation(budgetRetrySeconds, fmt.Sprintf("The pod %s changed each time that it was about to be evicted.", name))
+}
+
+// permit charges the pod's disruption budget, and returns the options that delete what it
+// has looked at: by then the name may be another pod's, and a pod that nobody relied on may
+// be ready.
+func (e *evictions) permit(ctx context.Context, namespace, name string, asked *metav1.DeleteOptions) (*metav1.DeleteOptions, error) {
+	pod, err := registry.GetStored[*core.Pod](ctx, e.pods, namespace, name)
+	if err != nil {
 		return nil, err
 	}
+	if err := registry.Preconditions(core.Pods, pod, asked.Preconditions); err != nil {
+		return nil, err
+	}
+	unready, err := e.takeFromBudget(ctx, pod, asked.DryRun)
+	if err != nil {
+		return nil, err
+	}
+	options := asked.DeepCopy()
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	options.Preconditions.UID = &pod.UID
+	if unready {
+		options.Preconditions.ResourceVersion = &pod.ResourceVersion
+	}
+	return options, nil
+}
+
+func (e *evictions) markAndDelete(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+	now := metav1.NewTime(e.clock.Now())
 	mark := func(current core.Object) (core.Object, error) {
 		pod := current.(*core.Pod)
 		if err := registry.Preconditions(core.Pods, pod, options.Preconditions); err != nil {
@@ -86,33 +133,15 @@ func (e *evictions) evict(ctx context.Context, namespace, name string, options *
 		}, now)
 		return pod, nil
 	}
-	marked, _, err := pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "status"}, mark, registry.Admission{},
-		&metav1.UpdateOptions{DryRun: options.DryRun})
+	marked, _, err := e.pods.Update(ctx, registry.Target{Namespace: namespace, Name: name, Subresource: "status"}, mark,
+		registry.Admission{}, &metav1.UpdateOptions{DryRun: options.DryRun})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if p := options.Preconditions; p != nil && p.ResourceVersion != nil {
+	if options.Preconditions.ResourceVersion != nil {
 		version := strconv.FormatInt(marked.Revision, 10)
-		p.ResourceVersion = &version // the mark is a change of ours
+		options.Preconditions.ResourceVersion = &version // the mark is a change of ours
 	}
-	if _, _, err := pods.Delete(ctx, namespace, name, registry.Admission{}, options); err != nil {
-		return nil, err
-	}
-	return &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusSuccess, Code: http.StatusCreated,
-	}, nil
-}
-
-// chargeBudget charges the pod's disruption budget, if the pod is the intended
-// one.
-func (e *evictions) chargeBudget(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	pod, err := registry.GetStored[*core.Pod](ctx, e.pods, namespace, name)
-	if err != nil {
-		return err
-	}
-	if err := registry.Preconditions(core.Pods, pod, options.Preconditions); err != nil {
-		return err
-	}
-	return e.takeFromBudget(ctx, pod, options.DryRun)
+	_, _, err = e.pods.Delete(ctx, namespace, name, registry.Admission{}, options)
+	return err
 }
