@@ -118,7 +118,7 @@ func (e *taintEviction) sync(ctx context.Context, key informer.Key) (time.Durati
 	if !ok {
 		return 0, nil
 	}
-	left, stays := tolerated(e.taints(node), pod.Tolerations, e.clock.Now())
+	left, stays := tolerated(e.taints(node), pod, e.clock.Now())
 	if stays || left > 0 {
 		return left, nil
 	}
@@ -126,11 +126,18 @@ func (e *taintEviction) sync(ctx context.Context, key informer.Key) (time.Durati
 }
 
 // tolerated returns how long a pod may stay on a node with these taints; stays
-// means indefinitely.
-func tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, now time.Time) (left time.Duration, stays bool) {
+// means indefinitely. The time counts from when both the taint and the pod were there.
+func tolerated(taints []corev1.Taint, pod informer.Pod, now time.Time) (left time.Duration, stays bool) {
 	stays = true
 	for _, taint := range taints {
-		until, forever, ok := tolerates(taint, tolerations, now)
+		since := now
+		if taint.TimeAdded != nil {
+			since = taint.TimeAdded.Time
+		}
+		if pod.Bound.After(since) && !pod.Bound.After(now) { // a kubelet whose clock is ahead may have written it
+			since = pod.Bound
+		}
+		until, forever, ok := tolerates(taint, pod.Tolerations, since)
 		if !ok {
 			return 0, false
 		}
@@ -146,11 +153,7 @@ func tolerated(taints []corev1.Taint, tolerations []corev1.Toleration, now time.
 
 // tolerates returns the shortest time for which one of the tolerations
 // tolerates the taint.
-func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, now time.Time) (until time.Time, forever, ok bool) {
-	since := now
-	if taint.TimeAdded != nil {
-		since = taint.TimeAdded.Time
-	}
+func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, since time.Time) (until time.Time, forever, ok bool) {
 	forever = true
 	for i := range tolerations {
 		t := &tolerations[i]

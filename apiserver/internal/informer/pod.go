@@ -27,8 +27,9 @@ type Pod struct {
 	ResourceClaims []string
 	Mirror         bool
 	Created        time.Time
-	Deleted        bool // being deleted
-	Idle           bool // being deleted, with no container that may run
+	Bound          time.Time // to its node; Created, for one that was made on it
+	Deleted        bool      // being deleted
+	Idle           bool      // being deleted, with no container that may run
 	Tolerations    []corev1.Toleration
 	Ready          bool
 	Evicted        bool // by its kubelet
@@ -45,13 +46,19 @@ func PodOf(obj core.Object) Pod {
 	p := Pod{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Node: pod.Spec.NodeName, Phase: pod.Status.Phase, ServiceAccount: pod.Spec.ServiceAccountName,
-		Created: pod.CreationTimestamp.Time, Deleted: pod.DeletionTimestamp != nil,
+		Created: pod.CreationTimestamp.Time, Bound: pod.CreationTimestamp.Time, Deleted: pod.DeletionTimestamp != nil,
 		Tolerations: pod.Spec.Tolerations, Idle: pod.DeletionTimestamp != nil && !mayRun(&pod.Status),
 		Mirror: core.IsMirror(pod), Evicted: pod.Status.Phase == corev1.PodFailed && pod.Status.Reason == "Evicted",
 	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			p.Ready = condition.Status == corev1.ConditionTrue
+		holds := condition.Status == corev1.ConditionTrue
+		switch condition.Type {
+		case corev1.PodReady:
+			p.Ready = holds
+		case corev1.PodScheduled:
+			if since := condition.LastTransitionTime.Time; holds && since.After(p.Bound) {
+				p.Bound = since
+			}
 		}
 	}
 	p.addReferences(&pod.Spec)
