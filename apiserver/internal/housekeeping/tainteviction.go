@@ -151,25 +151,20 @@ func tolerated(taints []corev1.Taint, pod informer.Pod, now time.Time) (left tim
 	return left, stays
 }
 
-// tolerates returns the shortest time for which one of the tolerations
-// tolerates the taint.
+// tolerates returns until when a taint that has counted since then is tolerated. As
+// upstream, the first toleration that matches decides.
 func tolerates(taint corev1.Taint, tolerations []corev1.Toleration, since time.Time) (until time.Time, forever, ok bool) {
-	forever = true
 	for i := range tolerations {
 		t := &tolerations[i]
-		if !toleratesTaint(t, taint) {
+		switch {
+		case !toleratesTaint(t, taint):
 			continue
+		case t.TolerationSeconds == nil:
+			return time.Time{}, true, true
 		}
-		ok = true
-		if t.TolerationSeconds == nil {
-			continue
-		}
-		end := since.Add(core.Seconds(max(0, *t.TolerationSeconds)))
-		if forever || end.Before(until) {
-			until, forever = end, false
-		}
+		return since.Add(core.Seconds(max(0, *t.TolerationSeconds))), false, true
 	}
-	return until, forever, ok
+	return time.Time{}, false, false
 }
 
 func toleratesTaint(t *corev1.Toleration, taint corev1.Taint) bool {
