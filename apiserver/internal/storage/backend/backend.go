@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,6 +51,13 @@ type Backend struct {
 	flags  *config.Options
 	clock  clock.Clock
 	logger *zap.Logger
+
+	// checked is what Check has last found, and when.
+	checked struct {
+		mu  sync.Mutex
+		at  time.Time
+		err error
+	}
 }
 
 // Options are what Open needs.
@@ -145,9 +153,21 @@ func etcdTLS(o *config.Options, logger *zap.Logger) (*tls.Config, error) {
 	return c, nil
 }
 
-// Check reads something from etcd, as the health checks do, and waits up to
-// --etcd-healthcheck-timeout for the answer.
+// Check says whether etcd answers, as the health checks ask. These are open to strangers:
+// however many ask, etcd is read once in half of --etcd-healthcheck-timeout, as upstream.
 func (b *Backend) Check(ctx context.Context) error {
+	b.checked.mu.Lock()
+	defer b.checked.mu.Unlock()
+	if b.checked.at.IsZero() || b.clock.Since(b.checked.at) >= b.flags.EtcdCheckTimeout/2 {
+		b.checked.err = b.read(context.WithoutCancel(ctx)) // others get this answer, too
+		b.checked.at = b.clock.Now()
+	}
+	return b.checked.err
+}
+
+// read reads something from etcd, and waits up to --etcd-healthcheck-timeout for the
+// answer.
+func (b *Backend) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, b.flags.EtcdCheckTimeout)
 	defer cancel()
 	if _, err := b.Storage.Get(ctx, "health"); err != nil && !errors.Is(err, storage.ErrNotFound) {

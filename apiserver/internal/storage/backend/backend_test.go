@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/storage"
 	"kctl/apiserver/internal/storage/etcd/etcdtest"
 	"kctl/apiserver/internal/storage/measured"
 	"kctl/proto/eventually"
@@ -48,6 +51,46 @@ func TestEmbedded(t *testing.T) {
 	}
 	if families, err := b.Metrics.Gather(); err != nil || len(families) == 0 {
 		t.Errorf("%d metrics of etcd's own (%v)", len(families), err)
+	}
+}
+
+// counted counts reads of single keys.
+type counted struct {
+	storage.Interface
+	gets atomic.Int32
+}
+
+func (c *counted) Get(ctx context.Context, key string) (storage.Object, error) {
+	c.gets.Add(1)
+	return c.Interface.Get(ctx, key)
+}
+
+// Anybody may ask for the server's health as often as he likes.
+func TestChecksShareAnAnswer(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Now())
+	b := open(t, clock, zap.NewNop())
+	store := &counted{Interface: b.Storage}
+	b.Storage = store
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Check(gone); err != nil {
+		t.Errorf("whoever asks first and leaves decides for all: %v", err)
+	}
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			if err := b.Check(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	if gets := store.gets.Load(); gets != 1 {
+		t.Errorf("%d reads of etcd", gets)
+	}
+	clock.Step(b.flags.EtcdCheckTimeout / 2)
+	if err := b.Check(t.Context()); err != nil || store.gets.Load() != 2 {
+		t.Errorf("an old answer: %v after %d reads", err, store.gets.Load())
 	}
 }
 

@@ -26,7 +26,7 @@ var waitPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.S
 func (b *Backend) Wait(ctx context.Context) error {
 	said := ""
 	for failures := 1; ; failures++ {
-		err := b.Check(ctx)
+		err := b.read(ctx)
 		if err == nil {
 			return nil
 		}
