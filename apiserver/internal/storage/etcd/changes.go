@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -15,26 +14,16 @@ import (
 	"kctl/apiserver/internal/storage"
 )
 
-// Only a few may read past changes at once, since each costs etcd as much as
-// everything that happened since then; others wait for a turn, but not for long. A
-// slow reader must not keep the others from theirs.
-const (
-	maxPastReads    = 4
-	pastReadWait    = 2 * time.Second
-	pastReadTimeout = time.Minute
-)
-
 // Changes implements storage.Reader. It watches all keys: one of them was written
 // at until, and once that arrives nothing before it is missing, so that etcd need
 // not be asked to confirm that a quiet prefix has no more changes.
 func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) (iter.Seq2[storage.Change, error], error) {
 	ctx, cancel := context.WithTimeout(ctx, pastReadTimeout)
-	end, err := s.acquirePastRead(ctx)
+	reader, err := s.pastReads.acquire(ctx, cancel)
 	if err != nil {
 		cancel()
 		return nil, wrapError("changes", prefix, err)
 	}
-	context.AfterFunc(ctx, end) // also if the sequence is never iterated
 	w, err := s.open(ctx, prefix)
 	if err != nil {
 		cancel()
@@ -46,11 +35,15 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 		cancel()
 		return nil, err
 	}
+	reader.toClient() // which may never iterate
 	return func(yield func(storage.Change, error) bool) {
-		defer end() // before the iteration goes on
+		defer reader.end() // before the iteration goes on
 		defer cancel()
 		for w.yieldChanges(answer, until, yield) {
-			if answer, err = w.receive(); err != nil {
+			reader.toEtcd()
+			answer, err = w.receive()
+			reader.toClient()
+			if err != nil {
 				if ctx.Err() != nil {
 					err = wrapError("changes", prefix, fmt.Errorf("%w: %w", storage.ErrUnavailable, ctx.Err()))
 				}
@@ -59,18 +52,6 @@ func (s *Store) Changes(ctx context.Context, prefix string, after, until int64) 
 			}
 		}
 	}, nil
-}
-
-// acquirePastRead waits for a turn, which ends when end is called for the first time.
-func (s *Store) acquirePastRead(ctx context.Context) (end func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, pastReadWait)
-	defer cancel()
-	select {
-	case s.pastReads <- struct{}{}:
-		return sync.OnceFunc(func() { <-s.pastReads }), nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %d others read changes of the past", storage.ErrUnavailable, maxPastReads)
-	}
 }
 
 // firstChanges waits for the first answer that is not empty, as long as a request

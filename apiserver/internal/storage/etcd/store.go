@@ -49,7 +49,7 @@ type Store struct {
 	leases    *leases
 	revisions *revisions
 	progress  *progressSupport
-	pastReads chan struct{} // holds a slot for each reader
+	pastReads *pastReads
 }
 
 var _ storage.Interface = (*Store)(nil)
@@ -65,7 +65,7 @@ func NewStore(o Options) *Store {
 			client: o.Client,
 			known:  o.CurrentRevision != nil,
 		},
-		pastReads: make(chan struct{}, maxPastReads),
+		pastReads: newPastReads(o.Clock),
 	}
 	if s.direct == nil {
 		s.direct = &Direct{KV: clientv3.RetryKVClient(o.Client), Watches: pb.NewWatchClient(o.Client.ActiveConnection())}
