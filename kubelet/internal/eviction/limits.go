@@ -22,15 +22,19 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bo
 	if len(pods) == 0 {
 		return false, nil
 	}
-	usages, err := m.Measure(ctx, pods, true)
-	if err != nil {
-		err = fmt.Errorf("what pods use of the disk: %w", err)
+	measured, ok := m.measureDisks(ctx, &m.limits, pods)
+	if !ok {
+		return false, nil
 	}
-	if usages == nil {
-		return false, err
+	if measured.err != nil {
+		err = fmt.Errorf("what pods use of the disk: %w", measured.err)
 	}
 	for _, pod := range pods {
-		if signal, message := overLimit(pod, usages[pod.UID]); signal != "" {
+		usage := measured.usages[pod.UID]
+		if usage == nil { // the pod began since
+			continue
+		}
+		if signal, message := overLimit(pod, usage); signal != "" {
 			m.Evict(ctx, pod, Decision{Grace: hardGrace, Signal: signal, Message: message, Limit: true})
 			ended = true
 		}

@@ -35,6 +35,8 @@ type Options struct {
 	TransitionPeriod time.Duration
 	// IgnoreLimits lets pods use more of the disk than their limits say.
 	IgnoreLimits bool
+	// LongestRest is the most that lies between two looks at the disk of pods with limits, however long a look takes.
+	LongestRest time.Duration
 
 	// Observe returns what it could read, with an error about what it could not.
 	Observe func(ctx context.Context) (map[Signal]Observation, error)
@@ -77,6 +79,8 @@ type Manager struct {
 	lastMet       map[corev1.NodeConditionType]time.Time // when a threshold of the condition was last met
 	underPressure map[corev1.NodeConditionType]bool
 	apart         Apart // as it was when it was known last
+
+	limits, blame inquiry // what pods with limits use, and who has filled the disk
 }
 
 // New returns a Manager that does nothing before Run.
@@ -112,22 +116,24 @@ func (m *Manager) IsUnderPressure(condition corev1.NodeConditionType) bool {
 
 // Synchronize looks at the node once, and ends the pods above their limits or,
 // if there is none, at most one for the node's shortage. A pod that can't be
-// measured does not keep it from looking at the node.
+// measured does not keep it from looking at the node. It must not be called
+// twice at the same time.
 func (m *Manager) Synchronize(ctx context.Context) error {
+	seen, unknown := m.Observe(ctx)
+	m.updateConditions(seen)
 	pods := m.Pods()
 	ended, err := m.enforceLimits(ctx, pods)
 	if ended {
-		return err
+		return errors.Join(unknown, err)
 	}
-	return errors.Join(err, m.evictIfShort(ctx, pods))
+	return errors.Join(err, m.evictIfShort(ctx, pods, seen, unknown))
 }
 
-// evictIfShort ends one pod at most if the node is short of something.
-func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod) error {
-	seen, unknown := m.Observe(ctx)
-	m.updateConditions(seen)
+// evictIfShort ends one pod at most if the node is short of something by what was seen of it.
+func (m *Manager) evictIfShort(ctx context.Context, pods []*core.Pod, seen map[Signal]Observation, unknown error) error {
 	due, ok := m.thresholdToAct(seen)
 	if !ok {
+		m.blame.abandon() // its answer would be old when the node is short again
 		return unknown
 	}
 	m.Logger.Warn("node is short", zap.String("signal", string(due.Signal)), zap.Int64("available", seen[due.Signal].Available))
@@ -222,9 +228,16 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 		m.Logger.Warn("node is short, and has no pod that could be evicted", zap.String("signal", string(t.Signal)))
 		return nil
 	}
-	usages, err := m.Measure(ctx, pods, conditions[t.Signal] == corev1.NodeDiskPressure)
+	usages, err := m.measureToBlame(ctx, t, pods)
 	if usages == nil {
-		return fmt.Errorf("which pod to evict: %w", err)
+		if err != nil {
+			err = fmt.Errorf("which pod to evict: %w", err)
+		}
+		return err
+	}
+	pods = slices.DeleteFunc(pods, func(pod *core.Pod) bool { return usages[pod.UID] == nil }) // began since
+	if len(pods) == 0 {
+		return err
 	}
 	pod := rank(t.Signal, seen.Apart, pods, usages)[0]
 	grace := int64(hardGrace)
@@ -234,4 +247,14 @@ func (m *Manager) evict(ctx context.Context, t Threshold, seen Observation, pods
 	message, why := evictionMessage(t, seen, pod, usages[pod.UID])
 	m.Evict(ctx, pod, Decision{Grace: grace, Signal: string(t.Signal), Message: message, Offenders: why})
 	return err
+}
+
+// measureToBlame returns what pods use of what the node is short of; nothing while disks are still measured.
+func (m *Manager) measureToBlame(ctx context.Context, t Threshold, pods []*core.Pod) (map[types.UID]*Usage, error) {
+	if conditions[t.Signal] != corev1.NodeDiskPressure {
+		return m.Measure(ctx, pods, false)
+	}
+	m.blame.next = time.Time{} // it is urgent
+	a, _ := m.measureDisks(ctx, &m.blame, pods)
+	return a.usages, a.err
 }

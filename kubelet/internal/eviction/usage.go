@@ -91,7 +91,7 @@ func (m Meter) Measure(ctx context.Context, pods []*core.Pod, disk bool) (map[ty
 	mounts, err := mountinfo.Read()
 	unknown := []error{err}
 	for _, pod := range pods {
-		if err := m.measureDisk(pod, usages[pod.UID], mounts); err != nil {
+		if err := m.measureDisk(ctx, pod, usages[pod.UID], mounts); err != nil {
 			unknown = append(unknown, fmt.Errorf("disk of pod %s/%s: %w", pod.Namespace, pod.Name, err))
 		}
 	}
@@ -118,15 +118,15 @@ const mostOfOne = 1 << 50
 
 func figure(told *runtimeapi.UInt64Value) int64 { return int64(min(told.GetValue(), mostOfOne)) }
 
-func (m Meter) measureDisk(pod *core.Pod, usage *Usage, mounts mountinfo.Table) error {
+func (m Meter) measureDisk(ctx context.Context, pod *core.Pod, usage *Usage, mounts mountinfo.Table) error {
 	var unknown []error
 	measure := func(dir string, itself bool) (bytes, inodes int64) {
-		bytes, inodes, err := walk(dir, itself, mounts)
+		bytes, inodes, err := walk(ctx, dir, itself, mounts)
 		unknown = append(unknown, err)
 		return bytes, inodes
 	}
 	for i := range pod.Spec.Volumes {
-		unknown = append(unknown, m.measureVolume(pod, &pod.Spec.Volumes[i], usage, mounts))
+		unknown = append(unknown, m.measureVolume(ctx, pod, &pod.Spec.Volumes[i], usage, mounts))
 	}
 	logs := m.LogDir(pod)
 	usage.add(measure(logs, true))
@@ -154,7 +154,7 @@ func (u *Usage) add(bytes, inodes int64) {
 
 // measureVolume measures a volume with a directory of its own, also if only a part of it
 // can be walked through.
-func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage, mounts mountinfo.Table) error {
+func (m Meter) measureVolume(ctx context.Context, pod *core.Pod, v *corev1.Volume, usage *Usage, mounts mountinfo.Table) error {
 	dir := m.VolumeDir(pod, v)
 	if dir == "" {
 		return nil
@@ -167,7 +167,7 @@ func (m Meter) measureVolume(pod *core.Pod, v *corev1.Volume, usage *Usage, moun
 		usage.Volumes[v.Name] = Volume{dir, name, int64(disk.Used), int64(disk.InodesUsed())}
 		return nil
 	}
-	bytes, inodes, err := walk(dir, true, mounts)
+	bytes, inodes, err := walk(ctx, dir, true, mounts)
 	if inodes == 0 {
 		return err // nothing is there: no container has it mounted
 	}

@@ -1,8 +1,10 @@
 package eviction
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,9 +25,9 @@ import (
 // Pods wrote the files, and may nest directories so deep that no path can name
 // them and not every level can be held open. So only one directory is open at a
 // time, and the way back is its "..", which is verified: if somebody moved a
-// directory meanwhile, the walk ends.
-func walk(dir string, itself bool, mounts mountinfo.Table) (bytes, inodes int64, err error) {
-	w := &walker{seen: map[identity]bool{}}
+// directory meanwhile, the walk ends. It ends with ctx, too.
+func walk(ctx context.Context, dir string, itself bool, mounts mountinfo.Table) (bytes, inodes int64, err error) {
+	w := &walker{ctx: ctx, seen: map[identity]bool{}}
 	parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the table has no links
 	if err != nil {
 		return 0, 0, ignoreGone(err)
@@ -81,6 +83,7 @@ func (m mounted) has(name string) bool {
 }
 
 type walker struct {
+	ctx           context.Context
 	device        uint64
 	bytes, inodes int64
 	seen          map[identity]bool // files with several names
@@ -112,6 +115,9 @@ func (w *walker) below(fd int, who identity, mounts mounted) {
 	way := []level{{who, w.list(fd, mounts)}}
 	for {
 		last := &way[len(way)-1]
+		if w.ctx.Err() != nil {
+			return
+		}
 		if n := len(last.dirs); n > 0 {
 			next := last.dirs[n-1]
 			last.dirs = last.dirs[:n-1]
@@ -145,8 +151,28 @@ func (w *walker) list(fd int, mounts mounted) (dirs []entry) {
 		return nil
 	}
 	file := os.NewFile(uintptr(again), "")
-	names, err := file.Readdirnames(-1)
-	w.note(errors.Join(err, file.Close()))
+	defer func() { w.note(file.Close()) }()
+	for {
+		if err := w.ctx.Err(); err != nil {
+			w.note(err)
+			return nil
+		}
+		names, err := file.Readdirnames(namesAtOnce)
+		dirs = append(dirs, w.entries(fd, names, mounts)...)
+		if err != nil {
+			if err != io.EOF {
+				w.note(err)
+			}
+			return dirs
+		}
+	}
+}
+
+// namesAtOnce bounds what is held of a directory, which a pod may give millions of files.
+const namesAtOnce = 1024
+
+// entries counts those of a directory's entries that have these names.
+func (w *walker) entries(fd int, names []string, mounts mounted) (dirs []entry) {
 	for _, name := range names {
 		if mounts.has(name) {
 			continue

@@ -41,7 +41,7 @@ func TestWhatIsNestedDeepIsMeasured(t *testing.T) {
 	var before unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 64, Max: before.Max}))
-	bytes, inodes, err := walk(root, true, nil)
+	bytes, inodes, err := walk(t.Context(), root, true, nil)
 	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
 	if err != nil || inodes != 1+3*depth || bytes < 5000*depth {
 		t.Errorf("%d bytes, %d inodes, %v; want %d inodes", bytes, inodes, err, 1+3*depth)
@@ -57,14 +57,14 @@ func TestWalk(t *testing.T) {
 	must(t, os.Link(filepath.Join(root, "a", "file"), filepath.Join(root, "a", "b", "same")))
 	must(t, os.Symlink(outside, filepath.Join(root, "link")))
 	must(t, unix.Mkfifo(filepath.Join(root, "pipe"), 0o600))
-	bytes, inodes, err := walk(root, true, nil)
+	bytes, inodes, err := walk(t.Context(), root, true, nil)
 	if err != nil || inodes != 6 || bytes < 100_000 || bytes > 200_000 {
 		t.Errorf("%d bytes, %d inodes, %v", bytes, inodes, err)
 	}
-	if below, files, err := walk(root, false, nil); below >= bytes || files != inodes-1 || err != nil {
+	if below, files, err := walk(t.Context(), root, false, nil); below >= bytes || files != inodes-1 || err != nil {
 		t.Errorf("without the directory itself: %d bytes, %d inodes, %v", below, files, err)
 	}
-	if bytes, inodes, err := walk(filepath.Join(root, "none"), true, nil); bytes != 0 || inodes != 0 || err != nil {
+	if bytes, inodes, err := walk(t.Context(), filepath.Join(root, "none"), true, nil); bytes != 0 || inodes != 0 || err != nil {
 		t.Errorf("nothing: %d bytes, %d inodes, %v", bytes, inodes, err)
 	}
 }
@@ -107,17 +107,17 @@ func TestAWalkStaysOnItsFileSystem(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(root, link))
 	for _, dir := range []string{filepath.Join(root, "a"), filepath.Join(link, "a")} {
-		if bytes, inodes, err := walk(dir, true, mounts); err != nil || inodes != 2 || bytes >= 1<<20 {
+		if bytes, inodes, err := walk(t.Context(), dir, true, mounts); err != nil || inodes != 2 || bytes >= 1<<20 {
 			t.Errorf("%s: %d bytes, %d inodes, %v; want itself and one directory", dir, bytes, inodes, err)
 		}
 	}
-	if bytes, inodes, err := walk(large, true, before); err != nil || inodes != 2 || bytes != 1<<20 {
+	if bytes, inodes, err := walk(t.Context(), large, true, before); err != nil || inodes != 2 || bytes != 1<<20 {
 		t.Errorf("what is mounted, itself: %d bytes, %d inodes, %v", bytes, inodes, err)
 	}
 	must(t, unix.Mount("tmpfs", filepath.Join(root, "a", "b c"), "tmpfs", 0, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(filepath.Join(root, "a", "b c"), 0)) })
 	must(t, os.WriteFile(filepath.Join(root, "a", "b c", "file"), make([]byte, 1<<20), 0o600))
-	if bytes, inodes, err := walk(root, true, before); err != nil || inodes != 2 || bytes >= 1<<20 {
+	if bytes, inodes, err := walk(t.Context(), root, true, before); err != nil || inodes != 2 || bytes >= 1<<20 {
 		t.Errorf("mounted since the table was read: %d bytes, %d inodes, %v", bytes, inodes, err)
 	}
 }
@@ -136,12 +136,12 @@ func TestAWalkEntersSubvolumes(t *testing.T) {
 	unix.Sync() // until then no blocks are allotted
 	mounts, err := mountinfo.Read()
 	must(t, err)
-	if bytes, inodes, err := walk(root, true, mounts); err != nil || inodes != 6 || bytes < 3<<20 {
+	if bytes, inodes, err := walk(t.Context(), root, true, mounts); err != nil || inodes != 6 || bytes < 3<<20 {
 		t.Errorf("%d bytes, %d inodes, %v; want three directories and as many files", bytes, inodes, err)
 	}
 	must(t, unix.Mount(filepath.Join(root, "a"), filepath.Join(root, "a", "b"), "", unix.MS_BIND, ""))
 	t.Cleanup(func() { must(t, unix.Unmount(filepath.Join(root, "a", "b"), 0)) })
-	if _, inodes, err := walk(root, true, mounts); err != nil || inodes != 4 {
+	if _, inodes, err := walk(t.Context(), root, true, mounts); err != nil || inodes != 4 {
 		t.Errorf("with one of them mounted since the table was read: %d inodes, %v", inodes, err)
 	}
 }
