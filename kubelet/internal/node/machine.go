@@ -97,14 +97,25 @@ func inUse(memory map[string]int64) (used, workingSet int64) {
 }
 
 // MemoryLeft is how much of the machine's memory its working set leaves, and how much
-// it has, in bytes.
+// there is for all but huge pages, in bytes.
 func MemoryLeft() (available, capacity int64, err error) {
 	memory, err := Memory()
 	if err != nil {
 		return 0, 0, err
 	}
+	available, capacity = memoryLeft(memory, hugePages())
+	return available, capacity, nil
+}
+
+// memoryLeft takes off the huge pages, which are kept for those who ask for them and are in nobody's working
+// set: with half of the memory in them, the machine would seem to have plenty when it has none.
+func memoryLeft(memory map[string]int64, pages map[corev1.ResourceName]int64) (available, capacity int64) {
 	_, workingSet := inUse(memory)
-	return max(0, memory["MemTotal"]-workingSet), memory["MemTotal"], nil
+	capacity = memory["MemTotal"]
+	for _, size := range pages {
+		capacity -= size
+	}
+	return max(0, capacity-workingSet), capacity
 }
 
 func hugePages() map[corev1.ResourceName]int64 {

@@ -152,7 +152,12 @@ func TestUsageIsRead(t *testing.T) {
 	if err != nil || u.At != now || u.CPU == 0 || u.WorkingSet == 0 || u.WorkingSet > u.Memory || u.DiskCapacity < u.DiskAvailable || u.Inodes < u.InodesFree {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if memory, _ := Memory(); u.Available+u.WorkingSet != uint64(memory["MemTotal"]) {
+	memory, _ := Memory()
+	huge := int64(0)
+	for _, size := range hugePages() {
+		huge += size
+	}
+	if u.Available+u.WorkingSet != uint64(memory["MemTotal"]-huge) {
 		t.Errorf("%d bytes are left, %d worked with, of %d", u.Available, u.WorkingSet, memory["MemTotal"])
 	}
 	if used, workingSet := inUse(map[string]int64{"AnonPages": 1, "Cached": 20, "Buffers": 300, "SwapCached": 4000, "Inactive(file)": 21,
@@ -189,6 +194,17 @@ func TestUsageIsRead(t *testing.T) {
 	}
 	if _, err := ReadUsage("/no/such", now); err == nil {
 		t.Error("a directory that is not there has a file system")
+	}
+}
+
+// What is kept for huge pages is left to nobody else.
+func TestHugePagesAreNotLeft(t *testing.T) {
+	memory := map[string]int64{"MemTotal": 1000, "AnonPages": 300, "Cached": 150, "Inactive(file)": 50}
+	for huge, want := range map[int64]int64{0: 600, 500: 100, 650: 0} {
+		available, capacity := memoryLeft(memory, map[corev1.ResourceName]int64{"hugepages-2Mi": huge / 5, "hugepages-1Gi": huge - huge/5})
+		if available != want || capacity != 1000-huge {
+			t.Errorf("with %d in huge pages %d are left of %d, want %d", huge, available, capacity, want)
+		}
 	}
 }
 

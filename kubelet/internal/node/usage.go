@@ -74,7 +74,8 @@ func ReadUsage(rootDir string, now time.Time) (Usage, error) {
 	}
 	used, workingSet := inUse(memory)
 	u.Memory, u.WorkingSet, u.RSS = uint64(used), uint64(workingSet), uint64(memory["AnonPages"])
-	u.Available = uint64(max(0, memory["MemTotal"]-workingSet))
+	available, _ := memoryLeft(memory, hugePages())
+	u.Available = uint64(available)
 	if faults, err := os.ReadFile("/proc/vmstat"); err == nil {
 		u.PageFaults, u.MajorPageFaults = uint64(max(0, valueOf(faults, "pgfault"))), uint64(max(0, valueOf(faults, "pgmajfault")))
 	}
