@@ -34,7 +34,7 @@ type Machine struct {
 
 // ReadMachine looks at the machine that we run on.
 func ReadMachine(rootDir string) (Machine, error) {
-	m := Machine{CPUs: int64(runtime.NumCPU()), HugePages: hugePages()}
+	m := Machine{CPUs: int64(onlineCPUs(cpuDir)), HugePages: hugePages()}
 	memory, err := Memory()
 	if err != nil {
 		return m, err
