@@ -185,6 +185,7 @@ maxPods: 110
 memoryManagerPolicy: None
 memoryReservationPolicy: None
 memorySwap: {}
+memoryThrottlingFactor: 0.9
 mergeDefaultEvictionSettings: false
 nodeLeaseDurationSeconds: 40
 nodeStatusMaxImages: 50
