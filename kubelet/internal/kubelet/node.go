@@ -70,7 +70,8 @@ func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
 		Register: k.config.RegisterNode, Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR,
 		CloudProviderExternal: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,
 		Machine: machine, MaxPods: k.config.MaxPodsFor(machine.CPUs), Reserved: kept, UnderPressure: k.underPressure,
-		Version: daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(),
+		AttachedMounted: func() bool { return node.AttachedMounted(k.config.RootDir) },
+		Version:         daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(),
 		Runtime: noderuntime.Runtime{
 			Health: k.health, CRI: k.cri, MostImages: int(k.config.NodeStatusMaxImages),
 			ShuttingDown: func() bool { return k.shutdown.ShuttingDown() }, Relisting: func() error { return k.pleg.Healthy() },

@@ -188,6 +188,7 @@ func (m *Manager) status(before *corev1.NodeStatus, s state) corev1.NodeStatus {
 		status.NodeInfo.Swap = &corev1.NodeSwapStatus{Capacity: &machine.Swap}
 	}
 	status.Images = s.images
+	status.VolumesInUse = m.volumesInUse(before.VolumesInUse)
 	status.DeclaredFeatures = m.config.DeclaredFeatures
 	status.RuntimeHandlers, status.Features = s.features.Handlers, s.features.Node
 	status.Conditions = m.conditions(before.Conditions, s)

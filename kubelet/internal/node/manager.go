@@ -81,6 +81,9 @@ type Config struct {
 	Events           Events
 	// UnderPressure says whether the node is short of memory, disk or process ids.
 	UnderPressure func(corev1.NodeConditionType) bool
+	// AttachedMounted says whether volumes that an earlier kubelet used may still be mounted. It is asked only if
+	// the node names some.
+	AttachedMounted func() bool
 	// StatusUpdateFrequency is how often the status is checked, StatusReportFrequency how often it is
 	// sent even if unchanged.
 	StatusUpdateFrequency time.Duration
