@@ -24,10 +24,11 @@ var Gates = map[string]bool{
 
 	"MemoryQoS": false, "PodsAPI": false, "ExtendWebSocketsToKubelet": false,
 	"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false,
-	"CPUManagerPolicyBetaOptions": false, "TopologyManagerPolicyBetaOptions": false,
+	"CPUManagerPolicyOptions": false, "CPUManagerPolicyBetaOptions": false,
+	"TopologyManagerPolicyOptions": false, "TopologyManagerPolicyBetaOptions": false,
 	"DRAConsumableCapacity": false, "DRAPartitionableDevices": false, "DRADeviceBindingConditions": false,
-	"DynamicResourceAllocation": false,
-	"KubeletPodResourcesGet":    false, "KubeletPodResourcesDynamicResources": false,
+	"DynamicResourceAllocation": false, "DRAExtendedResource": false,
+	"KubeletPodResourcesGet": false, "KubeletPodResourcesDynamicResources": false, "KubeletPodResourcesListUseActivePods": false,
 }
 
 // byField are the gates of features that are there for pods and requests with a field of theirs.
