@@ -88,6 +88,7 @@ func (k *Kubelet) newPodRuntime(m *machinery) (*podruntime.Manager, error) {
 	config := podruntime.Config{
 		Events: k.events, Configs: configs, Clock: k.clock, Logger: k.logger, PodLogsDir: k.config.PodLogsDir, HostIPs: k.identity.HostIPs,
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, SandboxStarted: k.metrics.ObserveSandbox,
+		Resized:    k.metrics.ObserveResize,
 		Restarting: k.statuses.Restarting, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
 		Registries: registries, MaxParallelPulls: k.config.PullsAtOnce(), ImageAccess: m.imageAccess,
 		ImageAsked: k.metrics.ImageAsked, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled,

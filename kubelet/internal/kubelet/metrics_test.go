@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"kctl/proto/core"
 )
@@ -64,6 +65,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
 		PeriodSeconds: 1, TimeoutSeconds: 5, SuccessThreshold: 1, FailureThreshold: 1,
 	}
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	b.create(pod)
 	refused := shellPod("refused", forever)
 	refused.Spec.NodeSelector = map[string]string{"no": "such"}
@@ -119,6 +121,13 @@ func TestMetricsTellOfPods(t *testing.T) {
 	probes := b.kubelet.metrics.Probes.Registry
 	has(probes, `prober_probe_total{container="main",namespace="default",pod="probed",pod_uid="`+uid+`",probe_type="Readiness",result="successful"} `)
 	has(probes, `prober_probe_duration_seconds{container="main",namespace="default",pod="probed",probe_type="Readiness"} `)
+
+	b.resize("probed", "200m")
+	has(b.kubelet.registry, `kubelet_container_requested_resizes_total{operation="increase",requirement="requests",resource="cpu"} 1`)
+	has(b.kubelet.registry, `kubelet_pod_resize_duration_milliseconds{success="true"} 1`)
+	b.resize("probed", "1000")
+	has(b.kubelet.registry, `kubelet_pod_pending_resizes{priority_bucket="normal",reason="infeasible"} 1`)
+	has(b.kubelet.registry, `kubelet_pod_in_progress_resizes{} 0`)
 
 	b.delete("probed")
 	b.api.wait("probed to be gone", func() bool { return b.api.pod("probed") == nil })

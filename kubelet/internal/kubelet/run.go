@@ -34,8 +34,8 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	}()
 	group, ctx := errgroup.WithContext(ctx)
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
-		NodeName: k.identity.NodeName, Pods: k.pods, Active: k.active.Active, Cache: k.cache, Workers: k.workers, Volumes: k.machinery.volumes,
-		Relisted: k.pleg.LastRelist, Logs: k.usages.Logs, Pulls: k.machinery.imageAccess.Count,
+		NodeName: k.identity.NodeName, Pods: k.pods, Active: k.active.Active, Status: k.statuses.Get, Cache: k.cache,
+		Workers: k.workers, Volumes: k.machinery.volumes, Relisted: k.pleg.LastRelist, Logs: k.usages.Logs, Pulls: k.machinery.imageAccess.Count,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {

@@ -49,6 +49,8 @@ type Metrics struct {
 	restarts                *prometheus.CounterVec
 	groups                  *prometheus.HistogramVec
 	storage                 *prometheus.HistogramVec
+	resizesAsked            *prometheus.CounterVec
+	resizeTime              *prometheus.HistogramVec
 	startup                 map[node.StartupPhase]prometheus.Gauge
 	Probes                  *ProbeMetrics
 }
@@ -122,6 +124,7 @@ func New(registry *prometheus.Registry) *Metrics {
 	}
 	m.measureStarts(registry)
 	m.measureNode(registry)
+	m.measureResizes(registry)
 	m.Probes = newProbeMetrics()
 	registry.MustRegister(m.ShutdownStart, m.ShutdownEnd, m.Orphans, m.Streams, m.StreamErrors, m.StreamLatency)
 	registry.MustRegister(m.Evictions, m.Preemptions, m.WorkerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime,

@@ -23,6 +23,7 @@ type Sources struct {
 	NodeName string
 	Pods     *podmanager.Manager
 	Active   func(*core.Pod) bool // whether a pod holds resources of the node
+	Status   func(types.UID) (core.PodStatus, bool)
 	Cache    *podcache.Cache
 	Workers  *podworker.Workers
 	Volumes  *volume.Manager
@@ -73,7 +74,7 @@ func (podMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc,
 		lastSeenDesc, logsDesc, cgroupDesc,
-		intentsDesc, recordsDesc,
+		intentsDesc, recordsDesc, pendingDesc, resizingDesc,
 	} {
 		descs <- desc
 	}
@@ -122,6 +123,7 @@ func (p podMetrics) Collect(metrics chan<- prometheus.Metric) {
 		}
 	}
 	p.collectPods(metrics, gauge)
+	p.collectResizes(metrics, gauge)
 	p.collectRunning(metrics, gauge)
 	p.collectWorkers(metrics)
 	volumes := newTally(volumesDesc)

@@ -62,4 +62,6 @@ type Config struct {
 	// SandboxStarted is called with the time that starting a pod's sandbox took or
 	// failed after, and its runtime handler. May be nil.
 	SandboxStarted func(handler string, took time.Duration, err error)
+	// Resized is called with the time that resizing a pod's running containers took or failed after. May be nil.
+	Resized func(took time.Duration, done bool)
 }

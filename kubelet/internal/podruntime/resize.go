@@ -30,9 +30,13 @@ func (e *ResizeError) Unwrap() error { return e.Err }
 
 // resizeContainers changes the resources of running containers, and tells
 // whether all of it could be done.
-func (s *podSync) resizeContainers(resizes []podactions.Resize) bool {
+func (s *podSync) resizeContainers(resizes []podactions.Resize) (done bool) {
 	if len(resizes) == 0 {
 		return true
+	}
+	if s.Resized != nil {
+		began := s.Clock.Now()
+		defer func() { s.Resized(s.Clock.Since(began), done) }()
 	}
 	if err := s.memoryInUse(resizes); err != nil {
 		s.fail(&ResizeError{err})

@@ -119,6 +119,9 @@ func (h *Handler) reject(pod *core.Pod, decision admit.Decision) {
 func (h *Handler) HandlePodUpdates(pods []*core.Pod) {
 	start := h.o.Clock.Now()
 	for _, pod := range pods {
+		if before, known := h.o.Pods.ByUID(pod.UID); known && !core.IsMirror(pod) {
+			h.o.Metrics.ResizesAsked(before, pod)
+		}
 		h.o.Pods.Set(pod)
 		switch {
 		case core.IsMirror(pod):
