@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/simulated"
 	"kctl/proto/core"
 )
@@ -127,7 +127,11 @@ func TestAStaticPodThatMayRunNoMore(t *testing.T) {
 	}
 	b.waitPhase("static-node-1", corev1.PodRunning)
 	b.stop()
-	b.config.SystemReserved = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(1000*runtime.NumCPU()-50), resource.DecimalSI)}
+	machine, err := node.ReadMachine(b.config.RootDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.config.SystemReserved = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(1000*machine.CPUs-50, resource.DecimalSI)}
 	b.start()
 	b.waitEvent("static-node-1", "OutOfcpu", "Node didn't have enough resource: cpu")
 	b.waitNothingRuns()
