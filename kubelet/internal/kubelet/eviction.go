@@ -38,7 +38,8 @@ func (k *Kubelet) makeEviction() error {
 	}
 	k.usages = nodestats.NewUsages(meter.Measure, k.active.Running, k.config.VolumeStatsAggPeriod, k.clock)
 	k.eviction = eviction.New(eviction.Options{
-		Thresholds: thresholds, IgnoreLimits: !k.config.LocalStorageCapacityIsolation, LongestRest: max(k.config.VolumeStatsAggPeriod, time.Minute),
+		Thresholds: thresholds, IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
+		LongestRest: max(k.config.VolumeStatsAggPeriod, time.Minute),
 		MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.active.Evictable,
 		Reclaim: k.evictor.Reclaim, Evict: k.evictor.Evict, Changed: k.node.UpdateStatusSoon, Warn: k.events.nodeWarning,

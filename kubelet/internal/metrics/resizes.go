@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	pendingDesc = populationDesc("kubelet_pod_pending_resizes", "Number of pods that wait for a resize. priority_bucket classifies their priority "+
-		"(system-critical: >=2000000000, high: 100000..1999999999, medium: 1..99999, normal: 0, low: -999..-1, very-low: <=-1000), "+
+	pendingDesc = populationDesc("kubelet_pod_pending_resizes", "Number of pods that wait for a resize. "+
+		"priority_bucket classifies their priority (system-critical: >=2000000000, high: 100000..1999999999, medium: 1..99999, normal: 0, "+
+		"low: -999..-1, very-low: <=-1000), "+
 		"reason says why they wait (deferred, infeasible).", "reason", "priority_bucket")
 	resizingDesc = populationDesc("kubelet_pod_in_progress_resizes", "Number of pods that are being resized.")
 )
