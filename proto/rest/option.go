@@ -21,6 +21,7 @@ type call struct {
 	subresource string
 	contentType string
 	onWarning   func(text string)
+	lineBuffer  int // of a watch; 0 for the usual size
 	// What it is about, for errors whose answer does not say.
 	resource schema.GroupResource
 	name     string
@@ -48,6 +49,9 @@ func Query(key, value string) Option {
 		}
 	}
 }
+
+// FewEvents makes a watch take little memory while nothing comes.
+func FewEvents() Option { return func(c *call) { c.lineBuffer = smallLineBuffer } }
 
 // Values adds query parameters as they are, including those without a value.
 func Values(values url.Values) Option {

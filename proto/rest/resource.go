@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -110,9 +111,10 @@ func (r Resource) Stream(ctx context.Context, name string, opts ...Option) (io.R
 // Watch opens a watch of the collection. Give the starting point as
 // Query("resourceVersion", …). The caller closes the stream.
 func (r Resource) Watch(ctx context.Context, opts ...Option) (*Stream, error) {
-	resp, err := r.client.send(ctx, r.client.http, r.call(http.MethodGet, "", nil, append(opts, Query("watch", "true"))))
+	call := r.call(http.MethodGet, "", nil, append(opts, Query("watch", "true")))
+	resp, err := r.client.send(ctx, r.client.http, call)
 	if err != nil {
 		return nil, err
 	}
-	return newStream(resp.Body), nil
+	return newStream(resp.Body, cmp.Or(call.lineBuffer, lineBuffer)), nil
 }

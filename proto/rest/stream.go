@@ -26,12 +26,13 @@ type Stream struct {
 }
 
 const (
-	lineBuffer = 16 << 10  // holds most events
-	maxKept    = 256 << 10 // of the memory for what is longer
+	lineBuffer      = 16 << 10  // holds most events
+	smallLineBuffer = 1 << 10   // for watches with few
+	maxKept         = 256 << 10 // of the memory for what is longer
 )
 
-func newStream(body io.ReadCloser) *Stream {
-	return &Stream{body: body, lines: bufio.NewReaderSize(body, lineBuffer)}
+func newStream(body io.ReadCloser, buffer int) *Stream {
+	return &Stream{body: body, lines: bufio.NewReaderSize(body, buffer)}
 }
 
 // ErrNoEvent says that the server sent something else on a watch: it would send that

@@ -34,19 +34,21 @@ func TestStream(t *testing.T) {
 		"nothing":            {"", io.EOF, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := io.MultiReader(strings.NewReader(test.sent), iotest.ErrReader(test.end))
-			s := newStream(io.NopCloser(iotest.HalfReader(body)))
-			var got strings.Builder
-			for {
-				event, err := s.Next()
-				if err != nil {
-					got.WriteString(err.Error())
-					break
+			for _, buffer := range []int{lineBuffer, smallLineBuffer} {
+				body := io.MultiReader(strings.NewReader(test.sent), iotest.ErrReader(test.end))
+				s := newStream(io.NopCloser(iotest.HalfReader(body)), buffer)
+				var got strings.Builder
+				for {
+					event, err := s.Next()
+					if err != nil {
+						got.WriteString(err.Error())
+						break
+					}
+					fmt.Fprintf(&got, "%s %s ", event.Type, event.Object)
 				}
-				fmt.Fprintf(&got, "%s %s ", event.Type, event.Object)
-			}
-			if got.String() != test.want {
-				t.Errorf("read %.200q, want %.200q", got.String(), test.want)
+				if got.String() != test.want {
+					t.Errorf("with %d bytes read %.200q, want %.200q", buffer, got.String(), test.want)
+				}
 			}
 		})
 	}

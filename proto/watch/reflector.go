@@ -64,13 +64,17 @@ type Options struct {
 	// long (default 5 minutes; the server sends a bookmark about every minute),
 	// because its connection may be dead without either end having noticed.
 	StallAfter time.Duration
+	// FewEvents is for what hardly ever changes, such as a single object: watches last
+	// longer and take less memory.
+	FewEvents bool
 }
 
 const (
 	pageSize = 500
 	// Watches are ended by the server after 5 to 10 minutes, spread so that
-	// clients do not all come back at once.
-	minWatch = 5 * time.Minute
+	// clients do not all come back at once; with few events, after half an hour to an hour.
+	minWatch     = 5 * time.Minute
+	minLongWatch = 30 * time.Minute
 )
 
 // Reflector brings a resource's objects, and every change of them, to a Sink.
@@ -217,11 +221,7 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 	alive := make(chan struct{}, 1)
 	// From before the watch is opened, as a dead server may not even answer.
 	go r.endWhenStalled(ctx, cancel, alive)
-	lasts := minWatch + rand.N(minWatch)
-	stream, err := r.resource.Watch(ctx,
-		rest.LabelSelector(r.options.LabelSelector), rest.FieldSelector(r.options.FieldSelector),
-		rest.Query("resourceVersion", r.revision), rest.Query("allowWatchBookmarks", "true"),
-		rest.Query("timeoutSeconds", strconv.Itoa(int(lasts.Seconds()))))
+	stream, err := r.resource.Watch(ctx, r.watchOptions()...)
 	if err != nil {
 		return false, r.watchError(err)
 	}
@@ -240,6 +240,20 @@ func (r *Reflector[T]) watch(ctx context.Context) (progressed bool, err error) {
 		}
 		progressed = true
 	}
+}
+
+func (r *Reflector[T]) watchOptions() []rest.Option {
+	options := []rest.Option{
+		rest.LabelSelector(r.options.LabelSelector), rest.FieldSelector(r.options.FieldSelector),
+		rest.Query("resourceVersion", r.revision), rest.Query("allowWatchBookmarks", "true"),
+	}
+	least := minWatch
+	if r.options.FewEvents {
+		least = minLongWatch
+		options = append(options, rest.FewEvents())
+	}
+	lasts := least + rand.N(least)
+	return append(options, rest.Query("timeoutSeconds", strconv.Itoa(int(lasts.Seconds()))))
 }
 
 // endWhenStalled cancels a watch from which no sign of life came for too long.
