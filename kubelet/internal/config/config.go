@@ -19,6 +19,7 @@ import (
 	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/nodenetwork"
+	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/process"
 	"kctl/kubelet/internal/pullrecords"
 	"kctl/kubelet/internal/server/auth"
@@ -128,12 +129,11 @@ type Config struct {
 	// memory, instead of all, where it can kill all (cgroup v2).
 	SingleProcessOOMKill bool
 
-	StaticPodPath      string
-	StaticPodURL       string
-	StaticPodURLHeader http.Header
-	FileCheckFrequency time.Duration
-	HTTPCheckFrequency time.Duration
+	StaticPodPath, StaticPodURL            string
+	StaticPodURLHeader                     http.Header
+	FileCheckFrequency, HTTPCheckFrequency time.Duration
 
+	ChangeDetection           objects.Strategy
 	SyncFrequency             time.Duration
 	NodeStatusUpdateFrequency time.Duration
 	NodeStatusReportFrequency time.Duration
@@ -224,7 +224,7 @@ func New() *Config {
 		FileCheckFrequency: 20 * time.Second, HTTPCheckFrequency: 20 * time.Second, SyncFrequency: time.Minute,
 		NodeStatusUpdateFrequency: 10 * time.Second, NodeStatusReportFrequency: 5 * time.Minute, LeaseDuration: 40 * time.Second,
 		ClusterDomain: "cluster.local", ResolvConf: "/etc/resolv.conf",
-		MaxContainerRestartPeriod: 5 * time.Minute, PodPidsLimit: -1,
+		MaxContainerRestartPeriod: 5 * time.Minute, PodPidsLimit: -1, ChangeDetection: kubeletv1beta1.WatchChangeDetectionStrategy,
 		ContainerLogs: LogRotation{MaxSize: resource.MustParse("10Mi"), MaxFiles: 5, Workers: 1, Interval: 10 * time.Second},
 		Images:        ImageGC{HighThresholdPercent: 85, LowThresholdPercent: 80, MinimumAge: 2 * time.Minute},
 		Eviction:      Eviction{Settings: eviction.Settings{Hard: eviction.DefaultHard()}, TransitionPeriod: 5 * time.Minute},

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"kctl/kubelet/internal/objects"
 )
 
 const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -233,5 +235,20 @@ func TestShutdownPeriods(t *testing.T) {
 	if _, err = load(t, header+"shutdownGracePeriod: 1s\nshutdownGracePeriodCriticalPods: 10s\n", "--pod-manifest-path=/m"); err == nil ||
 		!strings.Contains(err.Error(), "shutdownGracePeriodCriticalPods") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestChangeDetection(t *testing.T) {
+	for text, want := range map[string]objects.Strategy{
+		"": "Watch", "configMapAndSecretChangeDetectionStrategy: Get\n": "Get", "configMapAndSecretChangeDetectionStrategy: Cache\n": "Cache",
+	} {
+		c, err := load(t, header+text, "--kubeconfig=/k")
+		if err != nil || c.ChangeDetection != want || c.Effective().ConfigMapAndSecretChangeDetectionStrategy != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	_, err := load(t, header+"configMapAndSecretChangeDetectionStrategy: Poll\n", "--kubeconfig=/k")
+	if err == nil || !strings.Contains(err.Error(), `configMapAndSecretChangeDetectionStrategy: unknown strategy "Poll"`) {
+		t.Errorf("%v", err)
 	}
 }

@@ -103,6 +103,7 @@ func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"sync-frequency", &c.SyncFrequency, &f.SyncFrequency, "interval between syncs of a healthy pod"},
+		{"", &c.ChangeDetection, c.changeDetection(f), ""},
 		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver,
 			"cgroup driver, cgroupfs or systemd; used only if the container runtime does not report its own"},
 		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "parent cgroup of all pod cgroups"},

@@ -34,7 +34,6 @@ func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	d.CPUManagerReconcilePeriod, d.MemoryReservationPolicy = metav1.Duration{Duration: 10 * time.Second},
 		kubeletv1beta1.NoneMemoryReservationPolicy
 	d.StreamingConnectionIdleTimeout = metav1.Duration{Duration: 4 * time.Hour}
-	d.ConfigMapAndSecretChangeDetectionStrategy = kubeletv1beta1.WatchChangeDetectionStrategy
 	d.ContentType, d.HairpinMode = "application/json", "promiscuous-bridge"
 	d.CPUManagerPolicy, d.MemoryManagerPolicy, d.TopologyManagerPolicy, d.TopologyManagerScope = "none", "None", "none", "container"
 }

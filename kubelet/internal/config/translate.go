@@ -14,6 +14,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"kctl/kubelet/internal/eviction"
+	"kctl/kubelet/internal/objects"
 	"kctl/kubelet/internal/shutdown"
 )
 
@@ -50,6 +51,13 @@ func (c *Config) leaseSeconds(f *kubeletv1beta1.KubeletConfiguration) translatio
 	return translation{&f.NodeLeaseDurationSeconds,
 		func() error { c.LeaseDuration = time.Duration(f.NodeLeaseDurationSeconds) * time.Second; return nil },
 		func() { f.NodeLeaseDurationSeconds = int32(c.LeaseDuration.Seconds()) }}
+}
+
+func (c *Config) changeDetection(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{field: &f.ConfigMapAndSecretChangeDetectionStrategy, read: func() error {
+		c.ChangeDetection = f.ConfigMapAndSecretChangeDetectionStrategy
+		return objects.CheckStrategy(c.ChangeDetection)
+	}}
 }
 
 func amounts(ours *corev1.ResourceList, field *map[string]string) translation {

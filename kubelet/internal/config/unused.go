@@ -28,7 +28,6 @@ var unused = []daemon.Unused{
 	// What it always does.
 	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
 	{Flag: "enable-controller-attach-detach", Switch: true, Field: "enableControllerAttachDetach", Values: []string{"true"}},
-	{Field: "configMapAndSecretChangeDetectionStrategy", Values: []string{"Watch", "Cache"}},
 	{Flag: "streaming-connection-idle-timeout", Field: "streamingConnectionIdleTimeout",
 		Why: "set the container runtime's stream_idle_timeout instead, which is what counts with upstream's kubelet, too"},
 	{Flag: "maximum-dead-containers", Values: []string{"-1"}}, {Flag: "maximum-dead-containers-per-container", Values: []string{"1"}},

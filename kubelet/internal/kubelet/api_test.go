@@ -41,7 +41,7 @@ type testAPI struct {
 	away     bool
 	refuses  func(r *http.Request, body []byte) bool // which writes fail; nil for none
 	around   func(r *http.Request, serve func())     // serves each request; nil for at once
-	read     map[string]bool                         // paths that were read
+	read     map[string]bool                         // paths that were read, or after "watch " watched
 	answered int                                     // requests since it was last away
 	stamps   []relay.Stamp
 	restarts map[string][]relay.Restart // by path, as they came
@@ -85,6 +85,13 @@ func (a *testAPI) setAway(away bool) {
 	}
 }
 
+// wasRead says whether a path was read.
+func (a *testAPI) wasRead(path string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.read[path]
+}
+
 // sinceAway is how many requests came since the API was last away.
 func (a *testAPI) sinceAway() int {
 	a.mu.Lock()
@@ -120,6 +127,9 @@ func (a *testAPI) serve(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/status")
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		a.mu.Lock()
+		a.read["watch "+path] = true
+		a.mu.Unlock()
 		a.watch(w, r)
 	case r.Method == http.MethodGet:
 		a.mu.Lock()
@@ -187,7 +197,7 @@ func (a *testAPI) get(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	kind := "List"
-	for _, watched := range []core.Resource{core.Pods, core.Nodes, core.Services, core.RuntimeClasses} {
+	for _, watched := range []core.Resource{core.Pods, core.Nodes, core.Services, core.RuntimeClasses, core.Secrets, core.ConfigMaps} {
 		if watched.Name == filepath.Base(r.URL.Path) {
 			kind = watched.Kind + kind
 		}

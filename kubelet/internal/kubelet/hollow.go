@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/config"
@@ -41,6 +42,8 @@ func NewHollow(ctx context.Context, c *config.Config, h Hollow, clock clock.With
 	hollow := *c
 	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort, hollow.ReadOnlyPort = false, false, 0, 0
 	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.HighThresholdPercent = nil, nil, 100 // nothing of the machine is its business
+	// Thousands of nodes in one process would have a watch for each object.
+	hollow.ChangeDetection = kubeletv1beta1.TTLCacheChangeDetectionStrategy
 	k, err := build(ctx, &hollow, &h, clock, logger, registry)
 	if err == nil {
 		h.Runtime.Behave = endInitContainers(k.pods, h.Runtime.Behave)

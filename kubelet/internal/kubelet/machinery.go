@@ -46,7 +46,7 @@ type machinery struct {
 
 // makeMachinery makes what acts on pods. Of rooms that are made after it, it asks only once pods run.
 func (k *Kubelet) makeMachinery(ctx context.Context) (err error) {
-	m := &machinery{objects: objects.New(k.client, k.clock)}
+	m := &machinery{objects: objects.New(k.client, k.clock, k.config.ChangeDetection, k.logger)}
 	k.machinery = m
 	if m.cgroups, err = k.newCgroups(ctx, k.cri, k.node.Node().Status.Capacity); err != nil {
 		return err

@@ -95,6 +95,7 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 		k.recordStart()
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
+		run("objects of pods", k.machinery.objects.Run)
 		run("services", k.machinery.services.Run)
 		run("runtime classes", k.machinery.classes.Run)
 		k.runNetwork(k.client, run)

@@ -272,9 +272,21 @@ func TestTheAPIIsAwayForLong(t *testing.T) {
 	}
 	b.create(sick)
 	b.create(shellPod("well", forever))
-	b.create(shellPod("crash", "sleep 0.2; exit 1"))
+	settings := &core.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "settings"}, Data: map[string]string{"code": "3"}}
+	if err := b.client.Resource(core.ConfigMaps, "default").Create(t.Context(), settings, nil); err != nil {
+		t.Fatal(err)
+	}
+	crashes := shellPod("crash", "sleep 0.2; exit $code")
+	crashes.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{
+		{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
+		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Optional: new(true)}},
+	}
+	b.create(crashes)
 	for _, name := range []string{"sick", "well"} {
 		b.waitPhase(name, corev1.PodRunning)
+	}
+	for _, of := range []string{"configmaps", "secrets"} {
+		b.eventually("a watch of "+of, func() bool { return b.api.wasRead("watch /api/v1/namespaces/default/" + of) })
 	}
 	b.api.setAway(true)
 	well, crash, ill := b.api.pod("well"), b.api.pod("crash"), b.api.pod("sick")

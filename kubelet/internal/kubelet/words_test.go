@@ -166,9 +166,7 @@ func TestPullSecretsWaitForAPull(t *testing.T) {
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
 	b.create(pod)
 	b.waitPhase("web", corev1.PodRunning)
-	b.api.mu.Lock()
-	defer b.api.mu.Unlock()
-	if b.api.read["/api/v1/namespaces/default/secrets/one"] {
+	if b.api.wasRead("/api/v1/namespaces/default/secrets/one") {
 		t.Error("a pull secret was asked for though nothing was pulled")
 	}
 }

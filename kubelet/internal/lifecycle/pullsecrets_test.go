@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/objects"
@@ -48,7 +50,7 @@ func TestPullSecretsAreAskedForTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := New(Options{Objects: objects.New(client, clock.RealClock{})})
+	l := New(Options{Objects: objects.New(client, clock.RealClock{}, kubeletv1beta1.WatchChangeDetectionStrategy, zap.NewNop())})
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pulls"}}
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "one"}, {Name: ""}, {Name: "none"}, {Name: "two"}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

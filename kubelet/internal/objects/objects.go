@@ -3,24 +3,40 @@ package objects
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
 
-// ttl is how old a secret or config map may be. It is less than the minute
-// after which running pods' volumes look for changes, so that each look sees
+// ttl is how old a secret or config map may be that is not watched. It is less than the
+// minute after which running pods' volumes look for changes, so that each look sees
 // the current state.
 const ttl = 45 * time.Second
+
+// Strategy is how the kubelet gets to know of changed secrets and config maps.
+type Strategy = kubeletv1beta1.ResourceChangeDetectionStrategy
+
+// CheckStrategy refuses what is no strategy.
+func CheckStrategy(s Strategy) error {
+	switch s {
+	case kubeletv1beta1.GetChangeDetectionStrategy, kubeletv1beta1.TTLCacheChangeDetectionStrategy,
+		kubeletv1beta1.WatchChangeDetectionStrategy:
+		return nil
+	}
+	return fmt.Errorf("unknown strategy %q; there are Get, Cache and Watch", s)
+}
 
 // Objects is the kubelet's reader of secrets, config maps and tokens. It is
 // safe for concurrent use. What it returns is shared and must not be changed.
@@ -30,6 +46,7 @@ type Objects struct {
 	tokens     *tokens
 	client     *rest.Client // nil for no API server
 	clock      clock.Clock
+	strategy   Strategy
 
 	certificates *podCertificates
 
@@ -41,35 +58,37 @@ type Objects struct {
 var errNoServer = errors.New("the pod refers to API objects, but this kubelet has no API server")
 
 // New returns an Objects that asks the API server behind client; without a
-// client it has nothing.
-func New(client *rest.Client, clock clock.Clock) *Objects {
+// client it has nothing. For the strategy Watch, Run has to run.
+func New(client *rest.Client, clock clock.Clock, strategy Strategy, logger *zap.Logger) *Objects {
 	return &Objects{
 		client:       client,
 		clock:        clock,
+		strategy:     strategy,
 		certificates: &podCertificates{client: client, clock: clock},
-		secrets: newCache(clock, ttl,
-			func(s *core.Secret) bool { return s.Immutable != nil && *s.Immutable },
-			reader[core.Secret](client, clock, core.Secrets, "secret")),
-		configMaps: newCache(clock, ttl,
-			func(m *core.ConfigMap) bool { return m.Immutable != nil && *m.Immutable },
-			reader[core.ConfigMap](client, clock, core.ConfigMaps, "configmap")),
+		secrets: newCache(client, clock, strategy, logger, kind[*core.Secret]{
+			name: "secret", resource: core.Secrets, create: func() *core.Secret { return new(core.Secret) },
+			immutable: func(s *core.Secret) bool { return ptr.Deref(s.Immutable, false) },
+		}),
+		configMaps: newCache(client, clock, strategy, logger, kind[*core.ConfigMap]{
+			name: "configmap", resource: core.ConfigMaps, create: func() *core.ConfigMap { return new(core.ConfigMap) },
+			immutable: func(m *core.ConfigMap) bool { return ptr.Deref(m.Immutable, false) },
+		}),
 		tokens: newTokens(clock, tokenRequester(client, clock)),
 		pods:   map[types.UID]references{},
 	}
 }
 
-// reader reads objects of a resource for a cache; kind is what errors call them.
-func reader[T any](
-	client *rest.Client, clock clock.Clock, resource core.Resource, kind string,
-) func(ctx context.Context, name types.NamespacedName, refused bool) (*T, error) {
-	return func(ctx context.Context, name types.NamespacedName, refused bool) (*T, error) {
-		if client == nil {
-			return nil, errNoServer
-		}
-		object := new(T)
-		err := allowed(ctx, clock, refused, func() error { return client.Resource(resource, name.Namespace).Get(ctx, name.Name, object) })
-		return object, named(kind, err, name.Name)
+// Run watches the secrets and config maps that registered pods refer to until ctx ends,
+// if that is the strategy.
+func (o *Objects) Run(ctx context.Context) error {
+	if o.client == nil || o.strategy != kubeletv1beta1.WatchChangeDetectionStrategy {
+		return nil
 	}
+	var watches sync.WaitGroup
+	watches.Go(func() { o.secrets.run(ctx) })
+	watches.Go(func() { o.configMaps.run(ctx) })
+	watches.Wait()
+	return ctx.Err()
 }
 
 // tokenRequester requests tokens of service accounts for their cache.
@@ -107,15 +126,6 @@ func allowed(ctx context.Context, clock clock.Clock, refused bool, ask func() er
 			return errors.Join(err, interrupted) // it was not asked for long enough to be believed
 		}
 	}
-}
-
-// named names a missing object as upstream's kubelet does: by its kind in the
-// singular.
-func named(kind string, err error, name string) error {
-	if apierrors.IsNotFound(err) {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, name)
-	}
-	return err
 }
 
 // Register notes what pod refers to, so that it is kept, and is read again

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	testclock "k8s.io/utils/clock/testing"
 
 	"kctl/proto/core"
@@ -50,7 +52,7 @@ func newAPI(t *testing.T) (*api, *Objects) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, New(client, a.clock)
+	return a, New(client, a.clock, kubeletv1beta1.TTLCacheChangeDetectionStrategy, zap.NewNop())
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -351,7 +353,7 @@ func TestPrefetchGetsEverythingContainersNeed(t *testing.T) {
 }
 
 func TestWithoutAServerThereIsNothing(t *testing.T) {
-	o := New(nil, testclock.NewFakeClock(time.Now()))
+	o := New(nil, testclock.NewFakeClock(time.Now()), kubeletv1beta1.WatchChangeDetectionStrategy, zap.NewNop())
 	o.Register(pod("a"))
 	_, err1 := o.ConfigMap(t.Context(), "ns", "m")
 	_, err2 := o.Secret(t.Context(), "ns", "s")
@@ -385,7 +387,8 @@ func TestTrustBundles(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0] != "one" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := New(nil, a.clock).TrustBundlesOf(t.Context(), "a.b/c", labels.Everything()); !errors.Is(err, errNoServer) {
+	none := New(nil, a.clock, kubeletv1beta1.WatchChangeDetectionStrategy, zap.NewNop())
+	if _, err := none.TrustBundlesOf(t.Context(), "a.b/c", labels.Everything()); !errors.Is(err, errNoServer) {
 		t.Errorf("without a server: %v", err)
 	}
 }

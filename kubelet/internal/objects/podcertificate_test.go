@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -92,7 +94,7 @@ func newSigner(t *testing.T) (*signer, *Objects) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, New(client, s.clock)
+	return s, New(client, s.clock, kubeletv1beta1.WatchChangeDetectionStrategy, zap.NewNop())
 }
 
 func TestPodCertificatesAreReplacedInTime(t *testing.T) {

@@ -210,6 +210,30 @@ func TestKubeletReachesItsOwnOnly(t *testing.T) {
 	if err := kubelet.Resource(core.Secrets, "shop").Get(t.Context(), "other", &core.Secret{}); !apierrors.IsForbidden(err) {
 		t.Errorf("another secret: %v", err)
 	}
+	for name, allowed := range map[string]bool{"metadata.name=key": true, "metadata.name=other": false, "": false} {
+		var list corev1.SecretList
+		err := kubelet.Resource(core.Secrets, "shop").List(t.Context(), &list, rest.FieldSelector(name))
+		if allowed != (err == nil) || !allowed && !apierrors.IsForbidden(err) || allowed && len(list.Items) != 1 {
+			t.Errorf("list of secrets with %q: %d, %v", name, len(list.Items), err)
+		}
+		stream, err := kubelet.Resource(core.Secrets, "shop").Watch(t.Context(), rest.FieldSelector(name),
+			rest.Query("resourceVersion", list.ResourceVersion))
+		if allowed != (err == nil) || !allowed && !apierrors.IsForbidden(err) {
+			t.Errorf("watch of secrets with %q: %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		for _, changed := range []string{"other", "key"} {
+			c.Must(secrets.Update(t.Context(), changed, &core.Secret{ObjectMeta: metav1.ObjectMeta{Name: changed}, StringData: map[string]string{"k": "v"}}, nil))
+		}
+		event, err := stream.Next()
+		var secret core.Secret
+		if err != nil || json.Unmarshal(event.Object, &secret) != nil || secret.Name != "key" || string(secret.Data["k"]) != "v" {
+			t.Errorf("the watch told %s, %v", event.Object, err)
+		}
+		c.Must(stream.Close())
+	}
 	c.Must(kubelet.Resource(core.Pods, "").List(t.Context(), &corev1.PodList{}, rest.FieldSelector("spec.nodeName=n1")))
 	if err := kubelet.Resource(core.Pods, "").List(t.Context(), &corev1.PodList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("all pods: %v", err)
