@@ -11,6 +11,7 @@ const (
 	NodeNetworkForward    = "KCTL-POD-FORWARD" // chain of the table filter
 	NodeNetworkLoopback   = "KCTL-POD-LOCAL"   // chain of the table mangle
 	NodeNetworkOverlay    = "KCTL-POD-OVERLAY" // chain of the table mangle
+	NodeNetworkSource     = "KCTL-POD-SOURCE"  // chain of the table mangle
 	// NodeNetworkRoutes marks routes among those of the machine (rtnetlink(7),
 	// rtm_protocol; numbers from 4 on are for whoever administers it).
 	NodeNetworkRoutes = 107

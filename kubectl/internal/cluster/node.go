@@ -138,7 +138,8 @@ func removeNodeNetwork(ctx context.Context) error {
 		errs = append(errs, removeChain(ctx, program, "nat", core.NodeNetworkMasquerade),
 			removeChain(ctx, program, "filter", core.NodeNetworkForward),
 			removeChain(ctx, program, "mangle", core.NodeNetworkLoopback),
-			removeChain(ctx, program, "mangle", core.NodeNetworkOverlay))
+			removeChain(ctx, program, "mangle", core.NodeNetworkOverlay),
+			removeChain(ctx, program, "mangle", core.NodeNetworkSource))
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package nodenetwork
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -114,6 +115,68 @@ func service(t *testing.T, address, host string) {
 			t.Errorf("iptables %s: %v: %s", rule, err, out)
 		}
 	}
+}
+
+// sendFrom sends from an address that the pod gives itself.
+func sendFrom(t *testing.T, pod chan<- func(), from, to netip.Addr, port int) {
+	t.Helper()
+	do(pod, func() {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		bits := from.BitLen()
+		if err := netlink.AddrReplace(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(from, bits)), Flags: unix.IFA_F_NODAD}); err != nil {
+			t.Error(err)
+		}
+		socket := net.Dialer{LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+		conn, err := socket.Dial("udp", netip.AddrPortFrom(to, uint16(port)).String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("x")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whoever is called takes a packet's sender for its word, as network policies do.
+func TestPodsSendFromTheirNodesAddressesOnly(t *testing.T) {
+	inside(t, func() {
+		pod := podBehindBridge(t)
+		// What many distributions have switched on would hide that our rules don't work.
+		for _, link := range []string{"all", core.NodeNetworkBridge} {
+			must(t, os.WriteFile("/proc/sys/net/ipv4/conf/"+link+"/rp_filter", []byte("0"), 0o600))
+		}
+		must(t, run(t, "ip", "route", "add", "default", "via", "192.0.2.99"))
+		forged, honest := receiver(t, 9001), receiver(t, 9002)
+		send := func() (arrived bool) {
+			t.Helper()
+			node := netip.MustParseAddr("192.0.2.1")
+			sendFrom(t, pod, netip.MustParseAddr("10.0.1.5"), node, 9001) // of another node's pod
+			sendFrom(t, pod, netip.MustParseAddr("10.0.0.2"), node, 9002)
+			eventually.Holds(t, "what the pod sent from its own address", func() bool { return honest() > 0 })
+			return forged() > 0
+		}
+		if !send() {
+			t.Error("nothing arrives without the rules, so that they are not tried")
+		}
+		own, pods := prefixes("10.0.0.0/24", "fd00::/64"), prefixes("10.0.0.0/16", "fd00::/56")
+		must(t, setRules(t.Context(), own, pods, netip.Addr{}))
+		if send() {
+			t.Error("a pod sent from the address of another node's pod")
+		}
+		// A node has several ranges in time, and pods find their neighbours by addresses of none.
+		must(t, setRules(t.Context(), append(own, prefixes("10.0.1.0/24")...), pods, netip.Addr{}))
+		if !send() {
+			t.Error("a pod can't send from the node's second range")
+		}
+		shows(t, "ip6tables -t mangle -S", "-A "+source+" -s fd00::/64 -j RETURN", "-A "+source+" -s fe80::/10 -j RETURN",
+			"-A "+source+" -s ::/128 -j RETURN", "-A "+source+" -i kctl-pods -j DROP", "-j "+source)
+	})
 }
 
 // A pod that could send to the overlay's port could send from any pod's address.

@@ -140,7 +140,8 @@ func TestRulesAreReplacedNotAdded(t *testing.T) {
 		shows(t, "iptables -S FORWARD", "-j "+pass)
 		shows(t, "iptables -t mangle -S", "-A "+loopback+" -d 127.0.0.0/8 -i kctl-pods -j DROP", "-j "+loopback, "!4789")
 		shows(t, "ip6tables -t nat -S", "-s fd00::/64 -d fd00::/56 -j RETURN", "-d ff00::/8 -j MASQUERADE")
-		for chain, of := range map[string][]string{masquerade: {"nat", "POSTROUTING"}, loopback: {"mangle", "PREROUTING"}, overlay: {"mangle", "FORWARD"}} {
+		for chain, of := range map[string][]string{masquerade: {"nat", "POSTROUTING"}, loopback: {"mangle", "PREROUTING"}, overlay: {"mangle", "FORWARD"},
+			source: {"mangle", "PREROUTING"}} {
 			out, _ := exec.Command("iptables", "-t", of[0], "-S", of[1]).Output()
 			if strings.Count(string(out), chain) != 1 {
 				t.Errorf("%s", out)

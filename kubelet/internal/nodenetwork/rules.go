@@ -18,6 +18,7 @@ const (
 	pass       = core.NodeNetworkForward
 	loopback   = core.NodeNetworkLoopback
 	overlay    = core.NodeNetworkOverlay
+	source     = core.NodeNetworkSource
 )
 
 // guardRules keep this node's pods from what is the nodes' own.
@@ -29,9 +30,21 @@ const (
 // in there it could send from any pod's address. Other nodes can't tell such packets from this node's, with whose
 // address they leave, so that they are dropped here, wherever they go, as Calico does: once it is settled where they
 // go, since a service of a pod in the host's network may lead there, too.
-func guardRules(is4, overlaid bool) string {
+//
+// Pods with raw sockets can write any sender into their packets, and network policies and whoever is called judge by it:
+// what is none of this node's pods' addresses is dropped before it gets anywhere. IPv6 needs two others to find its
+// neighbours.
+func guardRules(own []netip.Prefix, is4, overlaid bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n", overlay)
+	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n:%s - [0:0]\n", overlay, source)
+	senders := slices.Clone(own)
+	if !is4 {
+		senders = append(senders, netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("::/128"))
+	}
+	for _, s := range senders {
+		fmt.Fprintf(&b, "-A %s -s %s -j RETURN\n", source, s)
+	}
+	fmt.Fprintf(&b, "-A %s -i %s -j DROP\n", source, core.NodeNetworkBridge)
 	if is4 {
 		fmt.Fprintf(&b, ":%s - [0:0]\n-A %s -i %s -d 127.0.0.0/8 -j DROP\n", loopback, loopback, core.NodeNetworkBridge)
 	}
@@ -86,18 +99,19 @@ func setRules(ctx context.Context, own, pods []netip.Prefix, underlay netip.Addr
 		} else if !overlaid {
 			continue
 		}
-		errs = append(errs, setGuard(ctx, f.command, f.is4, overlaid))
+		errs = append(errs, setGuard(ctx, f.command, of(own), f.is4, overlaid))
 	}
 	return errors.Join(errs...)
 }
 
 // setGuard sets guardRules. They are no part of the others, which a machine whose kernel has no
 // table mangle needs all the same.
-func setGuard(ctx context.Context, command string, is4, overlaid bool) error {
-	if err := iptables.Restore(ctx, command, guardRules(is4, overlaid)); err != nil {
-		return fmt.Errorf("keep pods from the node's loopback and the overlay's port: %w", err)
+func setGuard(ctx context.Context, command string, own []netip.Prefix, is4, overlaid bool) error {
+	if err := iptables.Restore(ctx, command, guardRules(own, is4, overlaid)); err != nil {
+		return fmt.Errorf("keep pods from the node's loopback, the overlay's port and others' addresses: %w", err)
 	}
-	err := errors.Join(jump(ctx, command, "mangle", "INPUT", overlay), jump(ctx, command, "mangle", "FORWARD", overlay))
+	err := errors.Join(jump(ctx, command, "mangle", "INPUT", overlay), jump(ctx, command, "mangle", "FORWARD", overlay),
+		jump(ctx, command, "mangle", "PREROUTING", source))
 	if is4 {
 		err = errors.Join(err, jump(ctx, command, "mangle", "PREROUTING", loopback))
 	}
