@@ -43,6 +43,13 @@ func (p Policy) Delay(failures int) time.Duration {
 	return time.Duration(d)
 }
 
+// Passed reports whether it is at or later by either of the clocks that a time.Time reads. The
+// monotonic one, by which Before goes, stands still while the machine is suspended, and somebody
+// may set the other back: what is good until a time is not to be used for longer after either.
+func Passed(now, at time.Time) bool {
+	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
+}
+
 // Sleep waits for d on the given clock. If ctx ends first, it returns ctx's
 // error.
 func Sleep(ctx context.Context, clock clock.Clock, d time.Duration) error {

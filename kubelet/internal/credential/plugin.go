@@ -15,6 +15,7 @@ import (
 	pluginv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -139,7 +140,7 @@ func (p *plugin) cached(who, repository string) ([]registryCredential, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, key := range keysOf(who, repository) {
-		if a, ok := p.cache[key]; ok && p.clock.Now().Before(a.expires) {
+		if a, ok := p.cache[key]; ok && !backoff.Passed(p.clock.Now(), a.expires) {
 			return a.known, true
 		}
 	}
@@ -240,7 +241,7 @@ func (p *plugin) addToCache(who, repository string, response *pluginv1.Credentia
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key, a := range p.cache {
-		if !now.Before(a.expires) {
+		if backoff.Passed(now, a.expires) {
 			delete(p.cache, key)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 )
 
@@ -60,10 +61,10 @@ func (t *tokens) get(ctx context.Context, pod *core.Pod, audience string, second
 	}
 	defer give()
 	now := t.clock.Now()
-	if e.token != "" && now.Before(e.replace) {
+	if e.token != "" && !backoff.Passed(now, e.replace) {
 		return e.token, nil
 	}
-	good := e.token != "" && now.Before(e.expires) // then the next caller tries again
+	good := e.token != "" && !backoff.Passed(now, e.expires) // then the next caller tries again
 	if err := t.renew(ctx, e, now, key, pod); err != nil && !good {
 		return "", fmt.Errorf("failed to fetch token: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
@@ -101,7 +102,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo
 func (a *Authenticator) reviewed(ctx context.Context, token string) (authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
 	if kept, ok := a.cache.Get(key); ok {
-		if answer := kept.(tokenAnswer); a.clock.Now().Before(answer.expires) {
+		if answer := kept.(tokenAnswer); !backoff.Passed(a.clock.Now(), answer.expires) {
 			return answer.result()
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 )
@@ -83,7 +84,7 @@ func (a *Authorizer) reviewed(ctx context.Context, user authenticationv1.UserInf
 	}
 	key := string(spec)
 	if kept, ok := a.cache.Get(key); ok {
-		if answer := kept.(accessAnswer); a.clock.Now().Before(answer.expires) {
+		if answer := kept.(accessAnswer); !backoff.Passed(a.clock.Now(), answer.expires) {
 			return answer.allowed, nil
 		}
 	}
