@@ -39,9 +39,6 @@ func bindSubPath(volume, subPath, target string) (string, error) {
 	return target, mount.Bind(file, target)
 }
 
-// errOutside is of a path to something that is not in its volume.
-var errOutside = errors.New("leads out of the volume")
-
 // openOrMake opens what is at subPath, and makes directories where nothing is.
 func openOrMake(volume, subPath string) (*os.File, error) {
 	file, err := openBeneath(volume, subPath)
@@ -57,36 +54,6 @@ func openOrMake(volume, subPath string) (*os.File, error) {
 		return nil, err
 	}
 	return openBeneath(volume, subPath)
-}
-
-// followed is subPath with its links followed, as far as it exists. The kernel lets no absolute link be taken
-// beneath a directory, but such a link may stay in the volume, as /var/run of a host's / does. This is a hint
-// only: what a container changes meanwhile is no danger, since the result is opened beneath the volume, too.
-func followed(volume, subPath string) (string, error) {
-	outside := fmt.Errorf("%q %w", subPath, errOutside)
-	if !filepath.IsLocal(subPath) {
-		return "", outside
-	}
-	volume, err := filepath.EvalSymlinks(volume)
-	if err != nil {
-		return "", fmt.Errorf("looking for the volume: %w", err)
-	}
-	missing := ""
-	for existing := filepath.Join(volume, subPath); ; existing = filepath.Dir(existing) {
-		path, err := filepath.EvalSymlinks(existing)
-		if errors.Is(err, fs.ErrNotExist) && existing != volume {
-			missing = filepath.Join(filepath.Base(existing), missing)
-			continue
-		}
-		if err != nil {
-			return "", fmt.Errorf("following the links of %q: %w", subPath, err)
-		}
-		inside, err := filepath.Rel(volume, path)
-		if err != nil || !filepath.IsLocal(inside) {
-			return "", outside
-		}
-		return filepath.Join(inside, missing), nil
-	}
 }
 
 // makeTarget makes an empty directory or file to mount on, in place of what an
@@ -115,7 +82,12 @@ func makeTarget(target string, directory bool) error {
 // makeSubPath makes the missing directories of subPath, accessible to the same
 // users as the volume itself.
 func makeSubPath(volume, subPath string) error {
-	root, err := os.OpenRoot(volume)
+	base, err := openVolume(volume)
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", base.Fd()))
 	if err != nil {
 		return fmt.Errorf("opening the volume: %w", err)
 	}
@@ -139,34 +111,4 @@ func makeSubPath(volume, subPath string) error {
 		}
 	}
 	return nil
-}
-
-// openBeneath opens a path of the volume without reading it, so that sockets
-// and devices can be bound too.
-func openBeneath(volume, subPath string) (*os.File, error) {
-	base, err := os.Open(volume)
-	if err != nil {
-		return nil, fmt.Errorf("opening the volume: %w", err)
-	}
-	defer base.Close()
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
-	// The kernel asks to try again if something was renamed meanwhile; renaming
-	// that never stops is an attempt to break out.
-	const attempts = 16
-	for range attempts {
-		fd, err := unix.Openat2(int(base.Fd()), subPath, how)
-		if err == nil {
-			return os.NewFile(uintptr(fd), filepath.Join(volume, subPath)), nil
-		}
-		switch {
-		case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EXDEV):
-			return nil, fmt.Errorf("%q %w", subPath, errOutside)
-		case errors.Is(err, unix.ENOSYS):
-			return nil, errors.New("subPath needs openat2, Linux 5.6 or newer")
-		}
-		return nil, fmt.Errorf("opening %q: %w", subPath, err)
-	}
-	return nil, fmt.Errorf("opening %q: it keeps changing", subPath)
 }

@@ -5,11 +5,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/volume/mount"
@@ -154,6 +156,57 @@ func TestSubPathFollowsAbsoluteLinksInside(t *testing.T) {
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(host, c.is, "x"), []byte(c.is), 0o644))
 		expectFile(t, c.is, path, "x")
+	}
+}
+
+// Containers make the links: where they lead to on the host is not looked at, which could hang, and would tell.
+func TestSubPathDoesNotLookOutside(t *testing.T) {
+	f := newSubPathFixture(t)
+	outside := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(outside, "file"), nil, 0o600), os.Symlink("loop", filepath.Join(outside, "loop")))
+	var said []string
+	for i, target := range []string{"none/below", "file/below", "loop/below", ""} {
+		name := "link" + strconv.Itoa(i)
+		must(t, os.Symlink(filepath.Join(outside, target), filepath.Join(f.dir, name)))
+		_, err := f.mount(t, name)
+		if !errors.Is(err, errOutside) {
+			t.Errorf("a link to %q outside: %v", target, err)
+			continue
+		}
+		said = append(said, strings.ReplaceAll(err.Error(), name, "link"))
+	}
+	if len(slices.Compact(slices.Clone(said))) != 1 {
+		t.Errorf("the errors tell what is there: %q", said)
+	}
+}
+
+// A link inside may go up, through others, and through names that begin with a dot.
+func TestSubPathFollowsChainsOfLinks(t *testing.T) {
+	f := newSubPathFixture(t)
+	in := func(path string) string { return filepath.Join(f.dir, path) }
+	must(t, os.MkdirAll(in(".hidden/deep"), 0o755), os.WriteFile(in(".hidden/x"), []byte("1"), 0o644),
+		os.Symlink(in(".hidden/./deep"), in("first")), os.Symlink("first/..", in("second")), os.Symlink(in("second"), in("third")),
+		os.Symlink(in("one"), in("other")), os.Symlink(in("other"), in("one")))
+	path, err := f.mount(t, "third")
+	must(t, err)
+	expectFile(t, "1", path, "x")
+	if _, err := f.mount(t, "one"); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("links in a circle: %v", err)
+	}
+}
+
+// Opening a pipe waits for somebody at its other end, who never comes.
+func TestSubPathOfAPipe(t *testing.T) {
+	needsMounts(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	must(t, unix.Mkfifo(pipe, 0o600))
+	for _, open := range []func() error{
+		func() error { _, err := bindSubPath(pipe, "a", filepath.Join(t.TempDir(), "target")); return err },
+		func() error { return makeSubPath(pipe, "a") },
+	} {
+		if err := open(); !errors.Is(err, unix.ENOTDIR) {
+			t.Errorf("a subPath of a pipe: %v", err)
+		}
 	}
 }
 
