@@ -80,7 +80,8 @@ func (o *TLSOptions) Validate() error { return o.Apply(&tls.Config{}) }
 
 // Serve returns the configuration of a server with the certificate in the given
 // files, which are read again when they change, and with what the flags say. It asks clients for
-// certificates of the given authorities; nil for none.
+// certificates of the given authorities, nil for none; who authenticates requests verifies them, since a
+// client with a certificate of somebody else's may have a good token.
 func (o *TLSOptions) Serve(certFile, keyFile string, clients *pki.Authorities, clock clock.PassiveClock,
 	logger *zap.Logger) (*tls.Config, error) {
 	shown, err := Certificate(certFile, keyFile, clock, logger)
@@ -107,7 +108,7 @@ func (o *TLSOptions) Show(shown func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	if err := o.Apply(c); err != nil || clients == nil {
 		return c, err
 	}
-	pki.TakeClients(c, tls.VerifyClientCertIfGiven, clients.PEM)
+	pki.TakeClients(c, tls.RequestClientCert, clients.PEM)
 	return c, nil
 }
 

@@ -3,10 +3,8 @@ package pki
 import (
 	"bytes"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,7 +23,6 @@ type Authorities struct {
 	mu      sync.Mutex
 	pool    *x509.CertPool
 	pem     []byte
-	roots   [][]byte // in DER
 	checked time.Time
 	told    Told
 }
@@ -63,19 +60,8 @@ func (a *Authorities) take(data []byte) error {
 	if !pool.AppendCertsFromPEM(data) {
 		return fmt.Errorf("%s: no PEM certificate in it", strings.TrimSpace(a.what+" "+a.file))
 	}
-	a.pool, a.pem, a.roots = pool, data, nil
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		a.roots = append(a.roots, block.Bytes)
-	}
+	a.pool, a.pem = pool, data
 	return nil
-}
-
-// has reports whether the certificate is one of the authorities now.
-func (a *Authorities) has(certificate *x509.Certificate) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refresh()
-	return slices.ContainsFunc(a.roots, func(root []byte) bool { return bytes.Equal(root, certificate.Raw) })
 }
 
 // current returns the authorities to check against now. A different pool means

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"slices"
 	"sync"
-	"time"
 )
 
 // TakeClients makes a server ask its clients for certificates of these authorities, each
@@ -47,36 +46,4 @@ func (n *clientAuthorities) config() *tls.Config {
 	n.pem, n.current = now, n.base.Clone()
 	n.current.ClientCAs = pool
 	return n.current
-}
-
-// Client returns the certificate that a connection's client presented, issued by one of the
-// authorities; nil if there is none. A connection may outlive the certificate that it began with,
-// and its authority: now is the time of the request, and the file says who is trusted by then.
-func (a *Authorities) Client(connection *tls.ConnectionState, now time.Time) *x509.Certificate {
-	if connection == nil {
-		return nil
-	}
-	for _, chain := range connection.VerifiedChains {
-		if !slices.ContainsFunc(chain, func(c *x509.Certificate) bool { return now.Before(c.NotBefore) || now.After(c.NotAfter) }) &&
-			a.has(chain[len(chain)-1]) {
-			return chain[0]
-		}
-	}
-	if len(connection.VerifiedChains) == 0 {
-		return nil
-	}
-	// The authorities may have been replaced by others that issued it, too, as by a new certificate
-	// for the same key.
-	shown := connection.PeerCertificates
-	above := x509.NewCertPool()
-	for _, certificate := range shown[1:] {
-		above.AddCert(certificate)
-	}
-	_, err := shown[0].Verify(x509.VerifyOptions{
-		Roots: a.Pool(), Intermediates: above, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
-		return nil
-	}
-	return shown[0]
 }

@@ -111,11 +111,7 @@ func requestWith(t *testing.T, header string, subject *pki.Subject) *http.Reques
 		if err != nil {
 			t.Fatal(err)
 		}
-		above, err := ca.TLS()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown.Leaf}, VerifiedChains: [][]*x509.Certificate{{shown.Leaf, above.Leaf}}}
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{shown.Leaf}}
 	}
 	return r
 }
@@ -159,6 +155,30 @@ func TestAuthenticate(t *testing.T) {
 				t.Errorf("%+v, %v; want %s of %v", user, err, c.user, c.groups)
 			}
 		})
+	}
+}
+
+// A scraper may have a certificate of its own authority beside a token of ours.
+func TestCertificatesOfOthers(t *testing.T) {
+	r, client := newReviewer(t)
+	other, err := pki.NewCA("other", expires.Add(-24*time.Hour), 48*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := pki.WriteFile(file, other.Cert); err != nil {
+		t.Fatal(err)
+	}
+	others, err := pki.NewAuthorities("other", file, r.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := NewAuthenticator(Authentication{Certificates: others, Tokens: true, Anonymous: true}, client, r.clock)
+	for header, want := range map[string]string{"Bearer good": "alice", "Bearer bad": "", "": ""} {
+		user, err := a.Authenticate(requestWith(t, header, &pki.Subject{CommonName: "robot"}))
+		if user.Username != want || errors.Is(err, ErrUnauthenticated) == (want != "") {
+			t.Errorf("with %q: %q, %v; want %q", header, user.Username, err, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"kctl/proto/backoff"
+	"kctl/proto/clientauth"
 	"kctl/proto/core"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
@@ -37,8 +39,8 @@ const (
 // Authentication says which kinds of credentials are accepted. The zero value
 // accepts none, so nobody gets in.
 type Authentication struct {
-	// Certificates takes client certificates that the TLS listener verified, if they are these
-	// authorities' at the time of the request, too; nil takes none.
+	// Certificates takes client certificates that are these authorities' at the time of the request;
+	// nil takes none.
 	Certificates *pki.Authorities
 	// Tokens takes bearer tokens for which the API server vouches.
 	Tokens bool
@@ -50,10 +52,11 @@ type Authentication struct {
 
 // Authenticator finds out who makes a request.
 type Authenticator struct {
-	accept Authentication
-	client *rest.Client
-	clock  clock.PassiveClock
-	cache  *lru.Cache // of token hashes
+	accept       Authentication
+	certificates *clientauth.Verifier[authenticationv1.UserInfo]
+	client       *rest.Client
+	clock        clock.PassiveClock
+	cache        *lru.Cache // of token hashes
 }
 
 // tokenAnswer is the API server's answer about a token.
@@ -66,7 +69,11 @@ type tokenAnswer struct {
 // NewAuthenticator returns an Authenticator that lets the API server behind
 // client review tokens.
 func NewAuthenticator(accept Authentication, client *rest.Client, clock clock.PassiveClock) *Authenticator {
-	return &Authenticator{accept: accept, client: client, clock: clock, cache: lru.New(cacheSize)}
+	a := &Authenticator{accept: accept, client: client, clock: clock, cache: lru.New(cacheSize)}
+	if accept.Certificates != nil {
+		a.certificates = clientauth.NewVerifier(accept.Certificates, clock, clientauth.UserOf)
+	}
+	return a
 }
 
 // ErrUnauthenticated says that a request has no valid credentials.
@@ -75,23 +82,21 @@ var ErrUnauthenticated = errors.New("Unauthorized")
 // Authenticate returns who makes the request, ErrUnauthenticated, or an error
 // if that could not be found out.
 func (a *Authenticator) Authenticate(r *http.Request) (authenticationv1.UserInfo, error) {
-	if a.accept.Certificates != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		shown := a.accept.Certificates.Client(r.TLS, a.clock.Now())
-		if shown == nil || shown.Subject.CommonName == "" { // it has expired, or is trusted no more; groups make no user
-			return authenticationv1.UserInfo{}, ErrUnauthenticated
+	var refused error // of a certificate: it does not keep a token from counting, but its owner is not nobody
+	if a.certificates != nil {
+		var owner *authenticationv1.UserInfo
+		if owner, refused = a.certificates.Verify(r); owner != nil {
+			user := *owner
+			user.Groups = append(slices.Clone(owner.Groups), core.GroupAuthenticated)
+			return user, nil
 		}
-		subject := shown.Subject
-		return authenticationv1.UserInfo{
-			Username: subject.CommonName,
-			Groups:   append(subject.Organization[:len(subject.Organization):len(subject.Organization)], core.GroupAuthenticated),
-		}, nil
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
 	token = strings.TrimSpace(token)
 	if a.accept.Tokens && strings.EqualFold(scheme, "bearer") && token != "" {
 		return a.reviewed(r.Context(), token)
 	}
-	if a.accept.Anonymous && (scheme == "" || !a.accept.Tokens) { // upstream's looks at no token without the webhook
+	if a.accept.Anonymous && refused == nil && (scheme == "" || !a.accept.Tokens) { // upstream's looks at no token without the webhook
 		return authenticationv1.UserInfo{Username: core.UserAnonymous, Groups: []string{core.GroupUnauthenticated}}, nil
 	}
 	return authenticationv1.UserInfo{}, ErrUnauthenticated
