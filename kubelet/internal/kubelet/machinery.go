@@ -171,6 +171,7 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 		DNS: m.resolver.ForPod, ClusterDomain: g.config.ClusterDomain,
 		SeccompRoot: filepath.Join(g.config.RootDir, "seccomp"), SeccompDefault: g.config.SeccompDefault,
 		UserIDs:      func(pod types.UID) (first, count uint32, err error) { return userIDsOf(m.userIDs, pod) },
+		VolumeGroups: func(pod types.UID) []int64 { return m.volumes.Groups(pod) },
 		CgroupParent: m.cgroups.Parent, NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
 		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.SingleProcessOOMKill, LimitedSwap: g.config.LimitedSwap,
 	})

@@ -27,6 +27,8 @@ type Options struct {
 	// UserIDs returns the host's ids for a pod with a user namespace of its own;
 	// nil refuses such pods.
 	UserIDs func(pod types.UID) (first, count uint32, err error)
+	// VolumeGroups are the groups that may use the pod's volumes; nil for none.
+	VolumeGroups func(pod types.UID) []int64
 	// ClusterDomain completes the FQDN of pods with a subdomain.
 	ClusterDomain string
 	// SeccompRoot is where Localhost profiles are: RootDir/seccomp.

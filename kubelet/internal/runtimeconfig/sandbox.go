@@ -93,7 +93,7 @@ func (m *Maker) linuxSandbox(pod *core.Pod) (*runtimeapi.LinuxPodSandboxConfig, 
 	}
 	security.RunAsUser = int64Value(sc.RunAsUser)
 	security.RunAsGroup = int64Value(sc.RunAsGroup)
-	security.SupplementalGroups = podGroups(pod)
+	security.SupplementalGroups = m.podGroups(pod)
 	security.SupplementalGroupsPolicy = groupsPolicy(sc)
 	if security.SupplementalGroupsPolicy == runtimeapi.SupplementalGroupsPolicy_Strict && !m.ReportsUsers() {
 		return nil, errors.New("supplementalGroupsPolicy: Strict is not supported by the container runtime")

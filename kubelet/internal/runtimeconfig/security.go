@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -74,7 +75,7 @@ func (m *Maker) linuxSecurity(pod *core.Pod, c *core.Container, present image.Pr
 		NoNewPrivs:         e.AllowPrivilegeEscalation != nil && !*e.AllowPrivilegeEscalation,
 		RunAsUser:          int64Value(e.RunAsUser),
 		RunAsGroup:         int64Value(e.RunAsGroup),
-		SupplementalGroups: podGroups(pod),
+		SupplementalGroups: m.podGroups(pod),
 		SelinuxOptions:     selinux(e.SELinuxOptions),
 		Seccomp:            seccomp,
 		Apparmor:           appArmor(e.AppArmorProfile),
@@ -175,16 +176,23 @@ func selinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 }
 
 // podGroups are the supplementary groups of all containers' processes.
-func podGroups(pod *core.Pod) []int64 {
-	sc := pod.Spec.SecurityContext
-	if sc == nil {
-		return nil
-	}
+func (m *Maker) podGroups(pod *core.Pod) []int64 {
 	var groups []int64
-	if sc.FSGroup != nil {
-		groups = append(groups, *sc.FSGroup)
+	if sc := pod.Spec.SecurityContext; sc != nil {
+		if sc.FSGroup != nil {
+			groups = append(groups, *sc.FSGroup)
+		}
+		groups = append(groups, sc.SupplementalGroups...)
 	}
-	return append(groups, sc.SupplementalGroups...)
+	if m.VolumeGroups == nil {
+		return groups
+	}
+	for _, group := range m.VolumeGroups(pod.UID) {
+		if !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
 }
 
 func groupsPolicy(sc *corev1.PodSecurityContext) runtimeapi.SupplementalGroupsPolicy {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +27,7 @@ func (m *Manager) makeClaimed(ctx context.Context, pod *core.Pod, spec *corev1.V
 				spec.Name, err)
 	}
 	kind := kindOf(found.Spec.PersistentVolumeSource)
-	made := &volume{plugin: pluginName(kind), persistent: found.Name, readOnly: claim.ReadOnly(spec)}
+	made := &volume{plugin: pluginName(kind), persistent: found.Name, readOnly: claim.ReadOnly(spec), groups: claim.Groups(found)}
 	failed := func(what string, err error) (*volume, error) {
 		return made, fmt.Errorf("MountVolume.%s failed for volume %q : %w", what, found.Name, err)
 	}
@@ -91,6 +92,20 @@ func (m *Manager) hasOther(uid types.UID, name string) bool {
 		}
 	}
 	return false
+}
+
+// Groups are those whose members may use the pod's persistent volumes, as these say.
+func (m *Manager) Groups(uid types.UID) []int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []int64
+	if p := m.pods[uid]; p != nil {
+		for _, v := range p.mounted {
+			all = append(all, v.groups...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // claimDir is where a pod's claimed volume is mounted; "" if it is not, or is a

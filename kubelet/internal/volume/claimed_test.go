@@ -3,6 +3,7 @@ package volume
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +47,20 @@ func hostSource(path string) corev1.PersistentVolumeSource {
 
 func dataMount(subPath string) *core.Container {
 	return &core.Container{Name: "c", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: subPath}}}
+}
+
+// A volume's group is its pod's as long as it is mounted.
+func TestGroupsOfClaimedVolumes(t *testing.T) {
+	for value, want := range map[string][]int64{"4242": {4242}, "": nil, "staff": nil, "-1": nil} {
+		s := newStore()
+		m := newManager(t, s)
+		pod, _, pv := claimed(s, hostSource(t.TempDir()))
+		pv.Annotations = map[string]string{"pv.beta.kubernetes.io/gid": value}
+		mustMount(t, m, pod)
+		if got := m.Groups(pod.UID); !slices.Equal(got, want) {
+			t.Errorf("%q: the groups %v, want %v", value, got, want)
+		}
+	}
 }
 
 // What upstream's kubelet says about claims that can't be mounted.

@@ -101,6 +101,7 @@ type volume struct {
 	readOnly   bool
 	ours       bool // not the host's: may be relabelled for SELinux
 	image      bool // the runtime's to mount
+	groups     []int64
 }
 
 // NewManager returns a Manager that has mounted nothing yet.
