@@ -53,6 +53,13 @@ func rawOf(c net.Conn) syscall.RawConn {
 	return nil
 }
 
+// PeerHasLeft reports whether the other side of a connection will send no more, or the connection is
+// broken or closed. It reads nothing: that there is something left to read does not hide it.
+func PeerHasLeft(c net.Conn) bool {
+	raw := rawOf(c)
+	return raw != nil && peerHasLeft(raw)
+}
+
 // peerHasLeft reports whether the other side will send no more, or the
 // connection is broken or closed.
 func peerHasLeft(raw syscall.RawConn) (left bool) {

@@ -15,10 +15,14 @@ import (
 	"kctl/proto/daemon"
 )
 
+// patience bounds how long a slow client may take to receive the end of a long answer from a server that has
+// closed the connection.
+const patience = 30 * time.Second
+
 func main() {
 	var listen, health string
 	var logging daemon.LogOptions
-	o := balance.Options{Clock: clock.RealClock{}}
+	o := balance.Options{Clock: clock.RealClock{}, Patience: patience}
 	cmd := &cobra.Command{
 		Use:   "balancer --server HOST:PORT...",
 		Short: "Spreads TCP connections over the API servers that answer",

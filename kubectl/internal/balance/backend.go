@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"kctl/proto/upgrade"
 )
 
 // backend is one server, and the connections to it.
@@ -17,7 +19,18 @@ type backend struct {
 
 	mu      sync.Mutex
 	healthy bool
-	streams map[net.Conn]bool
+	streams map[*stream]bool
+}
+
+// stream is a client's connection, and the one to its server.
+type stream struct {
+	client, server net.Conn
+	halfAway       bool // at the last look, one side had left
+}
+
+func (s *stream) close() {
+	s.client.Close()
+	s.server.Close()
 }
 
 // setHealth notes how the server answered, and reports whether that is a change. If
@@ -30,8 +43,8 @@ func (b *backend) setHealth(err error) (changed bool) {
 	changed = b.healthy != (err == nil)
 	b.healthy = err == nil
 	if changed && err != nil && !errors.Is(err, errNotReady) {
-		for stream := range b.streams {
-			stream.Close()
+		for one := range b.streams {
+			one.close()
 		}
 	}
 	return changed
@@ -43,16 +56,29 @@ func (b *backend) isHealthy() bool {
 	return b.healthy
 }
 
-func (b *backend) add(stream net.Conn) {
+// cutOff closes the connections of which one side had left at the last look already.
+func (b *backend) cutOff() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.streams[stream] = true
+	for one := range b.streams {
+		before := one.halfAway
+		one.halfAway = upgrade.PeerHasLeft(one.client) || upgrade.PeerHasLeft(one.server)
+		if before && one.halfAway {
+			one.close()
+		}
+	}
 }
 
-func (b *backend) remove(stream net.Conn) {
+func (b *backend) add(one *stream) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.streams, stream)
+	b.streams[one] = true
+}
+
+func (b *backend) remove(one *stream) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.streams, one)
 }
 
 func (b *backend) connections() int {

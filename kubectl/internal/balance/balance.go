@@ -25,6 +25,7 @@ type Options struct {
 	Backends       []string      // HOST:PORT of each server
 	CheckEvery     time.Duration // from one answer to the next question
 	CheckTimeout   time.Duration // how long a server may take to answer, or to accept
+	Patience       time.Duration // how long one side may stay, at least, when the other has left; twice as long at most
 	MaxConnections int           // at a time; more wait to be accepted
 	Clock          clock.Clock
 	Logger         *zap.Logger
@@ -44,7 +45,7 @@ func New(o Options) (*Balancer, error) {
 	if len(o.Backends) == 0 {
 		return nil, errors.New("no servers configured")
 	}
-	if o.CheckEvery <= 0 || o.CheckTimeout <= 0 || o.MaxConnections <= 0 {
+	if o.CheckEvery <= 0 || o.CheckTimeout <= 0 || o.Patience <= 0 || o.MaxConnections <= 0 {
 		return nil, errors.New("times and bounds must be positive")
 	}
 	b := &Balancer{Options: o, checker: newChecker(o.CheckTimeout), slots: make(chan struct{}, o.MaxConnections)}
@@ -52,7 +53,7 @@ func New(o Options) (*Balancer, error) {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return nil, fmt.Errorf("server %q: %w", address, err)
 		}
-		b.backends = append(b.backends, &backend{address: address, streams: map[net.Conn]bool{}})
+		b.backends = append(b.backends, &backend{address: address, streams: map[*stream]bool{}})
 	}
 	return b, nil
 }
@@ -63,6 +64,7 @@ func (b *Balancer) Run(ctx context.Context, listener net.Listener) error {
 	for _, one := range b.backends {
 		group.Go(func() error { return b.checkPeriodically(ctx, one) })
 	}
+	group.Go(func() error { return b.cutOffPeriodically(ctx) })
 	group.Go(func() error {
 		<-ctx.Done()
 		return listener.Close()
@@ -116,6 +118,19 @@ func (b *Balancer) checkPeriodically(ctx context.Context, one *backend) error {
 	}
 }
 
+// cutOffPeriodically gives back the places of those who stay when the other side has left: a client that a server
+// has turned away, and that neither reads nor leaves, would keep its place for ever, and all places together are
+// few. It looks at the connections themselves, because the end of what one side sends is not seen while the other does
+// not take what was before it.
+func (b *Balancer) cutOffPeriodically(ctx context.Context) error {
+	for backoff.Sleep(ctx, b.Clock, b.Patience) == nil {
+		for _, one := range b.backends {
+			one.cutOff()
+		}
+	}
+	return nil
+}
+
 // serve connects a client to the first server that can be reached, the healthy
 // ones first, beginning with another one each time.
 func (b *Balancer) serve(ctx context.Context, client net.Conn) {
@@ -127,10 +142,11 @@ func (b *Balancer) serve(ctx context.Context, client net.Conn) {
 			b.Logger.Debug("server can't be reached", zap.String("server", one.address), zap.Error(err))
 			continue
 		}
-		one.add(server)
-		defer one.remove(server)
+		both := &stream{client: client, server: server}
+		one.add(both)
+		defer one.remove(both)
 		defer server.Close()
-		stop := context.AfterFunc(ctx, func() { server.Close() })
+		stop := context.AfterFunc(ctx, both.close)
 		defer stop()
 		pipe(client, server)
 		return
@@ -153,7 +169,7 @@ func (b *Balancer) candidates() []*backend {
 	return append(well, ill...)
 }
 
-// pipe passes bytes both ways until both sides have ended, or one is broken.
+// pipe passes bytes both ways until both sides have ended, or one is broken or closed.
 func pipe(client, server net.Conn) {
 	var both sync.WaitGroup
 	pass := func(to, from net.Conn) {

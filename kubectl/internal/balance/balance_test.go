@@ -62,6 +62,9 @@ func balanced(t *testing.T, o Options) (*Balancer, string) {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = 100
 	}
+	if o.Patience == 0 {
+		o.Patience = time.Minute
+	}
 	b, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +209,71 @@ func TestHalfClosedConnectionsGoOn(t *testing.T) {
 	}
 }
 
+// Whoever stays when the other side has left loses the connection, and its place goes to the next: a client that does not
+// read what the server has sent, one that does, and a server whose client has ended its half.
+func TestWhoStaysIsCutOff(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	const (
+		unread, read, halfClosed = 'u', 'r', 'h'
+		long                     = 64 << 20 // more than all buffers hold
+	)
+	served := make(chan byte, 10)
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		what := make([]byte, 1)
+		_, _ = io.ReadFull(conn, what)
+		switch what[0] {
+		case unread: // sends until nobody takes any more, and gives up
+			served <- unread
+			_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = conn.Write(make([]byte, long))
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			return
+		case read:
+			served <- read
+			return
+		case halfClosed:
+			served <- halfClosed
+		}
+		<-t.Context().Done()
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	_, address := balanced(t, Options{Backends: []string{listener.Addr().String()}, MaxConnections: 1, Patience: 5 * time.Millisecond})
+	for _, what := range []byte{unread, read, halfClosed, read} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() // and not before: it stays
+		_, _ = conn.Write([]byte{what})
+		select {
+		case got := <-served:
+			if got != what {
+				t.Fatalf("the server read %q, want %q", got, what)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%q waits for a place that is not given back", what)
+		}
+		if what == halfClosed {
+			_ = conn.(*net.TCPConn).CloseWrite()
+		}
+	}
+}
+
 func TestNewRefusesNonsense(t *testing.T) {
-	good := Options{CheckEvery: 1, CheckTimeout: 1, MaxConnections: 1}
+	good := Options{CheckEvery: 1, CheckTimeout: 1, Patience: 1, MaxConnections: 1}
 	if _, err := New(good); err == nil {
 		t.Error("no servers")
 	}
