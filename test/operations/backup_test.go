@@ -56,8 +56,9 @@ func TestBackupAndRestore(t *testing.T) {
 					}
 				},
 				restore: func(backup string) {
+					at := "AT=" + s.MustShell("date +%s%6N")
 					for _, one := range m.all {
-						s.MustShell(strings.Join([]string{"deploy/backup/restore.sh", "'" + backup + "'", one.data, "--name=" + one.name,
+						s.MustShell(strings.Join([]string{at, "deploy/backup/restore.sh", "'" + backup + "'", one.data, "--name=" + one.name,
 							"--initial-advertise-peer-urls=" + one.peer, m.cluster(), "--initial-cluster-token=restored"}, " "))
 					}
 					m.start()
@@ -169,6 +170,9 @@ func names(t *testing.T, client *kubernetes.Clientset) []string {
 	return all
 }
 
+// tellsRevision is the part of an etcdutl that restore.sh asks first.
+const tellsRevision = "[ $2 = restore ] || { echo '{\"revision\":7}'; exit; }\n"
+
 // A backup that can't be restored is refused, and nothing is changed.
 func TestRestoreRefuses(t *testing.T) {
 	s := harness.StartServer(t)
@@ -184,10 +188,14 @@ func TestRestoreRefuses(t *testing.T) {
 	target := t.TempDir()
 	refuses("deploy/backup/restore.sh "+backup+" "+data+" --embedded", "is not empty")
 	refuses("deploy/backup/restore.sh "+target+" "+target+"/etcd", "is no backup")
+	three := " --name=a --initial-cluster=a=http://127.0.0.1:1,b=http://127.0.0.1:2 --initial-advertise-peer-urls=http://127.0.0.1:1"
+	refuses("deploy/backup/restore.sh "+backup+" "+target+"/etcd"+three, "set AT to the same for each member")
+	refuses("AT=1785500000 deploy/backup/restore.sh "+backup+" "+target+"/etcd"+three, "is no time of these centuries")
 	// One that is interrupted leaves nothing behind, and has not begun to fill what is mounted
 	// where it goes from another disk.
 	mounted, made := t.TempDir(), filepath.Join(t.TempDir(), "made")
-	interrupted := "#!/bin/sh\nfor flag; do case $flag in --data-dir=*) mkdir ${flag#*=}; echo ${flag#*=} >" + made + " ;; esac; done\nkill -TERM $PPID\n"
+	interrupted := "#!/bin/sh\n" + tellsRevision + "for flag; do case $flag in --data-dir=*) mkdir ${flag#*=}; echo ${flag#*=} >" + made +
+		" ;; esac; done\nkill -TERM $PPID\n"
 	if err := os.WriteFile(filepath.Join(target, "etcdutl"), []byte(interrupted), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +226,8 @@ func TestRestoreAfterAKilledOne(t *testing.T) {
 	s := harness.StartServer(t)
 	backup := s.MustShell("deploy/backup/backup.sh "+t.TempDir(), "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock"))
 	killing := t.TempDir()
-	script := "#!/bin/sh\nfor flag; do case $flag in --data-dir=*) mkdir ${flag#*=}; echo part >${flag#*=}/part ;; esac; done\nkill -KILL $PPID\n"
+	script := "#!/bin/sh\n" + tellsRevision + "for flag; do case $flag in --data-dir=*) mkdir ${flag#*=}; echo part >${flag#*=}/part ;; esac; done\n" +
+		"kill -KILL $PPID\n"
 	if err := os.WriteFile(filepath.Join(killing, "etcdutl"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -248,6 +257,46 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 	restored(t, s, backup, data)
 	if there, err := os.ReadDir(elsewhere); err != nil || len(there) != 1 || there[0].Name() != "mine" {
 		t.Errorf("where the link leads to there is %v, %v", there, err)
+	}
+}
+
+// A restore is ahead of whatever has been, also of what an earlier one from the same backup has begun: whoever has watched
+// that would otherwise wait for changes in a future that comes silently.
+func TestARestoreIsAheadOfEarlierOnes(t *testing.T) {
+	s := harness.StartServer(t)
+	first := s.MustShell("deploy/backup/backup.sh "+t.TempDir(), "ETCDCTL_ENDPOINTS=unix://"+filepath.Join(s.Dir, "etcd/etcd.sock"))
+	revision := func(of string) int64 {
+		t.Helper()
+		n, err := strconv.ParseInt(s.MustShell("etcdutl snapshot status "+of+` -w json | sed 's/.*"revision":\([0-9]*\).*/\1/'`), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	m := newMembers(t, 1)
+	one := m.all[0]
+	s.MustShell(strings.Join([]string{"deploy/backup/restore.sh", first, one.data, "--name=" + one.name, m.cluster(),
+		"--initial-advertise-peer-urls=" + one.peer}, " "))
+	m.start()
+	second := s.MustShell("deploy/backup/backup.sh "+t.TempDir(), "ETCDCTL_ENDPOINTS="+one.client)
+	m.stop()
+	at := revision(first + "/snapshot.db")
+	for _, backup := range []string{second, first, second} {
+		data := filepath.Join(t.TempDir(), "etcd")
+		s.MustShell("deploy/backup/restore.sh " + backup + " " + data)
+		before := max(at, revision(second+"/snapshot.db"))
+		if at = revision(data + "/member/snap/db"); at <= before {
+			t.Errorf("restored at revision %d, after %d", at, before)
+		}
+	}
+	members := map[int64]bool{}
+	for range 2 {
+		data := filepath.Join(t.TempDir(), "etcd")
+		s.MustShell("AT=1785500000000000 deploy/backup/restore.sh " + first + " " + data)
+		members[revision(data+"/member/snap/db")] = true
+	}
+	if !maps.Equal(members, map[int64]bool{1785500000000000: true}) {
+		t.Errorf("with the same AT: %v", members)
 	}
 }
 
