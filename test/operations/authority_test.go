@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
 
 	"kctl/test/harness"
 )
@@ -27,8 +28,7 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 	step := func() {
 		t.Helper()
 		script := "set -e; cd " + work + "\n" + strings.ReplaceAll(page.Take(t, "Replacing an authority"), "/etc/kctl", c.Dir)
-		script = strings.ReplaceAll(script, "renew all", "renew all --dir "+c.Dir)
-		script = strings.ReplaceAll(script, "renew admin scheduler", "renew admin scheduler --dir "+c.Dir)
+		script = renews.ReplaceAllString(script, "$0 --dir "+c.Dir)
 		if r := c.Run("", "sh", "-c", script); r.Code != 0 {
 			t.Fatalf("%s\n%s%s", script, r.Stdout, r.Stderr)
 		}
@@ -39,11 +39,19 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	step()
+	step()
 	c.Restart("apiserver")
 	awaitRootCertificates(t, c, 2)
 	step()
 	step()
-	harness.Eventually(t, time.Minute, func() error { return servedBy(c, filepath.Join(work, "new-authority", "pki", "ca.crt")) })
+	// Those who have not got so far yet would refuse what the new one has signed.
+	c.Kctl("pki", "renew", "all", "--dir", c.Dir)
+	authority := filepath.Join(work, "new-authority", "pki", "ca.crt")
+	if signs(t, authority, filepath.Join(c.Dir, "pki", "apiserver.crt")) {
+		t.Error("the new authority signs before all trust it")
+	}
+	step()
+	harness.Eventually(t, time.Minute, func() error { return servedBy(c, authority) })
 	c.Restart("apiserver") // clients have to connect again
 	c.Create(harness.Pod("second", c.Shell(), "sleep", "3600"))
 	c.AwaitRunning("second")
@@ -71,6 +79,20 @@ func TestTheAuthorityIsReplaced(t *testing.T) {
 	if restarts := c.AwaitRunning("first").Status.ContainerStatuses[0].RestartCount; restarts != 0 {
 		t.Errorf("the first pod was restarted %d times", restarts)
 	}
+}
+
+// signs reports whether an authority has signed a certificate.
+func signs(t *testing.T, authority, certificate string) bool {
+	t.Helper()
+	var both []*x509.Certificate
+	for _, file := range []string{authority, certificate} {
+		all, err := certutil.CertsFromFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, all[0])
+	}
+	return both[1].CheckSignatureFrom(both[0]) == nil
 }
 
 // awaitRootCertificates waits until pods are told of so many authorities.

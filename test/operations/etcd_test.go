@@ -21,8 +21,9 @@ type member struct {
 // members are the members of an etcd cluster, of the version that the API
 // server embeds.
 type members struct {
-	t   *testing.T
-	all []*member
+	t     *testing.T
+	all   []*member
+	flags []string // of all
 }
 
 func newMembers(t *testing.T, count int) *members {
@@ -62,22 +63,30 @@ func (m *members) cluster() string {
 // until they are ready.
 func (m *members) start() {
 	for _, one := range m.all {
-		one.cmd = exec.Command(filepath.Join(harness.Bin(m.t), "etcd"), "--name="+one.name, "--data-dir="+one.data,
-			"--listen-client-urls="+one.client, "--advertise-client-urls="+one.client,
-			"--listen-peer-urls="+one.peer, "--initial-advertise-peer-urls="+one.peer, m.cluster(), "--log-level=error")
-		if err := one.cmd.Start(); err != nil {
-			m.t.Fatal(err)
-		}
+		m.startOne(one)
+	}
+}
+
+func (m *members) startOne(one *member) {
+	one.cmd = exec.Command(filepath.Join(harness.Bin(m.t), "etcd"), append([]string{"--name=" + one.name, "--data-dir=" + one.data,
+		"--listen-client-urls=" + one.client, "--advertise-client-urls=" + one.client,
+		"--listen-peer-urls=" + one.peer, "--initial-advertise-peer-urls=" + one.peer, m.cluster(), "--log-level=error"}, m.flags...)...)
+	if err := one.cmd.Start(); err != nil {
+		m.t.Fatal(err)
 	}
 }
 
 // stop kills all members.
 func (m *members) stop() {
 	for _, one := range m.all {
-		if one.cmd != nil {
-			_ = one.cmd.Process.Signal(syscall.SIGKILL) // as if the power failed
-			_ = one.cmd.Wait()
-			one.cmd = nil
-		}
+		m.stopOne(one)
+	}
+}
+
+func (m *members) stopOne(one *member) {
+	if one.cmd != nil {
+		_ = one.cmd.Process.Signal(syscall.SIGKILL) // as if the power failed
+		_ = one.cmd.Wait()
+		one.cmd = nil
 	}
 }
