@@ -148,6 +148,8 @@ func TestMetricsAreThere(t *testing.T) {
 			"up": true, // made by Prometheus itself
 			// Of kubelets that rotate certificates, which those of kctl up don't.
 			"kubelet_certificate_manager_client_ttl_seconds": true, "kubelet_certificate_manager_server_ttl_seconds": true,
+			// Of API servers that audit (--audit-policy-file).
+			"apiserver_audit_error_total": true, "apiserver_audit_requests_rejected_total": true,
 			// Of node_exporter.
 			"node_systemd_unit_state": true, "node_systemd_timer_last_trigger_seconds": true,
 		}
