@@ -2,6 +2,7 @@ package housekeeping
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/informer"
 	"kctl/apiserver/internal/registry"
@@ -54,11 +56,19 @@ func newTaintEviction(d *Dependencies) (Loop, error) {
 		}
 	})
 	d.Pods.OnChange(func(key informer.Key, old, now *informer.Pod) {
-		if now != nil && now.Node != "" && !now.Deleted && (old == nil || old.Node == "") {
+		if now != nil && now.Node != "" && !now.Deleted && (old == nil || old.Node == "" || !sameTolerations(old.Tolerations, now.Tolerations)) {
 			w.add(key)
 		}
 	})
 	return runTogether(e.nodes.Run, afterSync(w.run, e.nodes.Synced(), d.Pods.Synced())), nil
+}
+
+// sameTolerations reports whether they tolerate the same for the same time: a user may add some, and
+// change for how long.
+func sameTolerations(a, b []corev1.Toleration) bool {
+	return slices.EqualFunc(a, b, func(a, b corev1.Toleration) bool {
+		return a.MatchToleration(&b) && ptr.Equal(a.TolerationSeconds, b.TolerationSeconds)
+	})
 }
 
 // recordTaints records since when a node has its taints; now is nil when it is gone.

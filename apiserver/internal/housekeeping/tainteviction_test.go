@@ -132,3 +132,27 @@ func TestTaintsOfUsers(t *testing.T) {
 		}
 	})
 }
+
+// Whoever shortens the time for which a pod that runs tolerates a taint need not wait for
+// the old one to be over.
+func TestTolerationsThatChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		since := metav1.Now()
+		n := node("n1", corev1.ConditionTrue)
+		n.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoExecute, TimeAdded: &since}}
+		p := pod("web", "n1")
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "maintenance", Operator: corev1.TolerationOpExists}}
+		h := run(t, newTaintEviction, n, p)
+		pass(time.Minute)
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "maintenance", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(90))}}
+		h.pods.Put(p)
+		pass(29 * time.Second)
+		if h.pods.Peek("shop", "web") == nil {
+			t.Fatal("gone before its time")
+		}
+		pass(2 * time.Second)
+		if h.pods.Peek("shop", "web") != nil {
+			t.Error("still there")
+		}
+	})
+}
