@@ -195,8 +195,6 @@ func generateSelector(j *batchv1.Job) {
 }
 
 // sameJob checks that an update keeps what running pods were made from.
-// Scheduling constraints may change while the job is suspended and no pod has
-// run.
 func sameJob(j, old *batchv1.Job) field.ErrorList {
 	now, was := &j.Spec, &old.Spec
 	var errs field.ErrorList
@@ -207,7 +205,7 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 		errs = append(errs, field.Invalid(specPath.Child("completions"), now.Completions, "can only be modified in tandem with spec.parallelism"))
 	}
 	errs = append(errs, check.Unchanged(now.Selector, was.Selector, specPath.Child("selector"))...)
-	errs = append(errs, sameTemplate(&now.Template, was.Template.DeepCopy(), ptr.Deref(was.Suspend, false) && old.Status.StartTime == nil)...)
+	errs = append(errs, sameTemplate(&now.Template, was.Template.DeepCopy(), hasNoPods(old))...)
 	for _, f := range []struct {
 		name     string
 		now, old any
@@ -223,8 +221,16 @@ func sameJob(j, old *batchv1.Job) field.ErrorList {
 	return errs
 }
 
-// sameTemplate checks that a template is unchanged; before anything runs,
-// scheduling constraints and resources may change.
+// hasNoPods tells whether a job is suspended and the last of its pods is gone, so that those
+// to come may be made from another template (KEP-5440). While the job has begun but lacks the
+// condition Suspended, its controller may be making pods still.
+func hasNoPods(j *batchv1.Job) bool {
+	return ptr.Deref(j.Spec.Suspend, false) && j.Status.Active == 0 &&
+		(j.Status.StartTime == nil || isTrue(&j.Status, batchv1.JobSuspended))
+}
+
+// sameTemplate checks that a template is unchanged; while there are no pods, labels,
+// annotations, resources and what restricts pods to nodes may change.
 func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 	at := specPath.Child("template")
 	if !idle {
@@ -233,7 +239,8 @@ func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 		}
 		return field.ErrorList{field.Invalid(at, check.GoFieldNames{Value: now}, check.Immutable)}
 	}
-	was.Spec.Affinity, was.Spec.NodeSelector = now.Spec.Affinity, now.Spec.NodeSelector
+	was.Spec.Affinity = withNodeAffinityOf(was.Spec.Affinity, now.Spec.Affinity)
+	was.Spec.NodeSelector = now.Spec.NodeSelector
 	was.Spec.Tolerations, was.Spec.SchedulingGates = now.Spec.Tolerations, now.Spec.SchedulingGates
 	for _, list := range []struct{ now, was []corev1.Container }{
 		{now.Spec.Containers, was.Spec.Containers}, {now.Spec.InitContainers, was.Spec.InitContainers},
@@ -246,6 +253,21 @@ func sameTemplate(now, was *corev1.PodTemplateSpec, idle bool) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at.Child("spec"), check.GoFieldNames{Value: now.Spec}, check.Immutable)}
+}
+
+// withNodeAffinityOf is an affinity with another's part about nodes.
+func withNodeAffinityOf(a, other *corev1.Affinity) *corev1.Affinity {
+	merged := corev1.Affinity{}
+	if a != nil {
+		merged.PodAffinity, merged.PodAntiAffinity = a.PodAffinity, a.PodAntiAffinity
+	}
+	switch {
+	case other != nil:
+		merged.NodeAffinity = other.NodeAffinity
+	case merged == corev1.Affinity{}:
+		return nil
+	}
+	return &merged
 }
 
 // statusOf is a job's status in a table.
