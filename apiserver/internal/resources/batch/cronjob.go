@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 		Create: registry.CreateStrategy[*batchv1.CronJob]{
 			Prepare:      func(_ context.Context, c *batchv1.CronJob) { dropAlpha(&c.Spec.JobTemplate.Spec, &batchv1.JobSpec{}) },
 			ValidateName: validateCronName,
-			Validate:     func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+			Validate:     func(_ context.Context, c *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec, nil) },
 			Warnings:     func(_ context.Context, c *batchv1.CronJob) []string { return workload.NameWarnings(c.Name) },
 		},
 		Update: registry.UpdateStrategy[*batchv1.CronJob]{
@@ -35,7 +36,9 @@ func cronJobs(clock clock.PassiveClock) registry.Strategy[*batchv1.CronJob] {
 			Prepare: func(_ context.Context, c, old *batchv1.CronJob) {
 				dropAlpha(&c.Spec.JobTemplate.Spec, &old.Spec.JobTemplate.Spec)
 			},
-			Validate: func(_ context.Context, c, _ *batchv1.CronJob) field.ErrorList { return validateCronJob(&c.Spec) },
+			Validate: func(_ context.Context, c, old *batchv1.CronJob) field.ErrorList {
+				return validateCronJob(&c.Spec, &old.Spec)
+			},
 		},
 		Read: registry.ReadStrategy[*batchv1.CronJob]{
 			Columns: cell.Describe(cell.Columns(batchv1.CronJobSpec{}.SwaggerDoc(),
@@ -73,21 +76,27 @@ func defaultCronJob(s *batchv1.CronJobSpec) {
 	defaultFailurePolicy(s.JobTemplate.Spec.PodFailurePolicy)
 }
 
-func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
+// validateCronJob validates a cron job. A stored one may have a time zone in its schedule, or one
+// that this server does not know, as long as it does not change.
+func validateCronJob(s, old *batchv1.CronJobSpec) field.ErrorList {
 	var errs field.ErrorList
 	schedule := specPath.Child("schedule")
 	if s.Schedule != "" {
 		if problem := checkSchedule(s.Schedule); problem != "" {
 			errs = append(errs, field.Invalid(schedule, s.Schedule, problem))
 		}
-		if strings.Contains(s.Schedule, "TZ") {
+		switch stored := old != nil && strings.Contains(old.Schedule, "TZ"); {
+		case !strings.Contains(s.Schedule, "TZ"):
+		case !stored:
 			errs = append(errs, field.Invalid(schedule, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+		case s.TimeZone != nil:
+			errs = append(errs, field.Invalid(schedule, s.Schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
 		}
 	}
 	if s.StartingDeadlineSeconds != nil {
 		errs = append(errs, check.Nonnegative(*s.StartingDeadlineSeconds, specPath.Child("startingDeadlineSeconds"))...)
 	}
-	if s.TimeZone != nil {
+	if s.TimeZone != nil && (old == nil || !ptr.Equal(s.TimeZone, old.TimeZone)) {
 		errs = append(errs, validateZone(*s.TimeZone, specPath.Child("timeZone"))...)
 	}
 	errs = append(errs, check.OneOf(s.ConcurrencyPolicy, specPath.Child("concurrencyPolicy"),
@@ -108,15 +117,24 @@ func validateCronJob(s *batchv1.CronJobSpec) field.ErrorList {
 	return append(errs, check.Required(specPath, "schedule", s.Schedule)...) // last, as with upstream
 }
 
+// zonePart is a component of a time zone's name (https://data.iana.org/time-zones/theory.html#naming).
+var zonePart = regexp.MustCompile(`^[A-Za-z._0-9+-]{1,14}$`)
+
 func validateZone(name string, at *field.Path) field.ErrorList {
-	switch {
-	case name == "":
+	if name == "" {
 		return field.ErrorList{field.Invalid(at, name, "timeZone must be nil or non-empty string")}
-	case strings.EqualFold(name, "Local"):
-		return field.ErrorList{field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." || strings.HasPrefix(part, "-") || !zonePart.MatchString(part) {
+			return field.ErrorList{field.Invalid(at, name, "unknown time zone "+name)}
+		}
+	}
+	var errs field.ErrorList
+	if strings.EqualFold(name, "Local") {
+		errs = append(errs, field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
 	}
 	if _, err := time.LoadLocation(name); err != nil {
-		return field.ErrorList{field.Invalid(at, name, "unknown time zone "+name)}
+		errs = append(errs, field.Invalid(at, name, err.Error()))
 	}
-	return nil
+	return errs
 }

@@ -102,16 +102,18 @@ func conditionErrors(j *batchv1.Job) field.ErrorList {
 
 func timeErrors(s *batchv1.JobStatus) field.ErrorList {
 	at := statusPath.Child("completionTime")
-	complete := isTrue(s, batchv1.JobComplete)
-	switch {
-	case complete && s.CompletionTime == nil:
-		return field.ErrorList{field.Required(at, "completionTime is required for Complete jobs")}
-	case !complete && s.CompletionTime != nil:
-		return field.ErrorList{field.Invalid(at, s.CompletionTime, "cannot set completionTime when there is no Complete=True condition")}
-	case complete && s.StartTime != nil && s.CompletionTime.Before(s.StartTime):
-		return field.ErrorList{field.Invalid(at, s.CompletionTime, "must be equal to or after `startTime`")}
+	complete, ended := isTrue(s, batchv1.JobComplete), s.CompletionTime != nil
+	var errs field.ErrorList
+	if ended && !complete {
+		errs = append(errs, field.Invalid(at, s.CompletionTime, "cannot set completionTime when there is no Complete=True condition"))
 	}
-	return nil
+	if complete && !ended {
+		errs = append(errs, field.Required(at, "completionTime is required for Complete jobs"))
+	}
+	if ended && s.StartTime != nil && s.CompletionTime.Before(s.StartTime) {
+		errs = append(errs, field.Invalid(at, s.CompletionTime, "must be equal to or after `startTime`"))
+	}
+	return errs
 }
 
 // finishedErrors are the errors of a finished job: it has no pods left, and was
@@ -183,6 +185,10 @@ func statusChange(j, old *batchv1.Job) field.ErrorList {
 			errs = append(errs, field.Invalid(conditionsPath, field.OmitValueType{},
 				fmt.Sprintf("cannot disable the %s%s=True condition", terminal, kind)))
 		}
+	}
+	if isTrue(was, batchv1.JobComplete) && !isTrue(was, batchv1.JobSuccessCriteriaMet) && isTrue(now, batchv1.JobSuccessCriteriaMet) {
+		errs = append(errs, field.Invalid(conditionsPath, field.OmitValueType{},
+			"cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"))
 	}
 	resumes := isTrue(was, batchv1.JobSuspended) && slices.ContainsFunc(now.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Type == batchv1.JobSuspended && c.Status == corev1.ConditionFalse

@@ -49,6 +49,11 @@ func TestStatus(t *testing.T) {
 			"status.completionTime: Invalid value: \"2025-01-02T00:00:00Z\": must be equal to or after `startTime`"},
 		"ended, not complete": {one, "", started + ", completionTime: 2026-01-02T00:00:00Z",
 			`status.completionTime: Invalid value: "2026-01-02T00:00:00Z": cannot set completionTime when there is no Complete=True condition`},
+		"ended before, not complete": {one, "", started + ", completionTime: 2025-01-02T00:00:00Z",
+			`status.completionTime: Invalid value: "2025-01-02T00:00:00Z": cannot set completionTime when there is no Complete=True condition; ` +
+				"status.completionTime: Invalid value: \"2025-01-02T00:00:00Z\": must be equal to or after `startTime`"},
+		"complete, and why": {one, strings.Replace(complete, "{type: SuccessCriteriaMet, status: 'True'}, ", "", 1), complete,
+			"status.conditions: Invalid value: cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"},
 		"failed for nothing": {one, "", started + ", conditions: [{type: Failed, status: 'True'}]",
 			"status.conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition"},
 		"all at once": {one, "",

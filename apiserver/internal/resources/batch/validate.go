@@ -1,6 +1,8 @@
 package batch
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -184,7 +186,7 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 	}
 	for i := range s.PodFailurePolicy.Rules {
 		rule, path := &s.PodFailurePolicy.Rules[i], rules.Index(i)
-		errs = append(errs, check.OneOf(rule.Action, path.Child("action"),
+		errs = append(errs, oneOf(rule.Action, path.Child("action"),
 			batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionFailIndex,
 			batchv1.PodFailurePolicyActionIgnore, batchv1.PodFailurePolicyActionCount)...)
 		if rule.Action == batchv1.PodFailurePolicyActionFailIndex && s.BackoffLimitPerIndex == nil {
@@ -199,7 +201,7 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 		}
 		for k, c := range rule.OnPodConditions {
 			errs = append(errs, check.QualifiedName(string(c.Type), conditions.Index(k).Child("type"))...)
-			errs = append(errs, check.OneOf(c.Status, conditions.Index(k).Child("status"),
+			errs = append(errs, oneOf(c.Status, conditions.Index(k).Child("status"),
 				corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown)...)
 		}
 		switch codes, conditions := rule.OnExitCodes != nil, len(rule.OnPodConditions) > 0; {
@@ -213,7 +215,7 @@ func validateFailurePolicy(s *batchv1.JobSpec, at *field.Path) field.ErrorList {
 }
 
 func validateExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, names map[string]bool, at *field.Path) field.ErrorList {
-	errs := check.OneOf(codes.Operator, at.Child("operator"),
+	errs := oneOf(codes.Operator, at.Child("operator"),
 		batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn)
 	if codes.ContainerName != nil && !names[*codes.ContainerName] {
 		errs = append(errs, field.Invalid(at.Child("containerName"), *codes.ContainerName,
@@ -234,11 +236,19 @@ func validateExitCodes(codes *batchv1.PodFailurePolicyOnExitCodesRequirement, na
 			errs = append(errs, field.Duplicate(at.Child("values").Index(i), value))
 		}
 		seen[value] = true
-		if i > 0 && codes.Values[i-1] > value {
-			errs = append(errs, field.Invalid(at.Child("values"), codes.Values, "must be ordered"))
-		}
+	}
+	if !slices.IsSorted(codes.Values) {
+		errs = append(errs, field.Invalid(at.Child("values"), codes.Values, "must be ordered"))
 	}
 	return errs
+}
+
+// oneOf is check.OneOf for fields whose messages list the values if there is none, too.
+func oneOf[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(at, fmt.Sprintf("valid values: %q", slices.Sorted(slices.Values(values))))}
+	}
+	return check.Supported(value, at, values...)
 }
 
 // validateTemplate validates the template of pods that run to completion.
