@@ -279,6 +279,9 @@ func TestPrepareForCreate(t *testing.T) {
 				TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{}, MatchLabelKeys: []string{"app", "missing"},
 			}},
 		}}
+		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			{LabelSelector: &metav1.LabelSelector{}, MatchLabelKeys: []string{"app", "missing"}}, {MatchLabelKeys: []string{"app"}},
+		}
 	})
 	prepareForCreate(context.Background(), pod, now)
 	if pod.Status.Phase != corev1.PodPending || pod.Status.PodIP != "" || pod.Status.QOSClass != corev1.PodQOSBestEffort {
@@ -287,9 +290,16 @@ func TestPrepareForCreate(t *testing.T) {
 	if c := pod.Status.Conditions; len(c) != 1 || c[0].Reason != corev1.PodReasonSchedulingGated || c[0].ObservedGeneration != 0 {
 		t.Errorf("a gated pod's conditions are %+v", c)
 	}
-	selector := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector
-	if got, want := asJSON(t, selector), `{"matchExpressions":[{"key":"app","operator":"In","values":["web"]}]}`; got != want {
-		t.Errorf("selector with matchLabelKeys is %s, want %s", got, want)
+	for _, selector := range []*metav1.LabelSelector{
+		pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector,
+		pod.Spec.TopologySpreadConstraints[0].LabelSelector,
+	} {
+		if got, want := asJSON(t, selector), `{"matchExpressions":[{"key":"app","operator":"In","values":["web"]}]}`; got != want {
+			t.Errorf("selector with matchLabelKeys is %s, want %s", got, want)
+		}
+	}
+	if s := pod.Spec.TopologySpreadConstraints[1].LabelSelector; s != nil {
+		t.Errorf("a selector of nothing has become %v", s)
 	}
 }
 

@@ -94,24 +94,28 @@ func prepareForCreate(ctx context.Context, pod *core.Pod, now metav1.Time) {
 // mergeMatchKeys adds matchLabelKeys and mismatchLabelKeys, with the pod's own
 // label values, to the selectors that schedulers read.
 func mergeMatchKeys(pod *core.Pod) {
+	require := func(selector *metav1.LabelSelector, keys []string, operator metav1.LabelSelectorOperator) {
+		if selector == nil {
+			return
+		}
+		for _, key := range keys {
+			if value, ok := pod.Labels[key]; ok {
+				selector.MatchExpressions = append(selector.MatchExpressions,
+					metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
+			}
+		}
+	}
+	for i := range pod.Spec.TopologySpreadConstraints {
+		c := &pod.Spec.TopologySpreadConstraints[i]
+		require(c.LabelSelector, c.MatchLabelKeys, metav1.LabelSelectorOpIn)
+	}
 	affinity := pod.Spec.Affinity
 	if affinity == nil {
 		return
 	}
 	merge := func(term *corev1.PodAffinityTerm) {
-		if term.LabelSelector == nil {
-			return
-		}
-		require := func(keys []string, operator metav1.LabelSelectorOperator) {
-			for _, key := range keys {
-				if value, ok := pod.Labels[key]; ok {
-					term.LabelSelector.MatchExpressions = append(term.LabelSelector.MatchExpressions,
-						metav1.LabelSelectorRequirement{Key: key, Operator: operator, Values: []string{value}})
-				}
-			}
-		}
-		require(term.MatchLabelKeys, metav1.LabelSelectorOpIn)
-		require(term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
+		require(term.LabelSelector, term.MatchLabelKeys, metav1.LabelSelectorOpIn)
+		require(term.LabelSelector, term.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
 	}
 	mergeAll := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
 		for i := range required {

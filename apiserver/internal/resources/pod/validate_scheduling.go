@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,15 +147,44 @@ func validatePodTerm(term *corev1.PodAffinityTerm, at *field.Path) field.ErrorLi
 	for _, namespace := range term.Namespaces {
 		errs = append(errs, check.Messages(at.Child("namespace"), namespace, check.NameIsLabel(namespace, false))...)
 	}
-	errs = append(errs, matchKeys(term.MatchLabelKeys, term.LabelSelector, at.Child("matchLabelKeys"))...)
-	errs = append(errs, matchKeys(term.MismatchLabelKeys, term.LabelSelector, at.Child("mismatchLabelKeys"))...)
+	errs = append(errs, validateMatchKeys(term.MatchLabelKeys, term.MismatchLabelKeys, term.LabelSelector, at)...)
 	if term.TopologyKey == "" {
 		errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 	}
 	return append(errs, metav1validation.ValidateLabelName(term.TopologyKey, at.Child("topologyKey").Upstream())...)
 }
 
-func matchKeys(keys []string, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+// validateMatchKeys validates the keys whose values a pod's selector takes from its labels. They
+// have been added to the selector (mergeMatchKeys), so that a key that is there more than once was
+// in the user's, too. In a template, and of a label that the pod lacks, nothing is added.
+func validateMatchKeys(match, mismatch []string, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	errs := labelNames(match, selector, at.Child("matchLabelKeys"))
+	errs = append(errs, labelNames(mismatch, selector, at.Child("mismatchLabelKeys"))...)
+	if len(match) == 0 {
+		return errs
+	}
+	if selector != nil {
+		seen, index := sets.KeySet(selector.MatchLabels), map[string]int{}
+		for i, key := range match {
+			index[key] = i
+		}
+		for _, r := range selector.MatchExpressions {
+			if i, ok := index[r.Key]; ok && seen.Has(r.Key) {
+				errs = append(errs, field.Invalid(at.Index(i), r.Key, "exists in both matchLabelKeys and labelSelector")) // upstream's path
+			}
+			seen.Insert(r.Key)
+		}
+	}
+	for i, key := range match {
+		if slices.Contains(mismatch, key) {
+			errs = append(errs, field.Invalid(at.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
+		}
+	}
+	return errs
+}
+
+// labelNames checks that the keys of labels are valid, and that there is a selector to add them to.
+func labelNames(keys []string, selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -208,7 +238,7 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 		if c.NodeTaintsPolicy != nil {
 			errs = append(errs, supported(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
 		}
-		errs = append(errs, matchKeys(c.MatchLabelKeys, c.LabelSelector, path.Child("matchLabelKeys"))...)
+		errs = append(errs, validateMatchKeys(c.MatchLabelKeys, nil, c.LabelSelector, path)...)
 		errs = append(errs, check.LabelSelector(c.LabelSelector, path.Child("labelSelector"))...)
 	}
 	return errs
