@@ -61,8 +61,8 @@ func Quantity(name corev1.ResourceName, q resource.Quantity, path *field.Path) f
 	return errs
 }
 
-// containerResource checks the name of a resource that a container requests.
-func containerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
+// ContainerResource checks the name of a resource that a container requests.
+func ContainerResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := resourceName(name, path)
 	switch {
 	case !strings.Contains(string(name), "/"):
@@ -105,15 +105,4 @@ func ClaimWarnings(s *corev1.PersistentVolumeClaimSpec, at string) []string {
 		}
 	}
 	return out
-}
-
-// ResourceRequests checks the resources that a container, or its pod, requests.
-func ResourceRequests(list corev1.ResourceList, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for name, amount := range list {
-		path := at.Key(string(name))
-		errs = append(errs, containerResource(name, path)...)
-		errs = append(errs, Quantity(name, amount, path)...)
-	}
-	return errs
 }

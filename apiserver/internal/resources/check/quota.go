@@ -55,7 +55,7 @@ func QuotaResource(name corev1.ResourceName, path *field.Path) field.ErrorList {
 // containers and pods, one that containers can request.
 func LimitedResource(name corev1.ResourceName, byContainers bool, path *field.Path) field.ErrorList {
 	if byContainers {
-		return containerResource(name, path)
+		return ContainerResource(name, path)
 	}
 	return resourceName(name, path)
 }

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/request"
+	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
 
@@ -120,6 +122,12 @@ func validateAnnotations(annotations map[string]string, spec *corev1.PodSpec, at
 			if _, err := strconv.ParseInt(value, 10, 32); err != nil || value[0] == '+' || value[0] == '0' && value != "0" {
 				errs = append(errs, field.Invalid(at.Key(key), value, "must be a 32bit integer"))
 			}
+		case key == corev1.TolerationsAnnotationKey && value != "":
+			var tolerations []corev1.Toleration
+			if err := json.Unmarshal([]byte(value), &tolerations); err != nil {
+				errs = append(errs, field.Invalid(at, key, err.Error()))
+			}
+			errs = append(errs, check.Tolerations(tolerations, at.Child(key))...)
 		case key == seccompPodAnnotation:
 			errs = append(errs, validateSeccompAnnotation(value, at.Child(key))...)
 			if sc := spec.SecurityContext; sc != nil {

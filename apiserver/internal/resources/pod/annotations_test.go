@@ -23,6 +23,10 @@ func TestOldAnnotations(t *testing.T) {
 		"annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}": "",
 		"annotations: {controller.kubernetes.io/pod-deletion-cost: '+1'}":             `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "+1": must be a 32bit integer`,
 		"annotations: {controller.kubernetes.io/pod-deletion-cost: '01'}":             `metadata.annotations[controller.kubernetes.io/pod-deletion-cost]: Invalid value: "01": must be a 32bit integer`,
+		"annotations: {scheduler.alpha.kubernetes.io/tolerations: x}": `metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/tolerations": ` +
+			"invalid character 'x' looking for beginning of value",
+		"annotations: {scheduler.alpha.kubernetes.io/tolerations: '[{\"operator\": \"Equal\"}]'}": "metadata.annotations.scheduler.alpha.kubernetes.io/tolerations[0].operator: " +
+			`Invalid value: "Equal": operator must be Exists when `,
 	} {
 		pod := &core.Pod{}
 		if err := yaml.UnmarshalStrict([]byte("metadata: {name: p, "+text+"}\n"+

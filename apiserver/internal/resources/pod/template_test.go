@@ -29,6 +29,8 @@ func TestTemplate(t *testing.T) {
 	if got := fmt.Sprint(strategy.Read.Row(template)); got != "[t a,b x:1,image app=web]" {
 		t.Errorf("row is %s", got)
 	}
+	old := template.DeepCopy()
 	template.Template.Spec.Containers[0].Image = ""
-	checkErrors(t, "no image", strategy.Update.Validate(t.Context(), template, nil), "template.spec.containers[0].image: Required value")
+	checkErrors(t, "no image", strategy.Update.Validate(t.Context(), template, old), "template.spec.containers[0].image: Required value")
+	checkErrors(t, "as stored", strategy.Update.Validate(t.Context(), template, template), "")
 }

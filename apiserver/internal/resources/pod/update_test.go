@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"kctl/apiserver/internal/field"
 	"kctl/proto/core"
 )
 
@@ -293,6 +294,19 @@ func TestRestartsOnResize(t *testing.T) {
 	moved := restarting.DeepCopy()
 	moved.Spec.Containers[0].Image = "another"
 	checkErrors(t, "stored", validateUpdate(moved, restarting), "")
+	sized := func(amount string) *core.Pod {
+		p := restarting.DeepCopy()
+		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(amount)}
+		return p
+	}
+	checkErrors(t, "stored, resized", validateResize(t.Context(), sized("2"), sized("1")), "")
+	debugged := restarting.DeepCopy()
+	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: "debug", Image: "i", ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}}}
+	checkErrors(t, "stored, debugged", validateEphemeralUpdate(debugged, restarting), "")
+	checkErrors(t, "in a template", ValidateTemplate(&corev1.PodTemplateSpec{Spec: restarting.Spec}, field.NewPath("template")),
+		`template.spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set`)
 	restarting.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	checkErrors(t, "a sidecar", validateCreate(restarting), "")
 }

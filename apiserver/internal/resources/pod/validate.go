@@ -30,7 +30,12 @@ func validatePod(pod *core.Pod, spec *field.Path) field.ErrorList {
 	errs := validateAnnotations(pod.Annotations, &pod.Spec, annotationsPath, spec)
 	errs = append(errs, validateSpec(&pod.Spec, spec)...)
 	errs = append(errs, validateClaimNames(pod, spec.Child("volumes"))...)
-	errs = append(errs, validateInitResizePolicies(pod.Spec.InitContainers, spec.Child("initContainers"))...)
+	if pod.Spec.ServiceAccountName == "" {
+		errs = append(errs, forbidTokens(pod.Spec.Volumes, spec.Child("volumes"))...)
+	}
+	if _, mirror := pod.Annotations[core.ConfigMirrorAnnotation]; mirror && len(pod.Spec.ResourceClaims) > 0 {
+		errs = append(errs, field.Forbidden(field.NewPath(""), "static pods do not support resource claims"))
+	}
 	for _, group := range []struct {
 		name       string
 		containers []core.Container
@@ -49,18 +54,14 @@ func validatePod(pod *core.Pod, spec *field.Path) field.ErrorList {
 }
 
 func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
-	grace := int64(0)
 	if spec.TerminationGracePeriodSeconds == nil {
 		return field.ErrorList{field.Required(at.Child("terminationGracePeriodSeconds"), "")}
 	}
-	if grace = *spec.TerminationGracePeriodSeconds; grace < 0 {
-		grace = 1 // as kubelets interpret it
-	}
-
 	volumes, errs := validateVolumes(spec.Volumes, at.Child("volumes"))
-	scope := &containerScope{spec: spec, volumes: volumes, grace: grace, hostUsers: ptr.Deref(spec.HostUsers, true)}
+	scope := &containerScope{spec: spec, volumes: volumes, grace: *spec.TerminationGracePeriodSeconds, hostUsers: ptr.Deref(spec.HostUsers, true)}
 	errs = append(errs, validateContainers(scope, at)...)
 	errs = append(errs, validateInitContainers(scope, at)...)
+	errs = append(errs, validateInitResizePolicies(spec.InitContainers, at.Child("initContainers"))...)
 	errs = append(errs, validateEphemeralContainers(scope, at)...)
 	errs = append(errs, validatePodResources(spec, at.Child("resources"))...)
 	errs = append(errs, oneOfList(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies)...)
@@ -81,7 +82,7 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if spec.PreemptionPolicy != nil {
 		errs = append(errs, oneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies)...)
 	}
-	errs = append(errs, check.ResourceRequests(spec.Overhead, at.Child("overhead", "limits"))...) // upstream's path
+	errs = append(errs, check.Overhead(spec.Overhead, at.Child("overhead"))...)
 	if spec.OS != nil && spec.OS.Name == "" {
 		errs = append(errs, field.Required(at.Child("os", "name"), ""))
 	} else if spec.OS != nil {

@@ -100,7 +100,8 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 		errs = append(errs, field.Forbidden(at.Child("volumeDevices"), "when `hostUsers` is false"))
 	}
 	errs = append(errs, oneOf(c.ImagePullPolicy, at.Child("imagePullPolicy"), pullPolicies)...)
-	errs = append(errs, validateRequirements(&c.Resources, s.spec.ResourceClaims, at.Child("resources"))...)
+	errs = append(errs, check.Requirements(&c.Resources, check.ContainerResource, at.Child("resources"))...)
+	errs = append(errs, validateClaimsOf(c.Resources.Claims, s.spec.ResourceClaims, at.Child("resources", "claims"))...)
 	errs = append(errs, validateResizePolicy(c.ResizePolicy, s.spec.RestartPolicy, at.Child("resizePolicy"))...)
 	errs = append(errs, validateContainerSecurity(c.SecurityContext, s.hostUsers, at.Child("securityContext"))...)
 	return append(errs, validateRestartRules(c, at)...)
@@ -156,9 +157,6 @@ func validatePorts(ports []corev1.ContainerPort, at *field.Path) field.ErrorList
 			errs = append(errs, portNumber(port.HostPort, path.Child("hostPort"))...)
 		}
 		errs = append(errs, oneOf(port.Protocol, path.Child("protocol"), protocols)...)
-		if port.HostIP != "" {
-			errs = append(errs, validation.IsValidIPForLegacyField(path.Child("hostIP").Upstream(), port.HostIP, false, nil)...)
-		}
 	}
 	return errs
 }
@@ -169,7 +167,7 @@ func portNumber(port int32, at *field.Path) field.ErrorList {
 
 // hostPortConflicts checks that containers that run at the same time don't use
 // the same host port. Init containers run one after the other and conflict only
-// with themselves; sidecars keep running.
+// with themselves; so do sidecars, which keep running: upstream does not look.
 func hostPortConflicts(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	taken := sets.New[string]()
@@ -189,12 +187,7 @@ func hostPortConflicts(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		claim(taken, &spec.Containers[i], at.Child("containers").Index(i))
 	}
 	for i := range spec.InitContainers {
-		c, path := &spec.InitContainers[i], at.Child("initContainers").Index(i)
-		if core.IsSidecar(c) {
-			claim(taken, c, path)
-		} else {
-			claim(sets.New[string](), c, path)
-		}
+		claim(sets.New[string](), &spec.InitContainers[i], at.Child("initContainers").Index(i))
 	}
 	return errs
 }

@@ -28,6 +28,7 @@ func validateEphemeralContainers(s *containerScope, at *field.Path) field.ErrorL
 		if e.TargetContainerName != "" && !others.Has(e.TargetContainerName) {
 			errs = append(errs, field.NotFound(path.Child("targetContainerName"), e.TargetContainerName))
 		}
+		errs = append(errs, validateTrimmed(e.Image, path.Child("image"))...)
 		errs = append(errs, validateEphemeralFields(c, path)...)
 	}
 	return errs
@@ -70,7 +71,7 @@ func validateEphemeralFields(c *core.Container, path *field.Path) (errs field.Er
 // validateEphemeralUpdate allows ephemeral containers to be added, but not
 // changed or removed.
 func validateEphemeralUpdate(pod, old *core.Pod) field.ErrorList {
-	errs := validateSpec(&pod.Spec, specPath)
+	errs := newErrors(pod, old, specPath)
 	at := field.NewPath("spec", "ephemeralContainers")
 	now := make(map[string]*corev1.EphemeralContainer, len(pod.Spec.EphemeralContainers))
 	for i := range pod.Spec.EphemeralContainers {

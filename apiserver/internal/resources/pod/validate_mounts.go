@@ -114,8 +114,8 @@ func (s *containerScope) devices(c *core.Container, places, mounted sets.Set[str
 			errs = append(errs, field.Invalid(path.Child("name"), device.Name,
 				"can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
-		if device.DevicePath != "" {
-			errs = append(errs, check.NoBacksteps(device.DevicePath, path.Child("devicePath"))...)
+		if len(check.NoBacksteps(device.DevicePath, path)) > 0 {
+			errs = append(errs, field.Invalid(path.Child("devicePath"), device.DevicePath, "can not contain backsteps ('..')"))
 		}
 		if paths.Has(device.DevicePath) {
 			errs = append(errs, field.Invalid(path.Child("devicePath"), device.DevicePath, "must be unique"))

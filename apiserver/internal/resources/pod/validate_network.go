@@ -66,7 +66,8 @@ func searchPath(search string, at *field.Path) field.ErrorList {
 	if search == "." {
 		return nil
 	}
-	return check.Messages(at, search, validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(search, ".")))
+	search = strings.TrimSuffix(search, ".")
+	return check.Messages(at, search, validation.IsDNS1123SubdomainWithUnderscore(search))
 }
 
 func validateHostAliases(aliases []corev1.HostAlias, at *field.Path) field.ErrorList {

@@ -31,6 +31,23 @@ func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.Er
 	return errs
 }
 
+// forbidTokens refuses tokens of a service account that the pod does not have: mirror pods have none.
+func forbidTokens(volumes []corev1.Volume, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range volumes {
+		if volumes[i].Projected == nil {
+			continue
+		}
+		for j := range volumes[i].Projected.Sources {
+			if volumes[i].Projected.Sources[j].ServiceAccountToken != nil {
+				errs = append(errs, field.Forbidden(at.Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
+					"must not be specified when serviceAccountName is not set"))
+			}
+		}
+	}
+	return errs
+}
+
 // validateProjection also returns the files that the source explicitly writes,
 // except those of tokens, which upstream lets replace others. volume is the
 // path of the whole volume.

@@ -19,16 +19,6 @@ var (
 	resizeRestarts = sets.New(corev1.NotRequired, corev1.RestartContainer)
 )
 
-func validateRequirements(r *corev1.ResourceRequirements, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
-	limits, requests := at.Child("limits"), at.Child("requests")
-	errs := check.ResourceRequests(r.Limits, limits)
-	errs = append(errs, check.ResourceRequests(r.Requests, requests)...)
-	errs = append(errs, withinLimits(r, limits, requests)...)
-	errs = append(errs, hugePagesNeedMore(r, at)...)
-
-	return append(errs, validateClaimsOf(r.Claims, claims, at.Child("claims"))...)
-}
-
 // validateClaimsOf validates the use of the pod's claims: each is used as a
 // whole, or by some of its requests.
 func validateClaimsOf(used []corev1.ResourceClaim, claims []corev1.PodResourceClaim, at *field.Path) field.ErrorList {
@@ -44,7 +34,7 @@ func validateClaimsOf(used []corev1.ResourceClaim, claims []corev1.PodResourceCl
 			errs = append(errs, field.Required(path, ""))
 			continue
 		}
-		if claim.Request != "" {
+		if claim.Request != "" && !whole.Has(claim.Name) {
 			errs = append(errs, check.Messages(path.Child("request"), claim.Request, validation.IsDNS1123Label(claim.Request))...)
 		}
 		switch before := parts[claim.Name]; {
@@ -71,37 +61,6 @@ func validateClaimsOf(used []corev1.ResourceClaim, claims []corev1.PodResourceCl
 	return errs
 }
 
-func withinLimits(r *corev1.ResourceRequirements, limits, requests *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for name, amount := range r.Requests {
-		limit, limited := r.Limits[name]
-		switch {
-		case limited && !check.IsOvercommit(name) && amount.Cmp(limit) != 0:
-			errs = append(errs, field.Invalid(requests, amount.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
-		case limited && amount.Cmp(limit) > 0:
-			errs = append(errs, field.Invalid(requests, amount.String(),
-				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
-		case !limited && !check.IsOvercommit(name):
-			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
-		}
-	}
-	return errs
-}
-
-func hugePagesNeedMore(r *corev1.ResourceRequirements, at *field.Path) field.ErrorList {
-	huge, more := false, false
-	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
-		for name := range list {
-			huge = huge || check.IsHugePage(name)
-			more = more || name == corev1.ResourceCPU || name == corev1.ResourceMemory
-		}
-	}
-	if huge && !more {
-		return field.ErrorList{field.Forbidden(at, "HugePages require cpu or memory")}
-	}
-	return nil
-}
-
 // validatePodResources checks that pod-level resources are no less than the
 // containers' together, and no container's limit exceeds them. Windows knows none.
 func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
@@ -116,17 +75,8 @@ func validatePodResources(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	if r.Claims != nil { // even if it is empty
 		errs = append(errs, field.Forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
-	errs = append(errs, validateRequirements(r, spec.ResourceClaims, at)...)
-	for _, list := range []struct {
-		name    string
-		amounts corev1.ResourceList
-	}{{"limits", r.Limits}, {"requests", r.Requests}} {
-		for name := range list.amounts {
-			if !podLevel(name) {
-				errs = append(errs, field.NotSupported(at.Child(list.name).Key(string(name)), name, []string{"cpu", "hugepages-", "memory"}))
-			}
-		}
-	}
+	errs = append(errs, check.Requirements(r, check.PodResource, at)...)
+	errs = append(errs, validateClaimsOf(r.Claims, spec.ResourceClaims, at.Child("claims"))...)
 	for name, together := range resourcehelper.AggregateContainerRequests(&core.Pod{Spec: *spec}, resourcehelper.PodResourcesOptions{}) {
 		if whole, ok := r.Requests[name]; ok && together.Cmp(whole) > 0 {
 			errs = append(errs, field.Invalid(at.Child("requests").Key(string(name)), whole.String(),

@@ -53,7 +53,7 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, supported(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), groupPolicies)...)
 	}
 	if sc.SELinuxChangePolicy != nil {
-		errs = append(errs, oneOf(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), selinuxChanges)...)
+		errs = append(errs, supported(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), selinuxChanges)...)
 	}
 	errs = append(errs, validateWindowsOptions(sc.WindowsOptions, path.Child("windowsOptions"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
@@ -64,15 +64,15 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 func validateHostNamespaces(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ptr.Deref(spec.ShareProcessNamespace, false) && spec.HostPID {
-		errs = append(errs, field.Invalid(at.Child("securityContext", "shareProcessNamespace"), true,
+		errs = append(errs, field.Invalid(at.Child("shareProcessNamespace"), true,
 			"ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	if spec.HostNetwork {
 		for i, c := range spec.Containers {
 			for j, port := range c.Ports {
 				if port.HostPort != port.ContainerPort {
-					path := at.Child("containers").Index(i).Child("ports").Index(j).Child("containerPort")
-					errs = append(errs, field.Invalid(path, port.ContainerPort, "must match `hostPort` when `hostNetwork` is true"))
+					path := at.Child("containers").Index(i).Child("ports").Index(j).Child("hostPort")
+					errs = append(errs, field.Invalid(path, port.HostPort, "must match `containerPort` when `hostNetwork` is true"))
 				}
 			}
 		}
@@ -146,7 +146,7 @@ func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := profileType(p.Type, "seccompProfile", at.Child("type"), seccompProfiles)
-	return append(errs, localhostProfile(p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, "seccomp", at,
+	return append(errs, localhostProfile(p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, check.GoFieldNames{Value: p}, "seccomp", at,
 		func(profile string) field.ErrorList {
 			return descendingPath(profile, at.Child("localhostProfile"))
 		})...)
@@ -157,7 +157,7 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 		return nil
 	}
 	errs := profileType(p.Type, "appArmorProfile", at.Child("type"), apparmorProfiles)
-	return append(errs, localhostProfile(p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile, "AppArmor", at,
+	return append(errs, localhostProfile(p.Type == corev1.AppArmorProfileTypeLocalhost, p.LocalhostProfile, p.LocalhostProfile, "AppArmor", at,
 		func(profile string) field.ErrorList {
 			path := at.Child("localhostProfile")
 			switch trimmedProfile := strings.TrimSpace(profile); {
@@ -173,8 +173,10 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 }
 
 // localhostProfile checks that a profile has a name exactly if its type needs
-// one.
-func localhostProfile(localhost bool, profile *string, kind string, at *field.Path, check func(string) field.ErrorList) field.ErrorList {
+// one. shown is what an error about a name that is too much shows.
+func localhostProfile(
+	localhost bool, profile *string, shown any, kind string, at *field.Path, check func(string) field.ErrorList,
+) field.ErrorList {
 	path := at.Child("localhostProfile")
 	switch {
 	case localhost && profile == nil:
@@ -182,7 +184,7 @@ func localhostProfile(localhost bool, profile *string, kind string, at *field.Pa
 	case localhost:
 		return check(*profile)
 	case profile != nil:
-		return field.ErrorList{field.Invalid(path, *profile, "can only be set when "+kind+" type is Localhost")}
+		return field.ErrorList{field.Invalid(path, shown, "can only be set when "+kind+" type is Localhost")}
 	}
 	return nil
 }
@@ -205,10 +207,11 @@ func validateContainerSecurity(sc *corev1.SecurityContext, hostUsers bool, at *f
 		return errs
 	}
 	if sc.Privileged != nil && *sc.Privileged {
-		errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
+		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: sc}, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 	}
 	if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") {
-		errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
+		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: sc},
+			"cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
 	}
 	return errs
 }

@@ -87,6 +87,8 @@ func TestValidateSpec(t *testing.T) {
 		{"{" + c + ", preemptionPolicy: X}", `spec.preemptionPolicy: Unsupported value: "X"`},
 		{"{" + c + ", os: {name: beos}}", `spec.os: Unsupported value: "beos"`},
 		{"{" + c + ", overhead: {cpu: -1}}", `spec.overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0`},
+		{"{" + c + ", overhead: {hugepages-2Mi: 2Mi}}", "spec.overhead: Forbidden: HugePages require cpu or memory"},
+		{"{" + c + ", overhead: {hugepages-2Mi: 1Mi, cpu: 1}}", `spec.overhead.limits[hugepages-2Mi]: Invalid value: "1Mi": 1Mi is not positive`},
 		{"{" + c + ", ephemeralContainers: [{name: d, image: i}]}", "spec.ephemeralContainers: Forbidden: cannot be set on create"},
 		{"{" + c + ", schedulingGroup: {podGroupName: g}}", "spec.schedulingGroup: Forbidden: belongs to an alpha feature"},
 		{"{" + c + ", initContainers: [{name: a, image: i}]}", `spec.initContainers[0].name: Duplicate value: "a"`},
@@ -96,7 +98,11 @@ func TestValidateSpec(t *testing.T) {
 		{"{containers: [{name: a, image: i, ports: [{containerPort: 1, hostPort: 5}]}, {name: b, image: i, ports: [{containerPort: 2, hostPort: 5}]}]}",
 			`spec.containers[1].ports[0].hostPort: Duplicate value: "TCP//5"`},
 		{"{hostNetwork: true, containers: [{name: a, image: i, ports: [{containerPort: 1, hostPort: 5}]}]}",
-			"spec.containers[0].ports[0].containerPort: Invalid value: 1: must match `hostPort` when `hostNetwork` is true"},
+			"spec.containers[0].ports[0].hostPort: Invalid value: 5: must match `containerPort` when `hostNetwork` is true"},
+		{"{containers: [{name: a, image: i, ports: [{containerPort: 1, hostPort: 5}]}], " +
+			"initContainers: [{name: b, image: i, restartPolicy: Always, ports: [{containerPort: 1, hostPort: 5}]}]}", ""},
+		{"{containers: [{name: a, image: i}], volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}",
+			"spec.volumes[0].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set"},
 	})
 }
 
@@ -153,6 +159,7 @@ func TestValidateContainer(t *testing.T) {
 		{"ports: [{containerPort: 70000}]", "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive"},
 		{"ports: [{containerPort: 1, protocol: tcp}]", `spec.containers[0].ports[0].protocol: Unsupported value: "tcp": supported values: "SCTP", "TCP", "UDP"`},
 		{"ports: [{name: p, containerPort: 1}, {name: p, containerPort: 2}]", `spec.containers[0].ports[1].name: Duplicate value: "p"`},
+		{"ports: [{containerPort: 1, hostIP: any}]", ""}, // upstream's, too
 		{"env: [{value: x}]", "spec.containers[0].env[0].name: Required value"},
 		{`env: [{name: "a=b"}]`, `spec.containers[0].env[0].name: Invalid value: "a=b"`},
 		{"env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]",
@@ -177,6 +184,7 @@ func TestValidateContainer(t *testing.T) {
 		{"resources: {requests: {example.com/gpu: 1}}", "spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources"},
 		{"resources: {limits: {example.com/gpu: 1}}", ""},
 		{"resources: {limits: {hugepages-2Mi: 2Mi}}", "spec.containers[0].resources: Forbidden: HugePages require cpu or memory"},
+		{"resources: {limits: {hugepages-2Mi: 4Mi, memory: 1}}", ""},
 		{"livenessProbe: {}", "spec.containers[0].livenessProbe: Required value: must specify a handler type"},
 		{"livenessProbe: {exec: {command: [x]}, tcpSocket: {port: 1}}",
 			"spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type"},
@@ -204,7 +212,7 @@ func TestValidateContainer(t *testing.T) {
 }
 
 func TestValidateVolumes(t *testing.T) {
-	checkSpecs(t, "{containers: [{name: a, image: i}], volumes: [{", []refused{
+	checkSpecs(t, "{serviceAccountName: s, containers: [{name: a, image: i}], volumes: [{", []refused{
 		{"name: V, emptyDir: {}", `spec.volumes[0].name: Invalid value: "V"`},
 		{"emptyDir: {}", "spec.volumes[0].name: Required value"},
 		{"name: v}, {name: v", `spec.volumes[1].name: Duplicate value: "v"`},
@@ -212,6 +220,7 @@ func TestValidateVolumes(t *testing.T) {
 		{"name: v, hostPath: {path: /x/../y}", `spec.volumes[0].hostPath.path: Invalid value: "/x/../y": must not contain '..'`},
 		{"name: v, csi: {driver: A_b}", `spec.volumes[0].csi.driver: Invalid value: "A_b"`},
 		{"name: v, hostPath: {path: /x, type: Blob}", `spec.volumes[0].hostPath.type: Unsupported value: "Blob"`},
+		{"name: v, emptyDir: {mode: 1024}", "spec.volumes[0].emptyDir.mode: Invalid value: 1024: must be a number between 0 and 01777 (octal), both inclusive"},
 		{"name: v, emptyDir: {sizeLimit: -1}", "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid resource quantity"},
 		{"name: v, projected: {sources: [{}, {serviceAccountToken: {path: t, expirationSeconds: 600}}, {configMap: {name: c, items: [{key: k, path: t}]}}]}", ""},
 		{"name: v, projected: {sources: [{serviceAccountToken: {expirationSeconds: 600}}]}", "spec.volumes[0].projected.path: Required value"},
@@ -284,6 +293,10 @@ func TestValidateScheduling(t *testing.T) {
 			"spec.tolerations[0].effect: Invalid value: \"NoSchedule\": effect must be 'NoExecute' when `tolerationSeconds` is set"},
 		{"{containers: [{name: a, image: i}], resources: {requests: {ephemeral-storage: 1Gi}}}",
 			`spec.resources.requests[ephemeral-storage]: Unsupported value: "ephemeral-storage": supported values: "cpu", "hugepages-", "memory"`},
+		{"{containers: [{name: a, image: i}], resources: {requests: {disk: 1}}}",
+			`spec.resources.requests[disk]: Invalid value: "disk": must be a standard resource type or fully qualified`},
+		{"{containers: [{name: a, image: i}], resources: {limits: {hugepages-2Mi: 3Mi, memory: 1}}}",
+			`spec.resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`},
 		{"{containers: [{name: a, image: i}], resources: {claims: []}}", "spec.resources.claims: Forbidden: claims may not be set for Resources at pod-level"},
 		{"{containers: [{name: a, image: i}], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}",
 			"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term"},
@@ -307,7 +320,7 @@ func TestValidateScheduling(t *testing.T) {
 		{"{containers: [{name: a, image: i}], hostnameOverride: a, setHostnameAsFQDN: true}",
 			"spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true"},
 		{"{containers: [{name: a, image: i}], hostPID: true, shareProcessNamespace: true}",
-			"spec.securityContext.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"},
+			"spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled"},
 		{"{containers: [{name: a, image: i}], hostUsers: false, hostIPC: true}", "spec.HostIPC: Forbidden: when `hostUsers` is false"},
 		{"{containers: [{name: a, image: i, volumeDevices: [{name: v, devicePath: /d}]}], volumes: [{name: v, persistentVolumeClaim: " +
 			"{claimName: c}}], hostUsers: false}", "spec.containers[0].volumeDevices: Forbidden: when `hostUsers` is false"},
@@ -322,6 +335,10 @@ func TestEveryMessageOfAFault(t *testing.T) {
 			`spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/d": must not already exist as a path in volumeDevices`,
 			`spec.containers[0].volumeDevices[0].name: Invalid value: "v": must not already exist in volumeMounts`,
 			`spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/d": must not already exist as a path in volumeMounts`,
+		},
+		"{resources: {limits: {hugepages-2Mi: 3Mi, memory: 1}}}": {
+			`spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`,
+			`spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi`,
 		},
 		"{readinessProbe: {exec: {command: [x]}, successThreshold: 2, terminationGracePeriodSeconds: -1}}": {
 			"spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: -1: must be greater than 0",

@@ -189,10 +189,14 @@ var sourceChecks = []sourceCheck{
 }
 
 func validateEmptyDir(e *corev1.EmptyDirVolumeSource, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if e.SizeLimit != nil && e.SizeLimit.Sign() < 0 {
-		return field.ErrorList{field.Forbidden(at.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")}
+		errs = append(errs, field.Forbidden(at.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity"))
 	}
-	return nil
+	if e.Mode != nil && (*e.Mode < 0 || *e.Mode > 0o1777) {
+		errs = append(errs, field.Invalid(at.Child("mode"), *e.Mode, "must be a number between 0 and 01777 (octal), both inclusive"))
+	}
+	return errs
 }
 
 func validateHostPath(h *corev1.HostPathVolumeSource, at *field.Path) field.ErrorList {

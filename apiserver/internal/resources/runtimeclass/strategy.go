@@ -66,7 +66,7 @@ func warnings(c *nodev1.RuntimeClass) []string {
 func validate(c *nodev1.RuntimeClass, isName func(string, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	if c.Overhead != nil {
-		errs = append(errs, check.ResourceRequests(c.Overhead.PodFixed, field.NewPath("overhead", "limits"))...)
+		errs = append(errs, check.Overhead(c.Overhead.PodFixed, field.NewPath("overhead"))...)
 	}
 	if s := c.Scheduling; s != nil {
 		at := field.NewPath("scheduling")
