@@ -311,6 +311,17 @@ func TestRestartsOnResize(t *testing.T) {
 	checkErrors(t, "a sidecar", validateCreate(restarting), "")
 }
 
+// TestMirrorClaims: nobody could give a static pod the devices that it claims.
+func TestMirrorClaims(t *testing.T) {
+	mirror := minimal(func(p *core.Pod) {
+		p.Spec.NodeName = "n"
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: new("c")}}
+	})
+	checkErrors(t, "an ordinary pod", validateCreate(mirror), "")
+	mirror.Annotations = map[string]string{core.ConfigMirrorAnnotation: "x"}
+	checkErrors(t, "a mirror pod", validateCreate(mirror), "[]: Forbidden: static pods do not support resource claims")
+}
+
 // TestLongUpdates: what it takes to compare lists with the old ones does not grow with
 // the square of their length. It would otherwise take longer than a test may.
 func TestLongUpdates(t *testing.T) {
