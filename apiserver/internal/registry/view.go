@@ -41,8 +41,8 @@ type View struct {
 	// ValidateUpdate checks what only the view requires of a changed object; stored
 	// is the one before. May be nil.
 	ValidateUpdate func(shown, stored core.Object) field.ErrorList
-	// StoredField maps a selectable field to the stored kind's name for it; nil if they
-	// are the same.
+	// StoredField maps a selectable field to the stored kind's name for it, or "" if the view
+	// has no such field; nil if they are the same.
 	StoredField func(name string) string
 	// Cells is the table row; if it is nil, the stored object's is used.
 	Cells func(shown core.Object) []any
@@ -134,7 +134,11 @@ func (v *View) missing(err error, name string) error {
 
 // List implements Resource.
 func (v *View) List(ctx context.Context, namespace string, o ListOptions) (List, error) {
-	list, err := v.Stored.List(ctx, namespace, v.selected(o))
+	o, err := v.selected(o)
+	if err != nil {
+		return List{}, err
+	}
+	list, err := v.Stored.List(ctx, namespace, o)
 	if err != nil {
 		return List{}, err
 	}
@@ -143,7 +147,11 @@ func (v *View) List(ctx context.Context, namespace string, o ListOptions) (List,
 
 // Watch implements Resource.
 func (v *View) Watch(ctx context.Context, namespace string, o ListOptions) (Watcher, error) {
-	inner, err := v.Stored.Watch(ctx, namespace, v.selected(o))
+	o, err := v.selected(o)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := v.Stored.Watch(ctx, namespace, o)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +254,11 @@ func (v *View) Delete(ctx context.Context, namespace, name string, admit Admissi
 // DeleteCollection implements Resource.
 func (v *View) DeleteCollection(ctx context.Context, namespace string, admit Admission, o *metav1.DeleteOptions,
 	list ListOptions) (List, error) {
-	deleted, err := v.Stored.DeleteCollection(ctx, namespace, v.admissionOfShown(admit), o, v.selected(list))
+	list, err := v.selected(list)
+	if err != nil {
+		return List{}, err
+	}
+	deleted, err := v.Stored.DeleteCollection(ctx, namespace, v.admissionOfShown(admit), o, list)
 	if err != nil {
 		return List{}, err
 	}
@@ -358,15 +370,17 @@ func (v *View) list(ctx context.Context, list List) (List, error) {
 	return list, nil
 }
 
-func (v *View) selected(o ListOptions) ListOptions {
+func (v *View) selected(o ListOptions) (ListOptions, error) {
 	if v.StoredField == nil || o.Fields == nil {
-		return o
+		return o, nil
 	}
-	selector, err := o.Fields.Transform(func(name, value string) (string, string, error) {
-		return v.StoredField(name), value, nil
+	var err error
+	o.Fields, err = o.Fields.Transform(func(name, value string) (string, string, error) {
+		stored := v.StoredField(name)
+		if stored == "" {
+			return "", "", apierrors.NewBadRequest("field label not supported: " + name)
+		}
+		return stored, value, nil
 	})
-	if err == nil {
-		o.Fields = selector
-	}
-	return o
+	return o, err
 }

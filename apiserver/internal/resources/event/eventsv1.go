@@ -2,6 +2,7 @@ package event
 
 import (
 	"fmt"
+	"strings"
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,16 +37,18 @@ func EventsV1(events *registry.Store[*core.Event]) registry.Resource {
 	})
 }
 
-// coreField is the core group's name of a selectable field.
+// coreField is the core group's name of a field by which events can be selected in this one.
 func coreField(name string) string {
-	const regarding = "regarding"
-	if len(name) > len(regarding) && name[:len(regarding)+1] == regarding+"." {
-		return "involvedObject" + name[len(regarding):]
-	}
-	if name == "reportingController" {
+	switch name {
+	case "reason", "type", "metadata.name", "metadata.namespace":
+		return name
+	case "reportingController":
 		return "reportingComponent"
 	}
-	return name
+	if field, ok := strings.CutPrefix(name, "regarding."); ok {
+		return "involvedObject." + field
+	}
+	return ""
 }
 
 func fromCore(e *core.Event) *eventsv1.Event {
