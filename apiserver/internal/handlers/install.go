@@ -155,7 +155,7 @@ func (h *handlers) installWatches(router gin.IRouter, base call) {
 		root = "/apis/" + r.Group + "/" + r.Version
 	}
 	for _, path := range paths {
-		router.GET(root+"/watch"+strings.TrimPrefix(path, root), h.serve((*call).listOrGetWatch, base))
+		router.GET(root+"/watch"+strings.TrimPrefix(path, root), h.serve(deprecated((*call).listOrGetWatch, base), base))
 	}
 }
 
@@ -199,6 +199,8 @@ func (h *handlers) route(router gin.IRouter, path string, m methods, base call) 
 		handle := m[method]
 		if handle == nil {
 			handle = func(c *call) error { return c.notAllowed(allow) }
+		} else {
+			handle = deprecated(handle, base)
 		}
 		router.Handle(method, path, h.serve(handle, base))
 	}
@@ -218,6 +220,18 @@ func WarnDeprecated(ctx context.Context, warning string) {
 	audit.Annotate(ctx, "k8s.io/deprecated", "true")
 }
 
+// deprecated is handle, with a warning if it is for a deprecated resource.
+func deprecated(handle func(*call) error, base call) func(*call) error {
+	text, old := deprecatedResources[base.resource]
+	if !old {
+		return handle
+	}
+	return func(c *call) error {
+		WarnDeprecated(c.ctx, text)
+		return handle(c)
+	}
+}
+
 // serve returns a handler that makes a copy of base for each request.
 func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 	return func(c *gin.Context) {
@@ -226,9 +240,6 @@ func (h *handlers) serve(handle func(*call) error, base call) gin.HandlerFunc {
 		call.namespace, call.name = c.Param("namespace"), c.Param(nameParam(base.resource))
 		if !base.resource.Namespaced {
 			call.namespace = ""
-		}
-		if text, old := deprecatedResources[base.resource]; old {
-			WarnDeprecated(call.ctx, text)
 		}
 		if err := handle(&call); err != nil {
 			call.fail(err)

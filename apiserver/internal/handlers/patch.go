@@ -206,7 +206,11 @@ func (c *call) patcher(media types.PatchType) (patcher, error) {
 		return patcher{}, err
 	}
 	audit.RequestPatch(c.ctx, body)
-	return readPatch(media, body, c.store.New)
+	patch, err := readPatch(media, body, c.store.New)
+	if apierrors.IsBadRequest(err) && !errors.Is(err, errNoPatch) { // upstream looks for the object first
+		return patcher{apply: func([]byte) ([]byte, error) { return nil, err }}, nil
+	}
+	return patch, err
 }
 
 // readPatch reads a patch of an object of the kind that newObject makes.

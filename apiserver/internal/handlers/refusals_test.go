@@ -152,6 +152,8 @@ func TestRefusals(t *testing.T) {
 			"cannot unmarshal"},
 		{"patch of the name", "PATCH", collection + "/a", `{"metadata":{"name":"b"}}`, []string{"Content-Type", "application/merge-patch+json"}, 400,
 			metav1.StatusReasonBadRequest, "does not match"},
+		{"broken patch of what is not there", "PATCH", collection + "/none", `[1]`, []string{"Content-Type", "application/json-patch+json"}, 404,
+			metav1.StatusReasonNotFound, ""},
 		{"patch of what is not there", "PATCH", collection + "/none", `{}`, []string{"Content-Type", "application/merge-patch+json"}, 404,
 			metav1.StatusReasonNotFound, ""},
 		{"labels that are none", "GET", collection + "?labelSelector=a+in+(", "", nil, 400, metav1.StatusReasonBadRequest, "unable to parse requirement"},

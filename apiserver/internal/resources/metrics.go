@@ -46,15 +46,18 @@ var listMetrics = []struct {
 	desc *prometheus.Desc
 	of   func(cache.Listed) int64
 }{
-	{listDesc("total", "Number of lists."), func(l cache.Listed) int64 { return l.Lists }},
-	{listDesc("fetched_objects_total", "Objects that were read for lists."), func(l cache.Listed) int64 { return l.Fetched }},
-	{listDesc("evaluated_objects_total", "Objects that were decoded and compared with selectors for lists."),
+	{listDesc("total", "Number of lists.", noIndex), func(l cache.Listed) int64 { return l.Lists }},
+	{listDesc("fetched_objects_total", "Objects that were read for lists.", noIndex), func(l cache.Listed) int64 { return l.Fetched }},
+	{listDesc("evaluated_objects_total", "Objects that were decoded and compared with selectors for lists.", nil),
 		func(l cache.Listed) int64 { return l.Evaluated }},
-	{listDesc("returned_objects_total", "Objects in lists."), func(l cache.Listed) int64 { return l.Returned }},
+	{listDesc("returned_objects_total", "Objects in lists.", nil), func(l cache.Listed) int64 { return l.Returned }},
 }
 
-func listDesc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("apiserver_storage_list_"+name, help, []string{"group", "resource", "storage"}, nil)
+// noIndex is upstream's label of lists that read all objects, as all do there by default.
+var noIndex = prometheus.Labels{"index": ""}
+
+func listDesc(name, help string, labels prometheus.Labels) *prometheus.Desc {
+	return prometheus.NewDesc("apiserver_storage_list_"+name, help, []string{"group", "resource", "storage"}, labels)
 }
 
 func cacheDesc(name, help string) *prometheus.Desc {

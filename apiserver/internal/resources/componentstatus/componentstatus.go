@@ -74,7 +74,7 @@ func (s *statuses) Row(obj core.Object) []any {
 
 func (s *statuses) Get(ctx context.Context, _, name, _ string) (registry.Encoded, error) {
 	if name != etcd {
-		return registry.Encoded{}, apierrors.NewNotFound(schema.GroupResource{Resource: resource.Name}, name)
+		return registry.Encoded{}, apierrors.NewNotFound(schema.GroupResource{Resource: "componentstatus"}, name)
 	}
 	return s.checkEtcd(ctx)
 }

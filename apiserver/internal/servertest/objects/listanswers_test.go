@@ -18,7 +18,7 @@ import (
 func TestListAnswers(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	const maps = "/api/v1/namespaces/default/configmaps?"
+	const maps, old = "/api/v1/namespaces/default/configmaps?", "/api/v1/componentstatuses"
 	for _, test := range []struct {
 		method, path string
 		code         int
@@ -57,11 +57,19 @@ func TestListAnswers(t *testing.T) {
 		{"DELETE", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.x=y", 400,
 			`"message":"field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"`},
 		{"GET", "/api/v1/services?fieldSelector=spec.x=y", 400, `"message":"field label not supported: spec.x"`},
+		{"GET", "/apis/events.k8s.io/v1/events?fieldSelector=regarding.kind=Pod,reportingController=x", 200, `"items":[]`},
+		{"GET", "/apis/events.k8s.io/v1/events?fieldSelector=involvedObject.kind=Pod", 400,
+			`"message":"field label not supported: involvedObject.kind"`},
+		{"GET", "/apis/events.k8s.io/v1/events?watch=1&timeoutSeconds=1&fieldSelector=source=x", 400, `"message":"field label not supported: source"`},
+		{"DELETE", "/apis/events.k8s.io/v1/namespaces/default/events?fieldSelector=reportingComponent=x", 400,
+			`"message":"field label not supported: reportingComponent"`},
+		{"GET", "/api/v1/componentstatuses/none", 404, `"message":"componentstatus \"none\" not found"`},
 		{"GET", "/api/v1/componentstatuses?labelSelector=a=b", 200, `"items":[]`},
 		{"GET", "/api/v1/componentstatuses?labelSelector=!a", 200, `"name":"etcd-0"`},
 		{"GET", "/api/v1/componentstatuses?fieldSelector=metadata.name=scheduler", 200, `"items":[]`},
 		{"GET", "/api/v1/componentstatuses?fieldSelector=metadata.name!=scheduler", 200, `"name":"etcd-0"`},
 		{"GET", "/api/v1/componentstatuses?fieldSelector=spec.x=y", 400, `\"spec.x\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},
+		{"PUT", "/api/v1/componentstatuses/etcd-0", 405, ""}, // without a warning
 
 		{"POST", "/apis/apps/v1/namespaces/default/controllerrevisions", 201, ""},
 		{"DELETE", "/apis/apps/v1/namespaces/default/controllerrevisions/r?uid=other", 409, `the UID in the precondition (other) does not match the UID in record`},
@@ -75,6 +83,9 @@ func TestListAnswers(t *testing.T) {
 		answer, text := c.Ask(test.method, test.path, http.Header{"Content-Type": {putIt}}, []byte(body))
 		if answer.StatusCode != test.code || !strings.Contains(string(text), test.says) {
 			t.Errorf("%s %s: %d %.600s", test.method, test.path, answer.StatusCode, text)
+		}
+		if warned := answer.Header.Get("Warning") != ""; warned != (strings.HasPrefix(test.path, old) && test.code != 405) {
+			t.Errorf("%s %s: warning %q", test.method, test.path, answer.Header.Get("Warning"))
 		}
 	}
 	t.Run("columns", func(t *testing.T) { sameColumns(t, c) })
