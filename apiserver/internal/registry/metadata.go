@@ -154,7 +154,7 @@ func (s *Store[T]) validateChange(ctx context.Context, way UpdateStrategy[T], ob
 		errs = append(errs, validateFinalizerNames(s.strategy.Resource, finalizers)...)
 	}
 	if way.Validate != nil {
-		errs = append(errs, way.Validate(ctx, obj, old)...)
+		errs = append(errs, s.newErrors(ctx, way, obj, old, way.Validate(ctx, obj, old))...)
 	}
 	return s.validateLast(ctx, obj, old, errs)
 }

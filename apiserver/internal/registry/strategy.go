@@ -106,7 +106,9 @@ type UpdateStrategy[T core.Object] struct {
 	ResetFields []string
 	// Prepare restores what this way may not change (old's spec on /status, old's
 	// status otherwise).
-	Prepare  func(ctx context.Context, obj, old T)
+	Prepare func(ctx context.Context, obj, old T)
+	// Validate may find what was wrong in old already: the Store leaves that out, by
+	// validating an unchanged old, too (newErrors).
 	Validate func(ctx context.Context, obj, old T) field.ErrorList
 	Warnings func(ctx context.Context, obj, old T) []string
 }

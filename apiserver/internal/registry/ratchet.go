@@ -1,0 +1,106 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"kctl/apiserver/internal/scheme"
+)
+
+// newErrors are those of errs that the update brings. An object that was stored under laxer
+// rules must not be stuck: its labels and replicas can be changed and its finalizers removed,
+// so that it can go. So an error is left out if an update that changes nothing has the very
+// same one, and what it is about stays as it is. That an error's text is the same is not
+// enough: not each shows the value, and what it shows may have come from elsewhere.
+//
+// Errors of metadata and those of custom resources, which ratchet by their schemas (KEP-4008),
+// don't come here.
+func (s *Store[T]) newErrors(ctx context.Context, way UpdateStrategy[T], obj, old T, errs field.ErrorList) field.ErrorList {
+	if len(errs) == 0 || s.strategy.Encoding != nil {
+		return errs
+	}
+	same := old.DeepCopyObject().(T)
+	if way.Prepare != nil {
+		way.Prepare(ctx, same, old)
+	}
+	known := map[string]bool{}
+	for _, e := range way.Validate(ctx, same, old) {
+		known[e.Error()] = true
+	}
+	if len(known) == 0 {
+		return errs
+	}
+	now, err := tree(obj)
+	if err != nil {
+		return errs
+	}
+	was, err := tree(same)
+	if err != nil {
+		return errs
+	}
+	return slices.DeleteFunc(errs, func(e *field.Error) bool { return known[e.Error()] && sameAt(e, now, was) })
+}
+
+// tree is an object as users see it, which is what the paths of errors are about.
+func tree(obj any) (any, error) {
+	text, err := scheme.Encode(obj)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	return out, json.Unmarshal(text, &out)
+}
+
+// sameAt reports whether two objects have the same where an error is. What a path names may
+// be what both lack, or no field at all; then all that is next to it must be the same. Errors
+// about no part of the object say that it can't be changed.
+func sameAt(e *field.Error, now, was any) bool {
+	root := true
+	for path := e.Field; path != ""; root = false {
+		var step string
+		step, path = firstStep(path)
+		nowNext, inNow := child(now, step)
+		wasNext, inWas := child(was, step)
+		if !inNow && !inWas {
+			missing := path == "" && e.Type == field.ErrorTypeRequired
+			return missing || !root && reflect.DeepEqual(now, was)
+		}
+		if inNow != inWas {
+			return false
+		}
+		now, was = nowNext, wasNext
+	}
+	return !root && reflect.DeepEqual(now, was)
+}
+
+// firstStep takes the first step off a path: a field's name, or what is in brackets.
+func firstStep(path string) (step, rest string) {
+	if key, ok := strings.CutPrefix(path, "["); ok {
+		step, rest, _ = strings.Cut(key, "]")
+		return step, rest
+	}
+	path = strings.TrimPrefix(path, ".")
+	if end := strings.IndexAny(path, ".["); end >= 0 {
+		return path[:end], path[end:]
+	}
+	return path, ""
+}
+
+func child(of any, step string) (any, bool) {
+	switch of := of.(type) {
+	case map[string]any:
+		value, ok := of[step]
+		return value, ok
+	case []any:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(of) {
+			return of[i], true
+		}
+	}
+	return nil, false
+}
