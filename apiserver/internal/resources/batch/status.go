@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/apiserver/internal/field"
-	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/workload"
 )
 
@@ -20,14 +19,18 @@ var (
 	conditionsPath = statusPath.Child("conditions")
 )
 
-// validateStatus validates a job's status. Earlier errors may stay: a
-// controller of another release may have written them.
+// validateStatus validates a job's status. Earlier errors may stay, also where the list
+// of conditions goes on to change: a controller of another release may have written them.
 func validateStatus(j, old *batchv1.Job) field.ErrorList {
 	errs := workload.NonnegativeCounts(statusPath, []workload.Count{
 		{Field: "active", Value: j.Status.Active}, {Field: "succeeded", Value: j.Status.Succeeded}, {Field: "failed", Value: j.Status.Failed},
 		{Field: "ready", Value: ptr.Deref(j.Status.Ready, 0)}, {Field: "terminating", Value: ptr.Deref(j.Status.Terminating, 0)},
 	})
-	errs = append(errs, check.NewErrors(statusErrors(j), statusErrors(old))...)
+	known := map[string]bool{}
+	for _, e := range statusErrors(old) {
+		known[e.Field+e.Detail] = true
+	}
+	errs = append(errs, slices.DeleteFunc(statusErrors(j), func(e *field.Error) bool { return known[e.Field+e.Detail] })...)
 	return append(errs, statusChange(j, old)...)
 }
 

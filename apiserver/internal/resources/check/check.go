@@ -75,16 +75,6 @@ func Nonnegative(value int64, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// NewErrors are the errors that were not there before: errors already stored don't
-// prevent other changes.
-func NewErrors(now, before field.ErrorList) field.ErrorList {
-	known := map[string]bool{}
-	for _, e := range before {
-		known[e.Field+e.Detail] = true
-	}
-	return slices.DeleteFunc(now, func(e *field.Error) bool { return known[e.Field+e.Detail] })
-}
-
 // Unchanged checks that a field has not changed.
 func Unchanged(now, old any, path *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, old) {

@@ -22,34 +22,6 @@ var accessModes = []corev1.PersistentVolumeAccessMode{
 
 // ValidateSpec validates the spec of a claim or of a claim template.
 func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
-	return validateSpec(s, checkGroup, at)
-}
-
-// ValidateStored validates the changed spec of a claim that old was stored with. A source
-// may have a group that no new claim may name: older servers stored such, and it never changes.
-func ValidateStored(s, old *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
-	if source := old.DataSource; source != nil && source.APIGroup != nil {
-		return validateSpec(s, anyGroup, at)
-	}
-	if source := old.DataSourceRef; source != nil && source.APIGroup != nil {
-		return validateSpec(s, anyGroup, at)
-	}
-	return ValidateSpec(s, at)
-}
-
-// groupCheck validates the group of a source, if it has one.
-type groupCheck func(group string, at *field.Path) field.ErrorList
-
-func checkGroup(group string, at *field.Path) field.ErrorList {
-	if group == "" {
-		return nil
-	}
-	return check.Subdomain(group, at)
-}
-
-func anyGroup(string, *field.Path) field.ErrorList { return nil }
-
-func validateSpec(s *corev1.PersistentVolumeClaimSpec, groups groupCheck, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(at.Child("accessModes"), "at least 1 access mode is required"))
@@ -69,10 +41,10 @@ func validateSpec(s *corev1.PersistentVolumeClaimSpec, groups groupCheck, at *fi
 	}
 	errs = append(errs, ValidateMode(s.VolumeMode, at.Child("volumeMode"))...)
 	if source := s.DataSource; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, groups, at.Child("dataSource"))...)
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))...)
 	}
 	if source := s.DataSourceRef; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, groups, at.Child("dataSourceRef"))...)
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSourceRef"))...)
 	}
 	if source, ref := s.DataSource, s.DataSourceRef; source != nil && ref != nil {
 		same := Reference(source)
@@ -87,7 +59,7 @@ func validateSpec(s *corev1.PersistentVolumeClaimSpec, groups groupCheck, at *fi
 	return errs
 }
 
-func validateDataSource(group *string, kind, name string, groups groupCheck, at *field.Path) field.ErrorList {
+func validateDataSource(group *string, kind, name string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if name == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
@@ -98,7 +70,10 @@ func validateDataSource(group *string, kind, name string, groups groupCheck, at 
 	if ptr.Deref(group, "") == "" && kind != "PersistentVolumeClaim" {
 		errs = append(errs, field.Invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
 	}
-	return append(errs, groups(ptr.Deref(group, ""), at.Child("apiGroup"))...)
+	if group := ptr.Deref(group, ""); group != "" {
+		errs = append(errs, check.Subdomain(group, at.Child("apiGroup"))...)
+	}
+	return errs
 }
 
 // Reference is a data source in the form of the newer field.

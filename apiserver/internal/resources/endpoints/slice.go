@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -49,7 +48,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		},
 		Create: registry.CreateStrategy[*discoveryv1.EndpointSlice]{
 			ValidateName: check.NameIsSubdomain,
-			Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e, nil) },
+			Validate:     func(_ context.Context, e *discoveryv1.EndpointSlice) field.ErrorList { return validateSlice(e) },
 			Warnings: func(_ context.Context, e *discoveryv1.EndpointSlice) []string {
 				if e.AddressType == discoveryv1.AddressTypeFQDN {
 					return []string{"spec.addressType: FQDN endpoints are deprecated"}
@@ -60,7 +59,7 @@ func Slices(clock clock.PassiveClock) registry.Strategy[*discoveryv1.EndpointSli
 		Update: registry.UpdateStrategy[*discoveryv1.EndpointSlice]{
 			AllowUnconditional: true,
 			Validate: func(_ context.Context, e, old *discoveryv1.EndpointSlice) field.ErrorList {
-				return append(check.DeclaredImmutable(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e, old)...)
+				return append(check.DeclaredImmutable(e.AddressType, old.AddressType, field.NewPath("addressType")), validateSlice(e)...)
 			},
 		},
 		Read: registry.ReadStrategy[*discoveryv1.EndpointSlice]{
@@ -119,7 +118,7 @@ func defaultSlice(e *discoveryv1.EndpointSlice) {
 
 // validateSlice validates a slice. Endpoints of an unknown family, and earlier
 // ones, are accepted.
-func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
+func validateSlice(e *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	if len(e.Ports) > maxPorts {
 		errs = append(errs, field.TooMany(field.NewPath("ports"), len(e.Ports), maxPorts))
@@ -141,13 +140,8 @@ func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 	if len(e.Endpoints) > maxEndpoints {
 		errs = append(errs, field.TooMany(field.NewPath("endpoints"), len(e.Endpoints), maxEndpoints))
 	}
-	var wrong field.ErrorList
 	for i := range e.Endpoints {
-		wrong = append(wrong, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
-	}
-	changed := old == nil || !equality.Semantic.DeepEqual(e.Endpoints, old.Endpoints)
-	if changed {
-		errs = append(errs, wrong...)
+		errs = append(errs, validateEndpoint(&e.Endpoints[i], e.AddressType, field.NewPath("endpoints").Index(i))...)
 	}
 	switch {
 	case e.AddressType == "":
@@ -156,7 +150,7 @@ func validateSlice(e, old *discoveryv1.EndpointSlice) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("addressType"), e.AddressType, sets.List(families)))
 	}
 	for i := range e.Endpoints {
-		if changed && len(e.Endpoints[i].Addresses) == 0 {
+		if len(e.Endpoints[i].Addresses) == 0 {
 			errs = append(errs, field.Required(field.NewPath("endpoints").Index(i).Child("addresses"), ""))
 		}
 	}

@@ -25,13 +25,15 @@ func networkPolicies(clock clock.PassiveClock) registry.Strategy[*networkingv1.N
 		HasGeneration: true,
 		Create: registry.CreateStrategy[*networkingv1.NetworkPolicy]{
 			ValidateName: check.NameIsSubdomain,
-			Validate:     func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(&p.Spec) },
-			Warnings:     func(_ context.Context, p *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
+			Validate: func(_ context.Context, p *networkingv1.NetworkPolicy) field.ErrorList {
+				return validatePolicy(&p.Spec, nil)
+			},
+			Warnings: func(_ context.Context, p *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
 		},
 		Update: registry.UpdateStrategy[*networkingv1.NetworkPolicy]{
 			AllowUnconditional: true,
-			Validate: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) field.ErrorList {
-				return validatePolicy(&p.Spec)
+			Validate: func(_ context.Context, p, old *networkingv1.NetworkPolicy) field.ErrorList {
+				return validatePolicy(&p.Spec, ranges(&old.Spec))
 			},
 			Warnings: func(_ context.Context, p, _ *networkingv1.NetworkPolicy) []string { return policyWarnings(&p.Spec) },
 		},
@@ -67,17 +69,19 @@ func defaultPolicy(p *networkingv1.NetworkPolicy) {
 	}
 }
 
-func validatePolicy(s *networkingv1.NetworkPolicySpec) field.ErrorList {
+// validatePolicy validates a policy, whose rules may use the stored ranges anywhere: which
+// rule of a changed policy was which can't be told.
+func validatePolicy(s *networkingv1.NetworkPolicySpec, stored []string) field.ErrorList {
 	errs := check.LabelSelector(&s.PodSelector, specPath.Child("podSelector"))
 	for i := range s.Ingress {
 		at := specPath.Child("ingress").Index(i)
 		errs = append(errs, validatePorts(s.Ingress[i].Ports, at.Child("ports"))...)
-		errs = append(errs, validatePeers(s.Ingress[i].From, at.Child("from"))...)
+		errs = append(errs, validatePeers(s.Ingress[i].From, stored, at.Child("from"))...)
 	}
 	for i := range s.Egress {
 		at := specPath.Child("egress").Index(i)
 		errs = append(errs, validatePorts(s.Egress[i].Ports, at.Child("ports"))...)
-		errs = append(errs, validatePeers(s.Egress[i].To, at.Child("to"))...)
+		errs = append(errs, validatePeers(s.Egress[i].To, stored, at.Child("to"))...)
 	}
 	if len(s.PolicyTypes) > 2 {
 		return append(errs, field.Invalid(specPath.Child("policyTypes"), s.PolicyTypes, "may not specify more than two policyTypes"))
@@ -122,7 +126,7 @@ func validatePorts(ports []networkingv1.NetworkPolicyPort, at *field.Path) field
 	return errs
 }
 
-func validatePeers(peers []networkingv1.NetworkPolicyPeer, at *field.Path) field.ErrorList {
+func validatePeers(peers []networkingv1.NetworkPolicyPeer, stored []string, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, peer := range peers {
 		path := at.Index(i)
@@ -140,17 +144,36 @@ func validatePeers(peers []networkingv1.NetworkPolicyPeer, at *field.Path) field
 			errs = append(errs, field.Forbidden(path, "may not specify both ipBlock and another peer"))
 		}
 		if peer.IPBlock != nil {
-			errs = append(errs, validateBlock(peer.IPBlock, path.Child("ipBlock"))...)
+			errs = append(errs, validateBlock(peer.IPBlock, stored, path.Child("ipBlock"))...)
 		}
 	}
 	return errs
 }
 
-func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
+// ranges are all address ranges in a policy.
+func ranges(s *networkingv1.NetworkPolicySpec) []string {
+	var out []string
+	add := func(peers []networkingv1.NetworkPolicyPeer) {
+		for _, peer := range peers {
+			if peer.IPBlock != nil {
+				out = append(append(out, peer.IPBlock.CIDR), peer.IPBlock.Except...)
+			}
+		}
+	}
+	for i := range s.Ingress {
+		add(s.Ingress[i].From)
+	}
+	for i := range s.Egress {
+		add(s.Egress[i].To)
+	}
+	return out
+}
+
+func validateBlock(b *networkingv1.IPBlock, stored []string, at *field.Path) field.ErrorList {
 	if b.CIDR == "" {
 		return field.ErrorList{field.Required(at.Child("cidr"), "")}
 	}
-	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr").Upstream(), b.CIDR, true, nil)
+	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr").Upstream(), b.CIDR, true, stored)
 	_, whole, err := netutils.ParseCIDRSloppy(b.CIDR)
 	if err != nil {
 		return errs
@@ -158,7 +181,7 @@ func validateBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
 	bits, _ := whole.Mask.Size()
 	for i, text := range b.Except {
 		path := at.Child("except").Index(i)
-		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Upstream(), text, true, nil)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Upstream(), text, true, stored)...)
 		_, part, err := netutils.ParseCIDRSloppy(text)
 		if err != nil {
 			continue

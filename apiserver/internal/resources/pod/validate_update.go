@@ -25,7 +25,7 @@ const mutableFieldsMessage = "pod updates may not change fields other than `spec
 // act on the others only at the start.
 func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	at := specPath
-	errs := newErrors(pod, old, at)
+	errs := field.Twice(at, func(at *field.Path) field.ErrorList { return validateSpec(&pod.Spec, at) })
 	errs = append(errs, validateAnnotationUpdate(pod, old)...)
 	for _, group := range []struct {
 		name     string
@@ -52,23 +52,6 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(at, mutableFieldsMessage+"\nchanged: "+strings.Join(differences("spec", old.Spec, rest), ", ")))
 	}
 	return errs
-}
-
-// newErrors are errors of the new spec that the old one lacks, so that pods
-// stored under laxer validation can still be changed.
-func newErrors(pod, old *core.Pod, at *field.Path) field.ErrorList {
-	if equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
-		return nil
-	}
-	faults := field.Twice(at, func(at *field.Path) field.ErrorList { return validateSpec(&pod.Spec, at) })
-	if len(faults) == 0 {
-		return nil
-	}
-	known := map[string]bool{}
-	for _, err := range validateSpec(&old.Spec, at) {
-		known[err.Error()] = true
-	}
-	return slices.DeleteFunc(faults, func(err *field.Error) bool { return known[err.Error()] })
 }
 
 // withMutableFieldsReset is the new spec with its mutable fields reset to the old ones.

@@ -164,7 +164,7 @@ func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 		now.HealthCheckNodePort != before.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(at.Child("healthCheckNodePort"), "field is immutable"))
 	}
-	return append(errs, check.NewErrors(validate(s), validate(old))...)
+	return append(errs, validate(s)...)
 }
 
 // needsHealthCheckNodePort reports whether a load balancer checks the health of nodes.

@@ -38,7 +38,7 @@ func ClaimStrategy(clock clock.PassiveClock) registry.Strategy[*corev1.Persisten
 			AllowUnconditional: true,
 			Prepare:            func(_ context.Context, c, old *corev1.PersistentVolumeClaim) { updateDataSources(&c.Spec, &old.Spec) },
 			Validate: func(_ context.Context, c, old *corev1.PersistentVolumeClaim) field.ErrorList {
-				return append(claim.ValidateStored(&c.Spec, &old.Spec, specPath), sameClaim(c, old)...)
+				return append(claim.ValidateSpec(&c.Spec, specPath), sameClaim(c, old)...)
 			},
 			Warnings: func(ctx context.Context, c, _ *corev1.PersistentVolumeClaim) []string { return warnings(ctx, c) },
 		},
