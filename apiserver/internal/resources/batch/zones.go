@@ -1,0 +1,4 @@
+package batch
+
+// Images have no files of time zones.
+import _ "time/tzdata"
