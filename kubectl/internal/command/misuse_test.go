@@ -107,6 +107,7 @@ func TestMisuse(t *testing.T) {
 		{"apply -f x --cascade=perhaps", []string{`invalid cascade value (perhaps)`}},
 		{"replace -f x --timeout=5s", []string{"--timeout must have --force specified"}},
 		{"label pod x a=b a-", []string{"error: can not both modify and remove a label in the same command"}},
+		{"taint node n a:NoSchedule- a=b:NoSchedule", []string{"error: can not both modify and remove the following taint(s) in the same command: a=NoSchedule"}},
 		{"annotate pod x a=b a-", []string{"can not both modify and remove the following annotation(s) in the same command: a"}},
 		{"set env deploy/x A=b A-", []string{"can not both modify and remove the same environment variable in the same command"}},
 		{"set env deploy/x -e nothing", []string{"error: environment variables must be of the form key=value: nothing"}},

@@ -173,8 +173,8 @@ func TestCanIOfVerbs(t *testing.T) {
 		fmt.Fprint(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
 	})
 	for question, warning := range map[string]string{
-		"gte pods": "Warning: verb 'gte' is not a known verb\n", "get /logs": "", "create /logs": "Warning: verb 'create' is not a known verb\n", "* *": "",
-		"impersonate users": "", "use nothing": "Warning: the server doesn't have a resource type 'nothing'\n",
+		"gte pods": "Warning: verb 'gte' is not a known verb\n\n", "get /logs": "", "create /logs": "Warning: verb 'create' is not a known verb\n\n", "* *": "",
+		"impersonate users": "", "use nothing": "Warning: the server doesn't have a resource type 'nothing'\n\n",
 	} {
 		c := kctl(t, host, "", append([]string{"auth", "can-i"}, strings.Fields(question)...)...)
 		if c.code != 0 || c.out.String() != "yes\n" || c.err.String() != warning {

@@ -136,6 +136,20 @@ func TestPrintersRefuse(t *testing.T) {
 	}
 }
 
+// A template that can't decode says so.
+func TestTemplatesDecode(t *testing.T) {
+	object := pod("a", nil)
+	for text, want := range map[string]string{`{{base64decode "eA=="}}`: "", `{{base64decode "%"}}`: "base64 decode failed: illegal base64 data"} {
+		p, err := New(Options{Output: "go-template=" + text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Print(&bytes.Buffer{}, &object); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestYAMLSeparatesDocuments(t *testing.T) {
 	p, err := New(Options{Output: "yaml"})
 	if err != nil {

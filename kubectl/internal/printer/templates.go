@@ -35,7 +35,10 @@ func newGoTemplate(text string, allowMissingKeys bool) (Printer, error) {
 
 func decodeBase64(text string) (string, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
-	return string(data), err
+	if err != nil {
+		return "", fmt.Errorf("base64 decode failed: %w", err)
+	}
+	return string(data), nil
 }
 
 // exists is kubectl's function of templates: whether the template function index

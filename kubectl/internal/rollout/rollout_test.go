@@ -85,8 +85,12 @@ func TestStatus(t *testing.T) {
 	if _, _, err := Status(object(t, second), 1); err == nil || err.Error() != "desired revision (1) is different from the running revision (2)" {
 		t.Errorf("another revision: %v", err)
 	}
-	if _, _, err := Status(object(t, deployment+"{}}"), 1); err == nil || !strings.Contains(err.Error(), `cannot get the revision of deployment "d"`) {
+	if _, _, err := Status(object(t, deployment+"{}}"), 1); err == nil || err.Error() != "desired revision (1) is different from the running revision (0)" {
 		t.Errorf("no revision: %v", err)
+	}
+	odd := object(t, strings.Replace(second, "'2'", "x", 1))
+	if _, _, err := Status(odd, 1); err == nil || !strings.Contains(err.Error(), `cannot get the revision of deployment "d"`) {
+		t.Errorf("a revision that is no number: %v", err)
 	}
 	if _, _, err := Status(object(t, "{kind: Pod}"), 0); err == nil {
 		t.Error("pods are not rolled out")

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +55,8 @@ func Status(object *unstructured.Unstructured, revision int64) (string, bool, er
 func deploymentStatus(object *unstructured.Unstructured, n integerReader, observed bool, revision int64) (string, bool, error) {
 	name := object.GetName()
 	if revision > 0 {
-		have, err := strconv.ParseInt(object.GetAnnotations()[revisionAnnotation], 10, 64)
+		// Until the controller has seen a deployment, its revision is 0.
+		have, err := strconv.ParseInt(cmp.Or(object.GetAnnotations()[revisionAnnotation], "0"), 10, 64)
 		if err != nil {
 			return "", false, fmt.Errorf("cannot get the revision of deployment %q: %w", name, err)
 		}

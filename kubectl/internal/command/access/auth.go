@@ -118,7 +118,7 @@ var (
 
 func (a *canIOptions) warnOfVerb(verb string, known []string) {
 	if !slices.Contains(known, verb) {
-		a.Warn("verb '%s' is not a known verb", verb)
+		a.Warn("verb '%s' is not a known verb\n", verb) // these warnings have a line of their own below, as kubectl's
 	}
 }
 
@@ -150,13 +150,17 @@ func (a *canIOptions) reviewSpec(ctx context.Context, verb, what string) (author
 			if unknown.Group != "" {
 				text += fmt.Sprintf(" in group '%s'", unknown.Group)
 			}
-			a.Warn("%s", text)
+			a.Warn("%s\n", text)
 		case err != nil:
 			return spec, err
 		default:
 			attributes.Group, attributes.Resource, namespaced = resource.Group, resource.Name, resource.Namespaced
 			if !namespaced && !a.allNamespaces {
-				a.Warn("resource '%s' is not namespace scoped", resource.Name)
+				text := fmt.Sprintf("resource '%s' is not namespace scoped", resource.Name)
+				if resource.Group != "" {
+					text += fmt.Sprintf(" in group '%s'", resource.Group)
+				}
+				a.Warn("%s\n", text)
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func (t *taintOptions) check() error {
 	var both []string
 	for _, unwanted := range t.remove {
 		if slices.ContainsFunc(t.set, func(wanted corev1.Taint) bool { return removes(unwanted, wanted) }) {
-			both = append(both, taintName(unwanted))
+			both = append(both, unwanted.Key+"="+string(unwanted.Effect)) // kubectl's form, here alone
 		}
 	}
 	if len(both) > 0 {
