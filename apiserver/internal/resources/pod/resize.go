@@ -48,7 +48,7 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	if system := old.Spec.OS; system != nil && system.Name == corev1.Windows {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
-	errs := newErrors(pod, old, at)
+	errs := validateSpec(&pod.Spec, at)
 	if was := knownQOSClass(old); was != qosClass(&pod.Spec) {
 		errs = append(errs, field.Invalid(at, was, "Pod QOS Class may not change as a result of resizing"))
 	}

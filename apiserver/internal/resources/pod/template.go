@@ -38,13 +38,8 @@ func templates() registry.Strategy[*corev1.PodTemplate] {
 		},
 		Update: registry.UpdateStrategy[*corev1.PodTemplate]{
 			AllowUnconditional: true,
-			Validate: func(_ context.Context, t, old *corev1.PodTemplate) field.ErrorList {
-				at := field.NewPath("template")
-				errs := ValidateTemplate(&t.Template, at)
-				if len(errs) == 0 {
-					return nil
-				}
-				return check.NewErrors(errs, ValidateTemplate(&old.Template, at))
+			Validate: func(_ context.Context, t, _ *corev1.PodTemplate) field.ErrorList {
+				return ValidateTemplate(&t.Template, field.NewPath("template"))
 			},
 			Warnings: func(_ context.Context, t, old *corev1.PodTemplate) []string {
 				return TemplateWarnings(&t.Template, &old.Template, "template")

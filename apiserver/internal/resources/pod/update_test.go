@@ -263,8 +263,6 @@ func TestResize(t *testing.T) {
 		{"of the pod, to nothing", minimal(whole(cpu("0"))), minimal(func(p *core.Pod) { p.Status.QOSClass = corev1.PodQOSBurstable }, whole(cpu("1"))),
 			`spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing`},
 		{"of the pod, empty", minimal(sized(cpu("1"), nil), whole(nil)), burstable, "spec: Forbidden: only cpu and memory resources are mutable"},
-		{"a restarting init container", minimal(sized(cpu("1"), nil), restarting, initial("2")), minimal(sized(cpu("1"), nil), restarting, initial("1")),
-			"spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized"},
 		{"of the pod something goes", minimal(sized(cpu("1"), nil), whole(cpu("3"))), minimal(sized(cpu("1"), nil), whole(more)),
 			"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"},
 		{"ended", minimal(sized(cpu("2"), nil)), minimal(sized(cpu("1"), nil), func(p *core.Pod) { p.Status.Phase = corev1.PodFailed }), ""},
@@ -281,8 +279,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestRestartsOnResize: of init containers, only sidecars may be restarted to get another size. Pods
-// that are stored may have others.
+// TestRestartsOnResize: of init containers, only sidecars may be restarted to get another size.
 func TestRestartsOnResize(t *testing.T) {
 	restarting := minimal(func(p *core.Pod) {
 		c := *p.Spec.Containers[0].DeepCopy()
@@ -291,20 +288,13 @@ func TestRestartsOnResize(t *testing.T) {
 	})
 	checkErrors(t, "new", validateCreate(restarting),
 		`spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set to 'RestartContainer' for non-sidecar initContainers`)
-	moved := restarting.DeepCopy()
-	moved.Spec.Containers[0].Image = "another"
-	checkErrors(t, "stored", validateUpdate(moved, restarting), "")
-	sized := func(amount string) *core.Pod {
-		p := restarting.DeepCopy()
-		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(amount)}
-		return p
-	}
-	checkErrors(t, "stored, resized", validateResize(t.Context(), sized("2"), sized("1")), "")
-	debugged := restarting.DeepCopy()
-	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-		Name: "debug", Image: "i", ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-	}}}
-	checkErrors(t, "stored, debugged", validateEphemeralUpdate(debugged, restarting), "")
+	was := restarting.DeepCopy()
+	was.Spec.InitContainers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	now := was.DeepCopy()
+	now.Spec.InitContainers[0].Resources.Requests["cpu"] = resource.MustParse("2")
+	errs := validateResize(t.Context(), now, was) // behind what is wrong with both, which the store leaves out
+	checkErrors(t, "one that is stored", errs[len(errs)-1:],
+		"spec.initContainers[0]: Forbidden: non-sidecar init containers with a resize policy of RestartContainer cannot be resized")
 	checkErrors(t, "in a template", ValidateTemplate(&corev1.PodTemplateSpec{Spec: restarting.Spec}, field.NewPath("template")),
 		`template.spec.initContainers[0].resizePolicy[0].restartPolicy: Invalid value: "RestartContainer": must not be set`)
 	restarting.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)

@@ -71,7 +71,7 @@ func validateEphemeralFields(c *core.Container, path *field.Path) (errs field.Er
 // validateEphemeralUpdate allows ephemeral containers to be added, but not
 // changed or removed.
 func validateEphemeralUpdate(pod, old *core.Pod) field.ErrorList {
-	errs := newErrors(pod, old, specPath)
+	errs := validateSpec(&pod.Spec, specPath)
 	at := field.NewPath("spec", "ephemeralContainers")
 	now := make(map[string]*corev1.EphemeralContainer, len(pod.Spec.EphemeralContainers))
 	for i := range pod.Spec.EphemeralContainers {

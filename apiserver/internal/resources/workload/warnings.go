@@ -5,25 +5,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
-	"kctl/apiserver/internal/resources/check"
 	"kctl/apiserver/internal/resources/pod"
 	"kctl/proto/core"
 )
 
 // WithTemplate adds to a strategy the warnings about the pods of a kind's
-// template, on create and on update. What is wrong with a stored template, by
-// rules that it did not have to meet, does not prevent updates.
+// template, on create and on update.
 func WithTemplate[T core.Object](s registry.Strategy[T], at string, template func(T) *corev1.PodTemplateSpec) registry.Strategy[T] {
-	created, updated, validated := s.Create.Warnings, s.Update.Warnings, s.Update.Validate
-	s.Update.Validate = func(ctx context.Context, obj, old T) field.ErrorList {
-		errs := validated(ctx, obj, old)
-		if len(errs) == 0 {
-			return nil
-		}
-		return check.NewErrors(errs, pod.ValidateTemplate(template(old), field.NewPath(at)))
-	}
+	created, updated := s.Create.Warnings, s.Update.Warnings
 	s.Create.Warnings = func(ctx context.Context, obj T) []string {
 		out := pod.TemplateWarnings(template(obj), nil, at)
 		if created != nil {
