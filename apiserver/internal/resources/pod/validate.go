@@ -58,7 +58,9 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at.Child("terminationGracePeriodSeconds"), "")}
 	}
 	volumes, errs := validateVolumes(spec.Volumes, at.Child("volumes"))
-	scope := &containerScope{spec: spec, volumes: volumes, grace: *spec.TerminationGracePeriodSeconds, hostUsers: ptr.Deref(spec.HostUsers, true)}
+	scope := &containerScope{
+		spec: spec, volumes: volumes, grace: *spec.TerminationGracePeriodSeconds, hostUsers: ptr.Deref(spec.HostUsers, true),
+	}
 	errs = append(errs, validateContainers(scope, at)...)
 	errs = append(errs, validateInitContainers(scope, at)...)
 	errs = append(errs, validateInitResizePolicies(spec.InitContainers, at.Child("initContainers"))...)

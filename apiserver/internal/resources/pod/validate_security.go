@@ -146,7 +146,8 @@ func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := profileType(p.Type, "seccompProfile", at.Child("type"), seccompProfiles)
-	return append(errs, localhostProfile(p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, check.GoFieldNames{Value: p}, "seccomp", at,
+	return append(errs, localhostProfile(
+		p.Type == corev1.SeccompProfileTypeLocalhost, p.LocalhostProfile, check.GoFieldNames{Value: p}, "seccomp", at,
 		func(profile string) field.ErrorList {
 			return descendingPath(profile, at.Child("localhostProfile"))
 		})...)
@@ -207,7 +208,8 @@ func validateContainerSecurity(sc *corev1.SecurityContext, hostUsers bool, at *f
 		return errs
 	}
 	if sc.Privileged != nil && *sc.Privileged {
-		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: sc}, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
+		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: sc},
+			"cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 	}
 	if sc.Capabilities != nil && slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") {
 		errs = append(errs, field.Invalid(at, check.GoFieldNames{Value: sc},
