@@ -2,7 +2,6 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -65,6 +64,9 @@ type flight[T any] struct {
 	done    chan struct{}
 	value   T
 	err     error
+	// gaveUp says that the caller that made the request did before there was an answer. The error does
+	// not tell: that of a dial or an answer that takes too long is context.DeadlineExceeded, too.
+	gaveUp bool
 }
 
 func newCache[T core.Object](client *rest.Client, clock clock.Clock, strategy Strategy, logger *zap.Logger, of kind[T]) *cache[T] {
@@ -163,6 +165,7 @@ func (c *cache[T]) fresh(e *entry[T]) bool {
 func (c *cache[T]) fetch(ctx context.Context, name types.NamespacedName, e *entry[T], f *flight[T]) (T, error) {
 	at := c.clock.Now()
 	f.value, f.err = c.ask(ctx, name, f.refused)
+	f.gaveUp = f.err != nil && ctx.Err() != nil
 	c.mu.Lock()
 	if e.flight == f {
 		e.flight = nil
@@ -176,7 +179,7 @@ func (c *cache[T]) fetch(ctx context.Context, name types.NamespacedName, e *entr
 // land takes into e what a request brought, unless e has something newer by now.
 func (c *cache[T]) land(name types.NamespacedName, e *entry[T], f *flight[T], at time.Time) {
 	switch {
-	case f.gaveUp():
+	case f.gaveUp:
 	case f.err == nil:
 		if f.asked < e.held || f.lost != e.lost {
 			return
@@ -250,10 +253,5 @@ func (f *flight[T]) wait(ctx context.Context) (value T, err error, again bool) {
 	case <-ctx.Done():
 		return value, ctx.Err(), false
 	}
-	return f.value, f.err, f.gaveUp() && ctx.Err() == nil
-}
-
-// gaveUp says that the caller that made the request gave up before there was an answer.
-func (f *flight[T]) gaveUp() bool {
-	return errors.Is(f.err, context.Canceled) || errors.Is(f.err, context.DeadlineExceeded)
+	return f.value, f.err, f.gaveUp && ctx.Err() == nil
 }
