@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"reflect"
@@ -54,7 +55,10 @@ func tree(obj any) (any, error) {
 		return nil, err
 	}
 	var out any
-	return out, json.Unmarshal(text, &out)
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // large ones that differ would be the same
+	err = decoder.Decode(&out)
+	return out, err
 }
 
 // sameAt reports whether two objects have the same where an error is. What a path names may

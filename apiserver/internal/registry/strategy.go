@@ -108,7 +108,8 @@ type UpdateStrategy[T core.Object] struct {
 	// status otherwise).
 	Prepare func(ctx context.Context, obj, old T)
 	// Validate may find what was wrong in old already: the Store leaves that out, by
-	// validating an unchanged old, too (newErrors).
+	// validating an unchanged old, too (newErrors). So it must not return before it has compared
+	// the two: an error that is left out would stand for all that was not looked at.
 	Validate func(ctx context.Context, obj, old T) field.ErrorList
 	Warnings func(ctx context.Context, obj, old T) []string
 }

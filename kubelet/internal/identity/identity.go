@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -51,14 +52,16 @@ func Find(c *config.Config, clock clock.Clock, logger *zap.Logger) (*Identity, e
 func (i *Identity) HostIPs() []string { return *i.hostIPs.Load() }
 
 // FindHostIPs finds the node's addresses as they are now: those given stay, and another may have come from
-// DHCP. While no route leads out of this machine, it keeps the last, by which others will reach it again.
+// DHCP. While no route of its family leads out of this machine, it keeps the last, by which others will reach
+// it again: one that loses its lease for a moment does not move to IPv6 and back.
 func (i *Identity) FindHostIPs() []string {
 	last := i.HostIPs()
 	if i.config.NodeIP != "" {
 		return last
 	}
 	ip, ok := core.RoutedAddress()
-	if !ok || slices.Equal(last, []string{ip.String()}) {
+	before, err := netip.ParseAddr(last[0])
+	if !ok || ip == before || err == nil && !before.IsLoopback() && before.Is4() != ip.Is4() {
 		return last
 	}
 	now := []string{ip.String()}

@@ -102,6 +102,9 @@ func TestTheNodesAddressChanges(t *testing.T) {
 		becomes("192.0.2.1")
 		ip("address del 192.0.2.1/24 dev uplink") // and its routes
 		becomes("192.0.2.1")
+		ip("address add 2001:db8::7/64 dev uplink nodad")
+		ip("-6 route add default dev uplink")
+		becomes("192.0.2.1")
 		ip("address add 192.0.2.7/24 dev uplink")
 		ip("route replace default dev uplink src 192.0.2.7")
 		becomes("192.0.2.7")

@@ -110,6 +110,7 @@ func (f *follower[T]) take(object T) {
 	e := f.entry
 	e.has, e.value, e.at = true, object, f.cache.clock.Now()
 	if f.cache.immutable(object) {
+		e.watched = false // nobody tells if another is made under its name
 		e.unwatch()
 	}
 }

@@ -48,7 +48,8 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	if system := old.Spec.OS; system != nil && system.Name == corev1.Windows {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
-	errs := validateSpec(&pod.Spec, at)
+	before := validateSpec(&pod.Spec, at) // the store leaves out those that old had
+	var errs field.ErrorList
 	if was := knownQOSClass(old); was != qosClass(&pod.Spec) {
 		errs = append(errs, field.Invalid(at, was, "Pod QOS Class may not change as a result of resizing"))
 	}
@@ -56,7 +57,7 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	others := otherContainers(pod.Spec.Containers, old.Spec.Containers, at, "containers")
 	others = append(others, otherContainers(pod.Spec.InitContainers, old.Spec.InitContainers, at, "initContainers")...)
 	if len(others) > 0 {
-		return append(errs, others...)
+		return slices.Concat(before, errs, others)
 	}
 	errs = append(errs, removedResources(pod.Spec.Containers, old.Spec.Containers, at.Child("containers"))...)
 	errs = append(errs, removedResources(pod.Spec.InitContainers, old.Spec.InitContainers, at.Child("initContainers"))...)
@@ -64,7 +65,7 @@ func validateResize(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	if len(errs) == 0 && !hasAmounts(pod.Spec.Resources) && !equality.Semantic.DeepEqual(pod.Spec.Resources, old.Spec.Resources) {
 		errs = append(errs, field.Forbidden(at, onlySizes+" are mutable"))
 	}
-	return errs
+	return append(before, errs...)
 }
 
 // knownQOSClass is the class that the pod got when it was created.

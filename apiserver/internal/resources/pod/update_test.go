@@ -279,6 +279,20 @@ func TestResize(t *testing.T) {
 	}
 }
 
+// TestAllIsLookedAt: the store leaves out an error that a stored pod had, which must not hide what else is changed.
+func TestAllIsLookedAt(t *testing.T) {
+	old := minimal(func(p *core.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(-1)) })
+	now := old.DeepCopy()
+	now.Spec.NodeName = "another"
+	errs := validateUpdate(now, old)
+	checkErrors(t, "behind the deadline", errs[len(errs)-1:], "spec: Forbidden: pod updates may not change fields other than")
+
+	now = old.DeepCopy()
+	now.Spec.Resources = &corev1.ResourceRequirements{}
+	errs = validateResize(t.Context(), now, old)
+	checkErrors(t, "resized to nothing", errs[len(errs)-1:], "spec: Forbidden: only cpu and memory resources are mutable")
+}
+
 // TestRestartsOnResize: of init containers, only sidecars may be restarted to get another size.
 func TestRestartsOnResize(t *testing.T) {
 	restarting := minimal(func(p *core.Pod) {

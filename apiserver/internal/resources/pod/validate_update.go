@@ -38,9 +38,7 @@ func validateUpdate(pod, old *core.Pod) field.ErrorList {
 			return append(errs, field.Forbidden(at.Child(group.name), "pod updates may not add or remove containers"))
 		}
 	}
-	if found := validateDeadlineUpdate(pod, old, at.Child("activeDeadlineSeconds")); len(found) > 0 {
-		return append(errs, found...)
-	}
+	errs = append(errs, validateDeadlineUpdate(pod, old, at.Child("activeDeadlineSeconds"))...)
 	errs = append(errs, onlyAddedTolerations(pod.Spec.Tolerations, old.Spec.Tolerations, at.Child("tolerations"))...)
 	errs = append(errs, onlyRemovedGates(pod, old, at)...)
 

@@ -47,9 +47,14 @@ func outcome(s *certificatesv1.PodCertificateRequestStatus) *metav1.Condition {
 
 // validateStatus checks that a request is answered in one write, which is final.
 func validateStatus(r, old *certificatesv1.PodCertificateRequest, now time.Time) field.ErrorList {
-	if errs := validateConditions(r.Status.Conditions); len(errs) > 0 {
-		return errs
+	errs := validateConditions(r.Status.Conditions)
+	if len(errs) > 0 && len(validateConditions(old.Status.Conditions)) == 0 {
+		return errs // that is enough; but those that old had don't hide what else is changed
 	}
+	return append(errs, validateAnswer(r, old, now)...)
+}
+
+func validateAnswer(r, old *certificatesv1.PodCertificateRequest, now time.Time) field.ErrorList {
 	same := equality.Semantic.DeepEqual(r.Status, old.Status)
 	immutable := func(words string) field.ErrorList {
 		return field.ErrorList{field.Invalid(statusPath, field.OmitValueType{}, words)}
