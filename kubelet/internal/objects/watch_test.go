@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
 	"kctl/proto/eventually"
@@ -221,7 +220,7 @@ func assertMissing(t *testing.T, err error) {
 
 func TestImmutableIsNotWatched(t *testing.T) {
 	immutable := configMap("1")
-	immutable.Immutable = ptr.To(true)
+	immutable.Immutable = new(true)
 	a, o := newWatchedAPI(t, immutable)
 	o.Register(pod("a"))
 	value(t, o)
@@ -236,7 +235,7 @@ func TestTheWatchOfWhatBecomesImmutableEnds(t *testing.T) {
 	o.Register(pod("a"))
 	a.waitForWatches(1)
 	immutable := configMap("2")
-	immutable.Immutable = ptr.To(true)
+	immutable.Immutable = new(true)
 	a.put(immutable)
 	a.waitForWatches(0)
 	o.configMaps.watches.Wait()
