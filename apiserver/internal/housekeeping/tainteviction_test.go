@@ -55,6 +55,19 @@ func TestTolerated(t *testing.T) {
 	}
 }
 
+// leavesBetween checks that the pod web is there after a time, and gone some more time after that.
+func leavesBetween(t *testing.T, h *house, there, more time.Duration) {
+	t.Helper()
+	pass(there)
+	if h.pods.Peek("shop", "web") == nil {
+		t.Fatal("gone before its time")
+	}
+	pass(more)
+	if h.pods.Peek("shop", "web") != nil {
+		t.Error("still there")
+	}
+}
+
 func TestPodLeavesWhenItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		since, bears := metav1.Now(), int64(300)
@@ -63,14 +76,7 @@ func TestPodLeavesWhenItsTimeIsOver(t *testing.T) {
 		p := pod("web", "n1")
 		p.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, TolerationSeconds: &bears}}
 		h := run(t, newTaintEviction, n, p)
-		pass(299 * time.Second)
-		if h.pods.Peek("shop", "web") == nil {
-			t.Fatal("gone before its time")
-		}
-		pass(2 * time.Second)
-		if h.pods.Peek("shop", "web") != nil {
-			t.Error("still there")
-		}
+		leavesBetween(t, h, 299*time.Second, 2*time.Second)
 	})
 }
 
@@ -89,14 +95,7 @@ func TestTheTimeOnATaintedNodeBeginsWithTheBinding(t *testing.T) {
 		p.Spec.NodeName = "n1"
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
 		h.pods.Put(p)
-		pass(59 * time.Second)
-		if h.pods.Peek("shop", "web") == nil {
-			t.Fatal("gone before its time")
-		}
-		pass(2 * time.Second)
-		if h.pods.Peek("shop", "web") != nil {
-			t.Error("still there")
-		}
+		leavesBetween(t, h, 59*time.Second, 2*time.Second)
 	})
 }
 
@@ -122,14 +121,7 @@ func TestTaintsOfUsers(t *testing.T) {
 		taint(evict)
 		pass(50 * time.Second)
 		taint(evict, corev1.Taint{Key: "other", Effect: corev1.TaintEffectNoSchedule})
-		pass(5 * time.Second)
-		if h.pods.Peek("shop", "web") == nil {
-			t.Fatal("gone before its time")
-		}
-		pass(10 * time.Second)
-		if h.pods.Peek("shop", "web") != nil {
-			t.Error("still there")
-		}
+		leavesBetween(t, h, 5*time.Second, 10*time.Second)
 	})
 }
 
@@ -146,13 +138,6 @@ func TestTolerationsThatChange(t *testing.T) {
 		pass(time.Minute)
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "maintenance", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(90))}}
 		h.pods.Put(p)
-		pass(29 * time.Second)
-		if h.pods.Peek("shop", "web") == nil {
-			t.Fatal("gone before its time")
-		}
-		pass(2 * time.Second)
-		if h.pods.Peek("shop", "web") != nil {
-			t.Error("still there")
-		}
+		leavesBetween(t, h, 29*time.Second, 2*time.Second)
 	})
 }

@@ -1,17 +1,14 @@
 package registry
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"kctl/apiserver/internal/scheme"
 )
 
 // newErrors are those of errs that the update brings. An object that was stored under laxer
@@ -37,28 +34,15 @@ func (s *Store[T]) newErrors(ctx context.Context, way UpdateStrategy[T], obj, ol
 	if len(known) == 0 {
 		return errs
 	}
-	now, err := tree(obj)
+	now, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj) // as users see it, which is what paths are about
 	if err != nil {
 		return errs
 	}
-	was, err := tree(same)
+	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(same)
 	if err != nil {
 		return errs
 	}
 	return slices.DeleteFunc(errs, func(e *field.Error) bool { return known[e.Error()] && sameAt(e, now, was) })
-}
-
-// tree is an object as users see it, which is what the paths of errors are about.
-func tree(obj any) (any, error) {
-	text, err := scheme.Encode(obj)
-	if err != nil {
-		return nil, err
-	}
-	var out any
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // large ones that differ would be the same
-	err = decoder.Decode(&out)
-	return out, err
 }
 
 // sameAt reports whether two objects have the same where an error is. What a path names may

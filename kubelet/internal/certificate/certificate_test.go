@@ -163,6 +163,22 @@ func (s *signer) kubeconfig(path string) {
 	}
 }
 
+// client is one with a token.
+func (s *signer) client() *rest.Client {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "kubeconfig")
+	s.kubeconfig(path)
+	cfg, err := rest.LoadKubeconfig(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client, err := rest.New(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
 func options(t *testing.T) Options {
 	return Options{
 		Purpose: Client,
@@ -363,19 +379,9 @@ func TestServing(t *testing.T) {
 	if own := leaf(); own.Issuer.String() != own.Subject.String() || own.VerifyHostname("n1") != nil {
 		t.Errorf("before anybody signed: %v by %v", own.Subject, own.Issuer)
 	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	s.kubeconfig(path)
-	cfg, err := rest.LoadKubeconfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	rotated, done := make(chan struct{}, 1), make(chan error, 1)
-	rotator := Rotator{Options: o, Client: client, Rotated: func() { rotated <- struct{}{} }}
+	rotator := Rotator{Options: o, Client: s.client(), Rotated: func() { rotated <- struct{}{} }}
 	registry := prometheus.NewRegistry()
 	rotator.Register(registry)
 	go func() { done <- rotator.Run(ctx) }()

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"net"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"kctl/proto/eventually"
 	"kctl/proto/pki"
-	"kctl/proto/rest"
 )
 
 // A node that gets another address asks for a certificate that holds it, once, whatever the signer makes of it.
@@ -33,21 +31,11 @@ func TestAnotherAddressIsCertified(t *testing.T) {
 	if err := o.write(pair); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	s.kubeconfig(path)
-	cfg, err := rest.LoadKubeconfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var now atomic.Pointer[net.IP]
 	move := func(to net.IP) { now.Store(&to) }
 	move(net.IPv4(192, 0, 2, 1))
 	rotated := make(chan struct{}, 1)
-	rotator := Rotator{Options: o, Client: client, Rotated: func() { rotated <- struct{}{} }, Addresses: func() []net.IP { return []net.IP{*now.Load()} }}
+	rotator := Rotator{Options: o, Client: s.client(), Rotated: func() { rotated <- struct{}{} }, Addresses: func() []net.IP { return []net.IP{*now.Load()} }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rotator.Run(ctx) }()

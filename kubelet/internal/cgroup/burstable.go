@@ -8,8 +8,6 @@ import (
 	"github.com/opencontainers/cgroups"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"kctl/proto/core"
 )
 
 // burstable is the total CPU request of the pods of the class: with that the
@@ -21,10 +19,10 @@ type burstable struct {
 	set   uint64 // the group's shares
 }
 
-// shareBurstable adds the pod's request to the class's share; a pod that is
+// shareBurstable adds a pod's request to its class's share; a pod that is
 // gone has none.
-func (m *Manager) shareBurstable(pod *core.Pod, milli int64, gone bool) error {
-	if QOSClass(pod) != corev1.PodQOSBurstable {
+func (m *Manager) shareBurstable(uid types.UID, class corev1.PodQOSClass, milli int64, gone bool) error {
+	if class != corev1.PodQOSBurstable {
 		return nil
 	}
 	b := &m.burstable
@@ -37,8 +35,8 @@ func (m *Manager) shareBurstable(pod *core.Pod, milli int64, gone bool) error {
 		}
 		b.milli = before
 	}
-	if delete(b.milli, pod.UID); !gone {
-		b.milli[pod.UID] = milli
+	if delete(b.milli, uid); !gone {
+		b.milli[uid] = milli
 	}
 	sum := int64(0)
 	for _, milli := range b.milli {
@@ -69,9 +67,7 @@ func (m *Manager) burstableBefore() (map[types.UID]int64, error) {
 		if class != corev1.PodQOSBurstable {
 			continue
 		}
-		pod := &core.Pod{}
-		pod.UID, pod.Status.QOSClass = uid, class
-		g, err := m.group(podGroup(pod), nil)
+		g, err := m.group(groupOf(uid, class), nil)
 		if err != nil {
 			return nil, err
 		}

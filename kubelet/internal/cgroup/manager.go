@@ -133,9 +133,12 @@ func (m *Manager) Parent(pod *core.Pod) string {
 	return ""
 }
 
-func podGroup(pod *core.Pod) string {
-	name := podPrefix + string(pod.UID)
-	switch QOSClass(pod) {
+func podGroup(pod *core.Pod) string { return groupOf(pod.UID, QOSClass(pod)) }
+
+// groupOf is podGroup for a pod of which no more is known.
+func groupOf(uid types.UID, class corev1.PodQOSClass) string {
+	name := podPrefix + string(uid)
+	switch class {
 	case corev1.PodQOSBestEffort:
 		return path.Join(podsGroup, bestEffortGroup, name)
 	case corev1.PodQOSBurstable:
@@ -202,7 +205,7 @@ func (m *Manager) set(operation string, pod *core.Pod, milliCPU, memory int64) e
 		m.incomplete.note(pod.UID, QOSClass(pod), err)
 	}
 	if err == nil {
-		err = m.shareBurstable(pod, wanted.cpuRequest, false)
+		err = m.shareBurstable(pod.UID, QOSClass(pod), wanted.cpuRequest, false)
 	}
 	if err != nil {
 		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -253,9 +256,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	m.applied.Delete(uid)
 	defer func() { m.incomplete.note(uid, class, err) }()
 	defer m.observe("destroy")()
-	pod := &core.Pod{}
-	pod.UID, pod.Status.QOSClass = uid, class
-	g, err := m.group(podGroup(pod), nil)
+	g, err := m.group(groupOf(uid, class), nil)
 	if err != nil {
 		return fmt.Errorf("control group of pod %s: %w", uid, err)
 	}
@@ -265,7 +266,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	if err := m.remove(g); err != nil {
 		return fmt.Errorf("removing control group of pod %s: %w", uid, err)
 	}
-	if err := m.shareBurstable(pod, 0, true); err != nil {
+	if err := m.shareBurstable(uid, class, 0, true); err != nil {
 		return fmt.Errorf("share of the burstable pods: %w", err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -189,7 +188,7 @@ func (s nodeSink) Apply(t watch.Type, node *core.Node) {
 func (m *Manager) setNode(node *core.Node) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.node.UID == node.UID && revision(m.node) > revision(node) {
+	if m.node.UID == node.UID && core.Older(node, m.node) {
 		return // the watch was faster than the answer to our own request
 	}
 	if !slices.Equal(m.node.Spec.PodCIDRs, node.Spec.PodCIDRs) {
@@ -198,16 +197,6 @@ func (m *Manager) setNode(node *core.Node) {
 	m.node, m.own, m.deleted = node, m.withOwnSizes(node), false
 	m.know()
 	m.recordSchedulable(node)
-}
-
-// revision orders two states of one object; resource versions are numbers that
-// grow (Kubernetes API concepts, "Resource versions").
-func revision(node *core.Node) uint64 {
-	n, err := strconv.ParseUint(node.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // nodeDeleted makes the next check of the status register the node again.

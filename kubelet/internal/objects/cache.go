@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
@@ -184,7 +183,7 @@ func (c *cache[T]) land(name types.NamespacedName, e *entry[T], f *flight[T], at
 		if f.asked < e.held || f.lost != e.lost {
 			return
 		}
-		if e.held = f.asked; e.watched && e.has && older(f.value, e.value) {
+		if e.held = f.asked; e.watched && e.has && core.Older(f.value, e.value) {
 			f.value = e.value // the watch was quicker
 			return
 		}
@@ -237,12 +236,6 @@ func (c *cache[T]) ask(ctx context.Context, name types.NamespacedName, refused b
 // singular.
 func (c *cache[T]) notFound(name types.NamespacedName) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: c.name}, name.Name)
-}
-
-// older tells whether one version of an object is older than another.
-func older[T core.Object](one, other T) bool {
-	order, err := resourceversion.CompareResourceVersion(one.GetResourceVersion(), other.GetResourceVersion())
-	return err == nil && order < 0
 }
 
 // wait waits for another caller's request. If that caller gave up while this

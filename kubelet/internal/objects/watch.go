@@ -75,7 +75,7 @@ func (f *follower[T]) Replace(items []T) {
 	defer f.cache.mu.Unlock()
 	e := f.entry
 	e.watched, e.held = true, max(e.held, f.wanted)
-	if e.has && (len(items) == 0 || older(items[0], e.value)) {
+	if e.has && (len(items) == 0 || core.Older(items[0], e.value)) {
 		e.wanted++ // a request may have been quicker than the list; or etcd was restored from a backup
 	}
 	if len(items) == 0 {
@@ -90,7 +90,7 @@ func (f *follower[T]) Apply(t watch.Type, object T) {
 	f.cache.mu.Lock()
 	defer f.cache.mu.Unlock()
 	switch e := f.entry; {
-	case e.has && older(object, e.value): // a request was quicker than the watch
+	case e.has && core.Older(object, e.value): // a request was quicker than the watch
 	case t == watch.Deleted:
 		e.lose()
 	default:

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -149,20 +148,10 @@ func (m *Manager) object(uid types.UID, e *entry) *core.Pod {
 		return nil
 	}
 	object := m.options.Pods.APIPod(pod)
-	if object == nil || e.base == nil || e.base.UID != object.UID || revision(e.base) <= revision(object) {
+	if object == nil || e.base == nil || e.base.UID != object.UID || !core.Older(object, e.base) {
 		return object
 	}
 	return e.base
-}
-
-// revision orders two states of one object; resource versions are numbers that
-// grow (Kubernetes API concepts, "Resource versions").
-func revision(pod *core.Pod) uint64 {
-	n, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {

@@ -13,7 +13,7 @@ func TestZonesWithoutFiles(t *testing.T) {
 	const hidden = "KCTL_TEST_WITHOUT_ZONES"
 	if os.Getenv(hidden) == "" {
 		if os.Geteuid() != 0 {
-			t.Skip("needs root, to hide the machine's files")
+			t.Skip("skipped: needs root, to hide the machine's files")
 		}
 		again := exec.Command(os.Args[0], "-test.run=^TestZonesWithoutFiles$")
 		again.Env = []string{hidden + "=true"} // without GOROOT, which has them, too

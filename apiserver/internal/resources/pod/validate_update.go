@@ -25,7 +25,10 @@ const mutableFieldsMessage = "pod updates may not change fields other than `spec
 // act on the others only at the start.
 func validateUpdate(pod, old *core.Pod) field.ErrorList {
 	at := specPath
-	errs := field.Twice(at, func(at *field.Path) field.ErrorList { return validateSpec(&pod.Spec, at) })
+	var errs field.ErrorList
+	if !equality.Semantic.DeepEqual(pod.Spec, old.Spec) { // else the store would leave all errors out
+		errs = field.Twice(at, func(at *field.Path) field.ErrorList { return validateSpec(&pod.Spec, at) })
+	}
 	errs = append(errs, validateAnnotationUpdate(pod, old)...)
 	for _, group := range []struct {
 		name     string
