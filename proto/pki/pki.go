@@ -201,15 +201,20 @@ func NewRequest(subject Subject, key []byte) ([]byte, error) {
 // RequestContents is what a request (PEM) asks for, and for which key: the same
 // each time, while its signature is another one.
 func RequestContents(request []byte) ([]byte, error) {
-	block, _ := pem.Decode(request)
-	if block == nil {
-		return nil, errors.New("certificate request: it is not PEM")
-	}
-	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	csr, err := ParseRequest(request)
 	if err != nil {
 		return nil, fmt.Errorf("certificate request: %w", err)
 	}
 	return csr.RawTBSCertificateRequest, nil
+}
+
+// ParseRequest reads a certificate request (PEM). Its signature is not checked.
+func ParseRequest(request []byte) (*x509.CertificateRequest, error) {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return nil, errors.New("it is not PEM")
+	}
+	return x509.ParseCertificateRequest(block.Bytes)
 }
 
 // SubjectOf returns what a certificate says about its holder.

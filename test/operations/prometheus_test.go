@@ -25,8 +25,8 @@ import (
 	"kctl/test/harness"
 )
 
-// TestPromtool checks the files with Prometheus' own promtool, and tries the alerts whose
-// metrics no program of ours has.
+// TestPromtool checks the files with Prometheus' own promtool, and tries the alerts that
+// no fault in TestPrometheus sets off.
 func TestPromtool(t *testing.T) {
 	harness.NeedLong(t, "it needs Debian's prometheus")
 	for _, args := range [][]string{

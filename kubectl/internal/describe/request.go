@@ -2,7 +2,6 @@ package describe
 
 import (
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"kctl/proto/core"
+	"kctl/proto/pki"
 )
 
 // signingRequestOf describes a request for a certificate: who asks, and what the
@@ -26,13 +26,7 @@ func (p *page) signingRequestOf(r *signingRequest, events []core.Event) {
 		p.line("Requested Duration", "%s", duration.HumanDuration(time.Duration(*r.Spec.ExpirationSeconds)*time.Second))
 	}
 	p.line("Status", "%s", decision(r))
-	block, _ := pem.Decode(r.Spec.Request)
-	if block == nil {
-		p.line("Subject", "<unreadable: no PEM>")
-		p.events(events)
-		return
-	}
-	asked, err := x509.ParseCertificateRequest(block.Bytes)
+	asked, err := pki.ParseRequest(r.Spec.Request)
 	if err != nil {
 		p.line("Subject", "<unreadable: %v>", err)
 		p.events(events)

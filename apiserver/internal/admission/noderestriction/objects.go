@@ -2,8 +2,6 @@ package noderestriction
 
 import (
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"kctl/apiserver/internal/request"
 	"kctl/apiserver/internal/status"
 	"kctl/proto/core"
+	"kctl/proto/pki"
 )
 
 var (
@@ -84,11 +83,7 @@ func admitSigning(a *admission.Attributes) error {
 	default:
 		return nil
 	}
-	var asked *x509.CertificateRequest
-	err := errors.New("it is not PEM")
-	if block, _ := pem.Decode(request.Spec.Request); block != nil {
-		asked, err = x509.ParseCertificateRequest(block.Bytes)
-	}
+	asked, err := pki.ParseRequest(request.Spec.Request)
 	if err != nil {
 		return fmt.Errorf("unable to parse csr: %w", err)
 	}

@@ -97,6 +97,11 @@ func decide(ctx context.Context, s *send.Sender, t lookup.Target, object *unstru
 	if err != nil {
 		return nil, err
 	}
+	if d.verb == "approve" {
+		if foreign := foreignNames(ctx, client, object); foreign != "" {
+			s.Warn("%s asks for %s", t.ObjectName, foreign)
+		}
+	}
 	body, err := json.Marshal(object.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", t.ObjectName, err)
