@@ -79,7 +79,7 @@ func knowsAll(seen shownTrace, servers int) error {
 		}
 	}
 	want := []relay.Hop{
-		relay.ClientStarted, relay.ClientGenerated, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized,
+		relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized,
 		relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched, relay.ServerBound,
 	}
 	if !slices.Equal(hops, want) || len(seen.Servers) != servers || len(seen.Lost) > 0 {

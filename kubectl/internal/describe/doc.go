@@ -3,5 +3,5 @@
 // the object's events.
 //
 // It is given objects and a time and writes text; it contacts no server.
-// Package command calls it.
+// The verbs' rooms (below command) call it.
 package describe

@@ -2,5 +2,5 @@
 // people call them, and which version of each to use. It caches what it learns
 // in a file for a while, so that most commands need not ask first.
 //
-// Package command calls it. It never reads or changes objects.
+// The verbs' rooms (below command) call it. It never reads or changes objects.
 package discover

@@ -29,8 +29,8 @@ func PullPolicy(policy string) (corev1.PullPolicy, error) {
 	return "", fmt.Errorf("invalid image pull policy: %s, valid values are: Always, IfNotPresent, Never", policy)
 }
 
-// RestartPolicy checks a restart policy; empty is Always.
-func RestartPolicy(policy string) (corev1.RestartPolicy, error) {
+// restartPolicy checks a restart policy; empty is Always.
+func restartPolicy(policy string) (corev1.RestartPolicy, error) {
 	switch p := corev1.RestartPolicy(policy); p {
 	case "":
 		return corev1.RestartPolicyAlways, nil

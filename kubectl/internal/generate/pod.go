@@ -44,7 +44,7 @@ func Pod(o PodOptions) (*core.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	restart, err := RestartPolicy(o.Restart)
+	restart, err := restartPolicy(o.Restart)
 	if err != nil {
 		return nil, err
 	}

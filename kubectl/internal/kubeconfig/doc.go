@@ -2,6 +2,6 @@
 // from the flags, from the files of $KUBECONFIG or ~/.kube/config, and, inside
 // a pod, from the service account.
 //
-// Package command calls it. It reads and (for `kctl config`) writes
+// The verbs' rooms (below command) call it. It reads and (for `kctl config`) writes
 // kubeconfig files and sends nothing.
 package kubeconfig

@@ -55,7 +55,7 @@ type hop struct {
 var hops = []hop{
 	{relay.ClientStarted, 1, "kctl", "command entered", nil},
 	{relay.ClientGenerated, 1, "kctl", "flags checked, pod generated", []relay.Hop{relay.ClientStarted}},
-	{relay.ClientSent, 1, "kctl", "POST sent", []relay.Hop{relay.ClientGenerated}},
+	{relay.ClientSent, 1, "kctl", "POST sent", []relay.Hop{relay.ClientGenerated, relay.ClientStarted}},
 
 	{relay.ServerReceived, 2, "apiserver", "request received", []relay.Hop{relay.ClientSent}},
 	{relay.ServerAuthenticated, 2, "apiserver", "authenticated", []relay.Hop{relay.ServerReceived}},

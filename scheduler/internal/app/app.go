@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"sync"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -122,27 +120,6 @@ func (s *parts) compete(ctx context.Context, follow func() error, delayed bool) 
 	return s.elector.Run(ctx, lead)
 }
 
-// watches are what pods are placed by, by resource.
-func (s *parts) watches(handlers *eventhandlers.Handlers) map[string]selectors.Reflector {
-	all := map[string]selectors.Reflector{}
-	if s.selectors.Wanted() {
-		all = s.selectors.Watches(s.client, watch.Options{Clock: s.clock, Logger: s.logger})
-	}
-	all["namespaces"] = reflector(s, core.Namespaces, s.namespaces, "")
-	all["nodes"] = reflector(s, core.Nodes, handlers.Nodes(), "")
-	all["pods"] = reflector(s, core.Pods, handlers.Pods(), eventhandlers.PodSelector)
-	return all
-}
-
-// reflector watches all objects of a resource that match a field selector.
-func reflector[T any, P interface {
-	*T
-	core.Object
-}](s *parts, resource core.Resource, sink watch.Sink[P], fields string) *watch.Reflector[P] {
-	return watch.NewReflector(s.client.Resource(resource, ""), func() P { return new(T) }, sink,
-		watch.Options{FieldSelector: fields, Clock: s.clock, Logger: s.logger})
-}
-
 // parts are what a running scheduler is made of.
 type parts struct {
 	client     *rest.Client
@@ -210,6 +187,7 @@ func assemble(options *config.Options, configuration *profile.Configuration, plu
 		cache: cache.New(clock, cache.DefaultExpiry), selectors: selectors.New(), budgets: newBudgets(),
 		nominator: nominator.New(), waitingPods: waitingpods.New(clock),
 	}
+	// Called once volumes are watched, when the queue is there: it takes the profiles, whose plugins ask the volumes.
 	s.volumes = volumes.New(clock, func(event framework.ClusterEvent) { s.queue.MoveAllToActiveOrBackoffQueue(event) })
 	s.namespaces = newNamespaces(s.cache)
 	api := apiPods{client}
@@ -259,29 +237,6 @@ func (s *parts) assembleCycle(options *config.Options, configuration *profile.Co
 		Leading: func() bool { return true }, Lease: options.Election.Name,
 	}
 }
-
-// newNamespaces returns a store of namespaces that calls told for those whose labels
-// change.
-func newNamespaces(told *cache.Cache) *watch.Store[*core.Namespace] {
-	return watch.NewStore(nil, watch.Handler[*core.Namespace]{
-		OnAdd:    func(*core.Namespace) { told.NamespaceChanged() },
-		OnDelete: func(*core.Namespace) { told.NamespaceChanged() },
-		OnUpdate: func(before, after *core.Namespace) {
-			if !maps.Equal(before.Labels, after.Labels) {
-				told.NamespaceChanged()
-			}
-		},
-	})
-}
-
-// newBudgets returns a store of disruption budgets by namespace.
-func newBudgets() *watch.Store[*policyv1.PodDisruptionBudget] {
-	return watch.NewStore(map[string]watch.IndexFunc[*policyv1.PodDisruptionBudget]{
-		byNamespace: func(b *policyv1.PodDisruptionBudget) []string { return []string{b.Namespace} },
-	})
-}
-
-const byNamespace = "namespace"
 
 // services are what plugins work with.
 func (s *parts) services(plugins map[string]framework.Factory) profile.Services {
@@ -363,36 +318,4 @@ func isClosed(c <-chan struct{}) func(context.Context) error {
 			return errNotYet
 		}
 	}
-}
-
-// recorders are the event recorders by scheduler name: upstream's events name
-// the profile as their source.
-type recorders map[string]*events.Recorder
-
-// Eventf implements events.Sink.
-func (r recorders) Eventf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	if recorder := r.of(obj); recorder != nil {
-		recorder.Eventf(obj, eventType, reason, format, args...)
-	}
-}
-
-// Laterf implements report.Sink.
-func (r recorders) Laterf(obj runtime.Object, eventType, reason, format string, args ...any) {
-	if recorder := r.of(obj); recorder != nil {
-		recorder.Laterf(obj, eventType, reason, format, args...)
-	}
-}
-
-// tellingFor is who tells what happens for a pod of one of the profiles. The victims of its
-// preemption may be another scheduler's.
-func (r recorders) tellingFor(preemptor *core.Pod) events.Sink {
-	return r[preemptor.Spec.SchedulerName]
-}
-
-// of is the recorder for a pod's scheduler; nil if this process has no such profile.
-func (r recorders) of(obj runtime.Object) *events.Recorder {
-	if pod, ok := obj.(*core.Pod); ok {
-		return r[pod.Spec.SchedulerName]
-	}
-	return nil
 }

@@ -60,7 +60,7 @@ func (r *run) newAttempt(queued *framework.QueuedPodInfo) *attempt {
 // has given the pod back to the queue.
 func (a *attempt) schedulingCycle(ctx context.Context) (waits map[string]time.Duration, assumed bool) {
 	pod := a.queued.Pod
-	result, err := a.schedulePod(ctx)
+	result, err := a.findNode(ctx)
 	if err != nil {
 		a.handleFailure(err)
 		return nil, false
@@ -82,7 +82,8 @@ func (a *attempt) schedulingCycle(ctx context.Context) (waits map[string]time.Du
 	return waits, true
 }
 
-func (a *attempt) schedulePod(ctx context.Context) (ScheduleResult, error) {
+// findNode chooses a node by the cluster as it is now; if none is feasible, PostFilter looks for room.
+func (a *attempt) findNode(ctx context.Context) (ScheduleResult, error) {
 	a.Cache.Update(a.placer.snapshot)
 	result, err := a.placer.schedulePod(ctx, a.profile, a.state, a.queued.PodInfo, a.stamp)
 	if fit, ok := errors.AsType[*framework.FitError](err); ok {

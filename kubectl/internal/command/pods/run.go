@@ -120,38 +120,28 @@ func addIgnored(fs *pflag.FlagSet) {
 	_ = fs.MarkDeprecated("filename", "it is ignored and will be removed in a future release of kubectl")
 }
 
-// check refuses what makes no sense before anything is sent.
-func (r *runOptions) check(cmd *cobra.Command, args []string) error {
-	dash := cmd.ArgsLenAtDash()
-	if len(args) == 0 || dash == 0 {
-		return frame.UsageError(cmd, "NAME is required for run")
+// settle completes the options by what the others imply.
+func (r *runOptions) settle(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("attach") && r.stdin {
+		r.attach = true
+	}
+	return r.cascade.Settle(r.Err)
+}
+
+// check refuses options that make no sense together. What is wrong with the pod by itself,
+// generate says.
+func (r *runOptions) check() error {
+	if r.tty && !r.stdin {
+		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
 	}
 	if r.expose && r.port == "" {
 		return errors.New("--port must be set when exposing a service")
 	}
-	if err := generate.CheckImage(r.image); err != nil {
-		return err
-	}
-	if _, err := generate.PullPolicy(r.imagePullPolicy); err != nil {
-		return err
-	}
-	if _, err := generate.RestartPolicy(r.restart); err != nil {
-		return err
-	}
 	if _, err := remote.ParseKeys(r.detach); err != nil {
 		return err
 	}
-	if r.tty && !r.stdin {
-		return errors.New("-i/--stdin is required for containers with -t/--tty=true")
-	}
-	if !cmd.Flags().Changed("attach") && r.stdin {
-		r.attach = true
-	}
 	if r.attach && r.DryRun != frame.DryRunNone {
 		return errors.New("--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
-	}
-	if err := r.cascade.Settle(r.Err); err != nil {
-		return err
 	}
 	if r.force && r.grace > 0 {
 		return errors.New("--force and --grace-period greater than 0 cannot be specified together")
@@ -163,13 +153,20 @@ func (r *runOptions) check(cmd *cobra.Command, args []string) error {
 }
 
 func (r *runOptions) run(cmd *cobra.Command, args []string) error {
-	if err := r.check(cmd, args); err != nil {
+	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+		return frame.UsageError(cmd, "NAME is required for run")
+	}
+	if err := r.settle(cmd); err != nil {
 		return err
 	}
 	pod, err := r.pod(args[0], args[1:])
 	if err != nil {
 		return err
 	}
+	if err := r.check(); err != nil {
+		return err
+	}
+	r.Generated()
 	object, created, err := r.create(cmd.Context(), pod)
 	if err != nil {
 		return err
@@ -200,6 +197,8 @@ func (r *runOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // create creates the pod, and returns what became of it, as the server says it and as a pod.
+// It is not SendGenerated because a client-side dry run does not show what --save-config
+// adds, as in kubectl's run, and unlike in its create.
 func (r *runOptions) create(ctx context.Context, pod *core.Pod) (core.Object, *core.Pod, error) {
 	namespace, err := r.setNamespace(pod)
 	if err != nil {

@@ -41,9 +41,10 @@ type Sender struct {
 
 	controllersAsked bool // in this command
 
-	record  bool           // --record
-	cmd     *cobra.Command // whose flags are recorded
-	started time.Time      // see Start
+	record    bool           // --record
+	cmd       *cobra.Command // whose flags are recorded
+	started   time.Time      // see Start
+	generated time.Time      // see Generated
 }
 
 // Add adds the flags of all verbs that send something; manager is the default of
@@ -103,6 +104,9 @@ func (s *Sender) FieldValidation() (string, error) {
 // Start notes the moment the command was entered.
 func (s *Sender) Start() { s.started = s.Clock.Now() }
 
+// Generated notes the moment at which the pod was made from the command line.
+func (s *Sender) Generated() { s.generated = s.Clock.Now() }
+
 // Stamps are, for a request that may create a pod, the stamps of its way so far, from which `kctl
 // trace` shows where the time went. Each pod of a command has them all.
 func (s *Sender) Stamps(resource core.Resource) []rest.Option {
@@ -113,8 +117,10 @@ func (s *Sender) Stamps(resource core.Resource) []rest.Option {
 	if !s.started.IsZero() {
 		stamps = append(stamps, relay.Stamp{Hop: relay.ClientStarted, At: s.started})
 	}
-	now := s.Clock.Now()
-	stamps = append(stamps, relay.Stamp{Hop: relay.ClientGenerated, At: now}, relay.Stamp{Hop: relay.ClientSent, At: now})
+	if !s.generated.IsZero() {
+		stamps = append(stamps, relay.Stamp{Hop: relay.ClientGenerated, At: s.generated})
+	}
+	stamps = append(stamps, relay.Stamp{Hop: relay.ClientSent, At: s.Clock.Now()})
 	return []rest.Option{rest.Header(relay.Header, relay.Encode(stamps))}
 }
 
