@@ -110,6 +110,32 @@ func TestRelayIsTheCodes(t *testing.T) {
 	}
 }
 
+// The README of a module has a row for each of its rooms, and none for what is gone.
+func TestReadmesNameEveryRoom(t *testing.T) {
+	for module, below := range map[string]string{"apiserver": "internal", "scheduler": "internal", "kubelet": "internal", "kubectl": "internal", "proto": ""} {
+		folder := filepath.Join(harness.Root(), module, below)
+		rooms, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := os.ReadFile(filepath.Join(harness.Root(), module, "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, room := range rooms {
+			named := regexp.MustCompile("`" + filepath.Join(below, room.Name()) + "(/\\*)?`")
+			if room.IsDir() && !named.Match(page) {
+				t.Errorf("%s/README.md has no row for %s", module, room.Name())
+			}
+		}
+		for _, named := range regexp.MustCompile("`internal/([a-z]+)(?:/\\*)?`").FindAllStringSubmatch(string(page), -1) {
+			if _, err := os.Stat(filepath.Join(folder, named[1])); below != "" && err != nil {
+				t.Errorf("%s/README.md: %v", module, err)
+			}
+		}
+	}
+}
+
 // Tests that pages name as their witnesses are there.
 func TestWitnesses(t *testing.T) {
 	there := map[string]bool{}
