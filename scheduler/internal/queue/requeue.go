@@ -197,13 +197,13 @@ func (q *Queue) Run(ctx context.Context) error {
 }
 
 // release moves what is due and returns when the next is.
-func (q *Queue) release() (next time.Time, any bool) {
+func (q *Queue) release() (next time.Time, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.options.Clock.Now()
 	soonest := func(at time.Time) {
-		if !any || at.Before(next) {
-			next, any = at, true
+		if !more || at.Before(next) {
+			next, more = at, true
 		}
 	}
 	for _, h := range []*itemHeap{&q.backoffQ, &q.errorBackoffQ} {
@@ -225,7 +225,7 @@ func (q *Queue) release() (next time.Time, any bool) {
 		q.reconsider(context.Background(), it, unschedulableTimeout)
 		soonest(now.Add(q.options.FlushAfter)) // if it stays
 	}
-	return next, any
+	return next, more
 }
 
 // Inflight counts the events that are kept for pods in flight.

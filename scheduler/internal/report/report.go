@@ -179,8 +179,8 @@ func (r *Reporter) next() (patch, bool) {
 func (r *Reporter) Run(ctx context.Context) error {
 	for {
 		for ctx.Err() == nil {
-			p, any := r.next()
-			if !any {
+			p, more := r.next()
+			if !more {
 				break
 			}
 			r.send(ctx, p)

@@ -151,10 +151,7 @@ func Targets(ctx context.Context, c *frame.CLI, s *Selection, args []string, def
 	}
 	for i := range parsed {
 		t := &parsed[i]
-		if t.ObjectName != "" && s.Labels+s.Fields != "" {
-			return nil, errors.New("name cannot be provided when a selector is specified")
-		}
-		if t.ObjectName != "" && s.All && s.AllSelects {
+		if t.ObjectName != "" && (s.Labels+s.Fields != "" || s.All && s.AllSelects) {
 			return nil, errors.New("name cannot be provided when a selector is specified")
 		}
 		if t.ObjectName != "" && s.AllNamespaces && t.Namespaced {
