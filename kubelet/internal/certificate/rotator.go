@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -96,12 +97,8 @@ func (r *Rotator) Run(ctx context.Context) error {
 				return nil // ctx has ended
 			}
 		}
-		if r.Addresses != nil {
-			r.Subject.IPs = r.Addresses()
-			r.certified = r.Subject.IPs
-		}
 		old, unreadable := r.leaf()
-		if err := r.obtain(ctx, r.Client, r.measures.failed); err != nil {
+		if err := r.replace(ctx); err != nil {
 			return nil // ctx has ended
 		}
 		if unreadable == nil {
@@ -112,6 +109,37 @@ func (r *Rotator) Run(ctx context.Context) error {
 		}
 		r.Logger.Info("certificate rotated", zap.String("file", r.File()))
 	}
+}
+
+// replace obtains a certificate that holds the addresses as they are. Its only error is ctx's.
+func (r *Rotator) replace(ctx context.Context) error {
+	if r.Addresses == nil {
+		return r.obtain(ctx, r.Client, r.measures.failed)
+	}
+	for {
+		r.Subject.IPs = r.Addresses()
+		r.certified = r.Subject.IPs
+		err := r.obtainUnlessMoved(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.Logger.Info("the node has other addresses than the certificate request, another is made", zap.String("file", r.File()))
+	}
+}
+
+// obtainUnlessMoved gives up what waits for approval once it lacks an address: who approves requests
+// checks whether the addresses are the node's, so that this one may wait for ever.
+func (r *Rotator) obtainUnlessMoved(ctx context.Context) error {
+	ctx, giveUp := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for backoff.Sleep(ctx, r.Clock, nap) == nil && !r.moved() {
+		}
+		giveUp()
+	})
+	defer watching.Wait()
+	defer giveUp()
+	return r.obtain(ctx, r.Client, r.measures.failed)
 }
 
 // nap is how long a Rotator goes without looking at the clock and at the addresses.
