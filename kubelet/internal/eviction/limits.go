@@ -62,7 +62,8 @@ func overLimit(pod *core.Pod, usage *Usage) (signal, message string) {
 		return podLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())
 	}
 	for _, c := range slices.Concat(sidecars(pod), pod.Spec.Containers) {
-		if limit, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok && usage.Containers[c.Name].Disk > limit.Value() {
+		limit := c.Resources.Limits[corev1.ResourceEphemeralStorage]
+		if !limit.IsZero() && usage.Containers[c.Name].Disk > limit.Value() { // zero counts for the pod only, as for upstream's kubelet
 			return containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
 		}
 	}

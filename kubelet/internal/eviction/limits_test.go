@@ -27,6 +27,10 @@ func TestPodsAboveTheirLimits(t *testing.T) {
 	n.add(newPod("pod", 0, "", "1Mi"), &Usage{Disk: 1<<20 + 1})
 	n.add(newPod("container", 0, "", "1Mi"), &Usage{Disk: 1, Containers: map[string]Share{"main": {Disk: 1<<20 + 1}}})
 	n.add(newPod("unlimited", 0, "", ""), &Usage{Disk: 1 << 40})
+	zero := newPod("zero", 0, "", "0")
+	zero.Spec.Containers = append(zero.Spec.Containers, newPod("", 0, "", "1Mi").Spec.Containers[0])
+	zero.Spec.Containers[1].Name = "other"
+	n.add(zero, &Usage{Disk: 4096, Containers: map[string]Share{"main": {Disk: 4096}}}) // of a container, 0 is no limit
 	withInit := func(name string, policy *corev1.ContainerRestartPolicy) *core.Pod {
 		pod := newPod(name, 0, "", "")
 		first := newPod("", 0, "", "1Mi").Spec.Containers[0]
