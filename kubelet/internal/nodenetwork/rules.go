@@ -32,8 +32,8 @@ const (
 // go, since a service of a pod in the host's network may lead there, too.
 //
 // Pods with raw sockets can write any sender into their packets, and network policies and whoever is called judge by it:
-// what is none of this node's pods' addresses is dropped before it gets anywhere. IPv6 needs two others to find its
-// neighbours.
+// what is none of this node's pods' addresses is dropped before it leaves the bridge. Between the bridge's pods it is
+// seen with bridge-nf-call-iptables only. IPv6 needs two others to find its neighbours.
 func guardRules(own []netip.Prefix, is4, overlaid bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*mangle\n:%s - [0:0]\n:%s - [0:0]\n", overlay, source)
