@@ -121,6 +121,26 @@ func TestSlowDisksThatAreFull(t *testing.T) {
 	})
 }
 
+// What is measured of a pod with limits ends with it: a static pod that comes back under its UID has used nothing yet.
+func TestMeasurementsEndWithTheirPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, Settings{})
+		n.add(newPod("static", 0, "", "1Mi"), nil)
+		answers := make(chan map[types.UID]*Usage, 1)
+		measured := slowDisks(n, answers)
+		n.step(t, 0)
+		with := n.pods
+		n.pods = nil
+		n.step(t, 10*time.Second)
+		synctest.Wait()
+		answers <- map[types.UID]*Usage{"static": {}}
+		n.pods = with
+		if got := n.step(t, 10*time.Second); got != "" || measured.Load() != 2 {
+			t.Errorf("ended: %q after %d measurements, want another", got, measured.Load())
+		}
+	})
+}
+
 // A walk ends with the kubelet, in the middle of a directory, too.
 func TestWalksThatAreAbandoned(t *testing.T) {
 	dir := t.TempDir()

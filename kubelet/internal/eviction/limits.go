@@ -20,6 +20,7 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*core.Pod) (ended bo
 	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *core.Pod) bool { return podmanager.IsCritical(pod) || !limited(pod) })
 	if len(pods) == 0 {
+		m.limits.abandon() // its answer would be old for a static pod that comes back under its UID
 		return false, nil
 	}
 	measured, ok := m.measureDisks(ctx, &m.limits, pods)
