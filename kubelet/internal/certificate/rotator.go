@@ -116,10 +116,10 @@ func (r *Rotator) replace(ctx context.Context) error {
 	if r.Addresses == nil {
 		return r.obtain(ctx, r.Client, r.measures.failed)
 	}
-	for {
+	for look := nap; ; look = min(2*look, patience) { // an address that comes and goes makes few requests
 		r.Subject.IPs = r.Addresses()
 		r.certified = r.Subject.IPs
-		err := r.obtainUnlessMoved(ctx)
+		err := r.obtainUnlessMoved(ctx, look)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -127,13 +127,13 @@ func (r *Rotator) replace(ctx context.Context) error {
 	}
 }
 
-// obtainUnlessMoved gives up what waits for approval once it lacks an address: who approves requests
-// checks whether the addresses are the node's, so that this one may wait for ever.
-func (r *Rotator) obtainUnlessMoved(ctx context.Context) error {
+// obtainUnlessMoved gives up what waits for approval once it lacks an address when it looks: who approves
+// requests checks whether the addresses are the node's, so that this one may wait for ever.
+func (r *Rotator) obtainUnlessMoved(ctx context.Context, look time.Duration) error {
 	ctx, giveUp := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for backoff.Sleep(ctx, r.Clock, nap) == nil && !r.moved() {
+		for backoff.Sleep(ctx, r.Clock, look) == nil && !r.moved() {
 		}
 		giveUp()
 	})
