@@ -5,6 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ParseNodeIPs reads what --node-ip says: the address by which others reach a
@@ -51,8 +54,9 @@ func OwnAddress() (netip.Addr, error) {
 func RoutedAddress() (address netip.Addr, ok bool) {
 	// Connecting a datagram socket sends nothing; it only looks up the route. To list
 	// interfaces would take a netlink socket, which not every service may have.
+	dialer := net.Dialer{Control: preferPublic}
 	for _, documentation := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} {
-		conn, err := net.Dial("udp", documentation)
+		conn, err := dialer.Dial("udp", documentation)
 		if err != nil {
 			continue
 		}
@@ -63,4 +67,16 @@ func RoutedAddress() (address netip.Addr, ok bool) {
 		}
 	}
 	return netip.Addr{}, false
+}
+
+// preferPublic keeps the kernel from choosing a temporary address (RFC 8981): it would be another one tomorrow.
+// A kernel that knows no preferences chooses as it does.
+func preferPublic(network, _ string, conn syscall.RawConn) error {
+	if network != "udp6" {
+		return nil
+	}
+	const preferPublicSource = 2 // IPV6_PREFER_SRC_PUBLIC (RFC 5014)
+	return conn.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_ADDR_PREFERENCES, preferPublicSource)
+	})
 }

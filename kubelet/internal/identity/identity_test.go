@@ -19,6 +19,7 @@ import (
 	"kctl/kubelet/internal/certificate"
 	"kctl/kubelet/internal/config"
 	"kctl/kubelet/internal/netnstest"
+	"kctl/proto/eventually"
 	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
@@ -75,12 +76,7 @@ func TestTheNodesAddresses(t *testing.T) {
 // as it does one that was given.
 func TestTheNodesAddressChanges(t *testing.T) {
 	netnstest.Inside(t, func() {
-		ip := func(line string) {
-			t.Helper()
-			if out, err := exec.CommandContext(t.Context(), "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-				t.Errorf("ip %s: %v %s", line, err, out)
-			}
-		}
+		ip := func(line string) { t.Helper(); runIP(t, line) }
 		ip("link add uplink type bridge")
 		ip("link set uplink up")
 		ip("address add 192.0.2.1/24 dev uplink")
@@ -113,6 +109,36 @@ func TestTheNodesAddressChanges(t *testing.T) {
 			t.Errorf("an address that was given becomes %q", got)
 		}
 	})
+}
+
+// Where the kernel sends from addresses that it replaces every day, the node has the one that stays.
+func TestTheNodesAddressIsNoTemporaryOne(t *testing.T) {
+	netnstest.Inside(t, func() {
+		runIP(t, "link add uplink type bridge")
+		for setting, value := range map[string]string{"use_tempaddr": "2", "accept_dad": "0"} {
+			if err := os.WriteFile("/proc/sys/net/ipv6/conf/uplink/"+setting, []byte(value), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		runIP(t, "link set uplink up")
+		runIP(t, "address add 2001:db8:1::7/64 dev uplink nodad mngtmpaddr preferred_lft 86400 valid_lft 86400")
+		runIP(t, "-6 route add default dev uplink")
+		eventually.Holds(t, "the kernel sends from a temporary address", func() bool {
+			return !strings.Contains(runIP(t, "-6 route get 2001:db8::1"), "src 2001:db8:1::7")
+		})
+		if got := find(t, config.New()).HostIPs(); !slices.Equal(got, []string{"2001:db8:1::7"}) {
+			t.Errorf("the node has %q", got)
+		}
+	})
+}
+
+func runIP(t *testing.T, line string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ip", strings.Fields(line)...).CombinedOutput()
+	if err != nil {
+		t.Errorf("ip %s: %v %s", line, err, out)
+	}
+	return string(out)
 }
 
 // The kubelet is reached by the node's addresses, and by the one that it listens on if that is one.
