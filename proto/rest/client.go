@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -208,6 +210,10 @@ const maxRetries = 10
 
 // send returns a 2xx answer; the caller closes its body.
 func (c *Client) send(ctx context.Context, by *http.Client, call *call) (*http.Response, error) {
+	// Names may be somebody else's, such as those in a pod, and would be a path to another object with our credentials.
+	if problems := path.IsValidPathSegmentName(call.name); len(problems) > 0 {
+		return nil, fmt.Errorf("%s: invalid resource name %q: %s", call.resource.Resource, call.name, strings.Join(problems, ", "))
+	}
 	payload, err := encode(call.body)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode: %w", call, err)

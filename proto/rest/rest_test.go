@@ -41,6 +41,17 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return c
 }
 
+// A pod may name what it wants, and must not have a request made for something else.
+func TestNamesAreNoPaths(t *testing.T) {
+	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("asked for %s", r.URL) })
+	for _, name := range []string{"../../other/secrets/s", "m/status", "m/", "..", ".", "%2e%2e"} {
+		err := c.Resource(core.ConfigMaps, "shop").Get(t.Context(), name, &core.ConfigMap{})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("configmaps: invalid resource name %q: may not ", name)) {
+			t.Errorf("of %q: %v", name, err)
+		}
+	}
+}
+
 func TestRequests(t *testing.T) {
 	var got *http.Request
 	var body []byte
