@@ -3,6 +3,6 @@
 // which names the user in headers (Kubernetes docs, "Authenticating"). It also finds the
 // token that a request shows.
 //
-// The API server and the scheduler call it. It asks nobody, and doesn't decide what the
-// client may do.
+// The API server, the scheduler and the kubelet call it. It asks nobody, and doesn't decide
+// what the client may do.
 package clientauth

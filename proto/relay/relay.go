@@ -26,7 +26,7 @@ func Path(namespace, name string) string {
 // one container has its name appended after a slash.
 type Hop string
 
-// The hops, in the order of the relay (design, "The relay").
+// The hops, in the order of the relay (docs/relay.md).
 const (
 	ClientStarted   Hop = "kctl.started"   // the command was entered
 	ClientGenerated Hop = "kctl.generated" // after checks and generator
