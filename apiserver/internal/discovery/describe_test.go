@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/registry/registrytest"
@@ -30,7 +31,9 @@ func TestDescribe(t *testing.T) {
 		{Name: "proxy", Connect: map[string]connect{
 			http.MethodPut: nil, http.MethodPatch: nil, http.MethodDelete: nil, http.MethodGet: nil, http.MethodPost: nil, http.MethodHead: nil,
 		}},
-		{Name: "binding", Create: func(context.Context, string, string, any, *metav1.CreateOptions) (any, error) { return nil, nil }},
+		{Name: "binding", Create: func(context.Context, string, string, runtime.Object, *metav1.CreateOptions) (runtime.Object, error) {
+			return nil, nil
+		}},
 	}}
 	d := Describe(served)
 	if got, want := fmt.Sprint(d.Verbs), "[create delete deletecollection get list patch update watch]"; got != want {

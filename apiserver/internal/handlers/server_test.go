@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/handlers"
@@ -118,8 +119,8 @@ func (w *warningWriter) WriteHeader(code int) {
 // echo is a subresource that answers with its input.
 var echo = registry.Subresource{
 	Name: "echo", Kind: core.Resource{Version: "v1", Kind: "Binding"}.GVK(),
-	New: func() any { return &core.Binding{} },
-	Create: func(_ context.Context, namespace, name string, obj any, _ *metav1.CreateOptions) (any, error) {
+	New: func() runtime.Object { return &core.Binding{} },
+	Create: func(_ context.Context, namespace, name string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 		binding := obj.(*core.Binding)
 		binding.Target.Name = namespace + "/" + name
 		return binding, nil

@@ -3,14 +3,12 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"path"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"kctl/apiserver/internal/admission"
 	"kctl/apiserver/internal/registry"
@@ -79,11 +77,7 @@ func (c *call) createSubresource(sub registry.Subresource) error {
 	}
 	obj := sub.New()
 	c.acceptedKinds = sub.AlsoAccepts
-	decoded, ok := obj.(runtime.Object)
-	if !ok {
-		return fmt.Errorf("%s/%s accepts a %T, which is not an API object", c.resource.Name, sub.Name, obj)
-	}
-	if err := c.decodeBody(decoded, sub.Kind, options.FieldValidation); err != nil {
+	if err := c.decodeBody(obj, sub.Kind, options.FieldValidation); err != nil {
 		return err
 	}
 	name := c.name
@@ -97,11 +91,7 @@ func (c *call) createSubresource(sub registry.Subresource) error {
 	if err != nil {
 		return err
 	}
-	object, ok := answer.(runtime.Object)
-	if !ok {
-		return fmt.Errorf("%s/%s returned a %T, which is not an API object", c.resource.Name, sub.Name, answer)
-	}
-	return c.respondObject(http.StatusCreated, object)
+	return c.respondObject(http.StatusCreated, answer)
 }
 
 // prepareSubresource completes an object that was sent to a subresource, and admits it.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"kctl/apiserver/internal/registry"
@@ -42,8 +43,10 @@ func entries() []registry.Served {
 			},
 			Subresources: []registry.Subresource{
 				{
-					Name: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), New: func() any { return new(policyv1.Eviction) },
-					Create: func(context.Context, string, string, any, *metav1.CreateOptions) (any, error) { return nil, nil },
+					Name: "eviction", Kind: policyv1.SchemeGroupVersion.WithKind("Eviction"), New: func() runtime.Object { return new(policyv1.Eviction) },
+					Create: func(context.Context, string, string, runtime.Object, *metav1.CreateOptions) (runtime.Object, error) {
+						return nil, nil
+					},
 				},
 			},
 		},

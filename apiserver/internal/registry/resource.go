@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"kctl/apiserver/internal/managedfields"
@@ -181,8 +182,8 @@ type Subresource struct {
 	// answer; nil otherwise.
 	FieldTracker *managedfields.Tracker
 	// Create takes a decoded object of Kind and returns the answer.
-	New    func() any
-	Create func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error)
+	New    func() runtime.Object
+	Create func(ctx context.Context, namespace, name string, obj runtime.Object, o *metav1.CreateOptions) (runtime.Object, error)
 }
 
 // Served is a resource with its subresources that have handlers of their own:

@@ -13,6 +13,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/clock"
@@ -91,7 +92,7 @@ func startOn(t *testing.T, raw storage.Interface, ports utilnet.PortRange, range
 }
 
 // create posts to a subresource.
-func (b *bed) create(resource core.Resource, subresource, name string, obj any) (any, error) {
+func (b *bed) create(resource core.Resource, subresource, name string, obj runtime.Object) (runtime.Object, error) {
 	b.t.Helper()
 	for _, served := range b.served {
 		if served.Resource.Info().Resource != resource {

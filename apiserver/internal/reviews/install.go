@@ -7,6 +7,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -60,7 +61,7 @@ func review[T any, P interface {
 }](clock clock.PassiveClock, resource core.Resource, answer func(ctx context.Context, namespace string, obj P) error) handlers.CreateOnly {
 	return handlers.CreateOnly{Resource: resource, Subresource: registry.Subresource{
 		Kind: resource.GVK(),
-		New:  func() any { return P(new(T)) },
+		New:  func() runtime.Object { return P(new(T)) },
 		FieldTracker: managedfields.New(managedfields.Options{
 			Kind:   resource.GVK(),
 			Schema: func() *mergeschema.Schema { return mergeschema.Of(reflect.TypeFor[T]()) },
@@ -68,7 +69,7 @@ func review[T any, P interface {
 			Reset:  map[string][]string{"": {"status"}},
 			Clock:  clock,
 		}),
-		Create: func(ctx context.Context, namespace, _ string, obj any, _ *metav1.CreateOptions) (any, error) {
+		Create: func(ctx context.Context, namespace, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
 			return obj, answer(ctx, namespace, obj.(P))
 		},
 	}}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -40,8 +41,8 @@ func (b *Binder) Subresource() registry.Subresource {
 	return registry.Subresource{
 		Name: "binding",
 		Kind: corev1.SchemeGroupVersion.WithKind("Binding"),
-		New:  func() any { return new(core.Binding) },
-		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
+		New:  func() runtime.Object { return new(core.Binding) },
+		Create: func(ctx context.Context, namespace, name string, obj runtime.Object, o *metav1.CreateOptions) (runtime.Object, error) {
 			return b.Bind(ctx, namespace, name, obj.(*core.Binding), o)
 		},
 	}

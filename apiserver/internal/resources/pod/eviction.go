@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -27,8 +28,8 @@ func Eviction(pods, budgets registry.Resource, clock clock.PassiveClock) registr
 		Name:        "eviction",
 		Kind:        policyv1.SchemeGroupVersion.WithKind("Eviction"),
 		AlsoAccepts: []schema.GroupVersionKind{{Group: policyv1.GroupName, Version: "v1beta1", Kind: "Eviction"}},
-		New:         func() any { return new(policyv1.Eviction) },
-		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
+		New:         func() runtime.Object { return new(policyv1.Eviction) },
+		Create: func(ctx context.Context, namespace, name string, obj runtime.Object, o *metav1.CreateOptions) (runtime.Object, error) {
 			eviction := obj.(*policyv1.Eviction)
 			switch {
 			case eviction.Name != name:

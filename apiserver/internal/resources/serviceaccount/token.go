@@ -10,6 +10,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -51,7 +52,7 @@ type TokenSources struct {
 func Token(issuer Issuer, from TokenSources) registry.Subresource {
 	return registry.Subresource{
 		Name: "token", Kind: tokenKind,
-		New: func() any {
+		New: func() runtime.Object {
 			seconds := defaultTokenSeconds
 			return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 		},
@@ -62,7 +63,7 @@ func Token(issuer Issuer, from TokenSources) registry.Subresource {
 			Reset:  map[string][]string{"token": {"status"}},
 			Clock:  from.Clock,
 		}),
-		Create: func(ctx context.Context, namespace, name string, obj any, o *metav1.CreateOptions) (any, error) {
+		Create: func(ctx context.Context, namespace, name string, obj runtime.Object, o *metav1.CreateOptions) (runtime.Object, error) {
 			request := obj.(*authenticationv1.TokenRequest)
 			if request.Name != "" && request.Name != name {
 				return nil, registry.Invalid(tokenKind.GroupKind(), name, field.ErrorList{
