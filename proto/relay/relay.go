@@ -152,45 +152,45 @@ func validHop(hop string) bool {
 	return true
 }
 
-// Recorder collects one program's stamps for one pod until they are sent. It
-// keeps the first stamp of each hop. It is safe for concurrent use, and a nil
-// Recorder records nothing.
-type Recorder struct {
-	mu     sync.Mutex
-	stamps []Stamp
-	sent   int
+// Stamps collects one program's stamps for one pod until they are sent. It
+// keeps the first stamp of each hop. It is safe for concurrent use, and nil
+// Stamps collect nothing.
+type Stamps struct {
+	mu   sync.Mutex
+	made []Stamp
+	sent int
 }
 
 // Stamp records that hop was passed at the given time, unless it has a stamp.
-func (r *Recorder) Stamp(hop Hop, at time.Time) {
-	if r == nil {
+func (s *Stamps) Stamp(hop Hop, at time.Time) {
+	if s == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if MayFollow(r.stamps, hop) {
-		r.stamps = append(r.stamps, Stamp{Hop: hop, At: at})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if MayFollow(s.made, hop) {
+		s.made = append(s.made, Stamp{Hop: hop, At: at})
 	}
 }
 
 // Unsent returns the stamps made since the last call, and marks them sent.
-func (r *Recorder) Unsent() []Stamp {
-	if r == nil {
+func (s *Stamps) Unsent() []Stamp {
+	if s == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := append([]Stamp(nil), r.stamps[r.sent:]...)
-	r.sent = len(r.stamps)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := append([]Stamp(nil), s.made[s.sent:]...)
+	s.sent = len(s.made)
 	return out
 }
 
 // Lost says that what was sent may not have arrived: Unsent returns it again.
-func (r *Recorder) Lost() {
-	if r == nil {
+func (s *Stamps) Lost() {
+	if s == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sent = 0
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = 0
 }

@@ -35,41 +35,41 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-func TestRecorder(t *testing.T) {
-	var none *Recorder
+func TestStamps(t *testing.T) {
+	var none *Stamps
 	none.Stamp(ClientSent, time.Now())
 	if none.Unsent() != nil {
-		t.Error("a nil Recorder recorded")
+		t.Error("nil Stamps recorded")
 	}
-	r := &Recorder{}
+	s := &Stamps{}
 	first, second := time.Unix(1, 0), time.Unix(2, 0)
-	r.Stamp(KubeletSeen, first)
-	r.Stamp(KubeletSeen, second)
-	if got := r.Unsent(); len(got) != 1 || !got[0].At.Equal(first) {
+	s.Stamp(KubeletSeen, first)
+	s.Stamp(KubeletSeen, second)
+	if got := s.Unsent(); len(got) != 1 || !got[0].At.Equal(first) {
 		t.Errorf("got %v, want only the first stamp of the hop", got)
 	}
-	if got := r.Unsent(); len(got) != 0 {
+	if got := s.Unsent(); len(got) != 0 {
 		t.Errorf("sent twice: %v", got)
 	}
 	for i := range 2 * MaxStamps {
-		r.Stamp(KubeletStarted.Of(strings.Repeat("c", i)), second)
+		s.Stamp(KubeletStarted.Of(strings.Repeat("c", i)), second)
 	}
-	if n := len(r.stamps); n != 1+MaxStamps {
+	if n := len(s.made); n != 1+MaxStamps {
 		t.Errorf("%d stamps are kept, want one and %d of containers", n, MaxStamps)
 	}
 	// A pod of many containers becomes ready all the same.
-	r.Stamp(KubeletReady, second)
-	all := r.Unsent()
+	s.Stamp(KubeletReady, second)
+	all := s.Unsent()
 	if all[len(all)-1].Hop != KubeletReady {
 		t.Errorf("%s has found no room", KubeletReady)
 	}
 	if _, err := Decode(Encode(all)); err != nil {
-		t.Errorf("what a recorder holds can't be sent at once: %v", err)
+		t.Errorf("what they hold can't be sent at once: %v", err)
 	}
 	for i := range 2 * maxSent {
-		r.Stamp(Hop("x."+strings.Repeat("y", i)), second)
+		s.Stamp(Hop("x."+strings.Repeat("y", i)), second)
 	}
-	if n := len(r.stamps); n > maxSent {
+	if n := len(s.made); n > maxSent {
 		t.Errorf("%d stamps are kept, more than %d", n, maxSent)
 	}
 }

@@ -160,8 +160,8 @@ type QueuedPodInfo struct {
 	// Flushed says that this attempt is made because the pod waited for long, and
 	// not because anything happened.
 	Flushed bool
-	// Relay holds the moments of the attempt.
-	Relay *relay.Recorder
+	// Stamps are the moments of the attempt.
+	Stamps *relay.Stamps
 }
 
 // Priority is the pod's priority; zero where it has none.

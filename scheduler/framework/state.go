@@ -33,8 +33,8 @@ type CycleState struct {
 	// Observer is called with the durations of this attempt's plugins; usually
 	// nil.
 	Observer Observer
-	// Relay collects the moments of the attempt.
-	Relay *relay.Recorder
+	// Stamps are the moments of the attempt.
+	Stamps *relay.Stamps
 }
 
 type stateEntry struct {
@@ -66,9 +66,9 @@ func (s *CycleState) observe(plugin Plugin, point string, call func() *Status) *
 	return status
 }
 
-// NewCycleState returns an empty state that stamps to recorder.
-func NewCycleState(recorder *relay.Recorder) *CycleState {
-	return &CycleState{Relay: recorder}
+// NewCycleState returns an empty state of an attempt with these stamps.
+func NewCycleState(stamps *relay.Stamps) *CycleState {
+	return &CycleState{Stamps: stamps}
 }
 
 // Write keeps value under key. An attempt has a handful of keys: a short slice

@@ -27,7 +27,7 @@ func Begin(clock clock.PassiveClock) gin.HandlerFunc {
 		// Answers are private and may be outdated at once; the few documents that may
 		// be cached say so.
 		c.Header("Cache-Control", "no-cache, private")
-		a := &request.Arrival{ID: id, At: clock.Now(), Info: request.Parse(c.Request), Stamps: &relay.Recorder{}, Warnings: &request.Warnings{}}
+		a := &request.Arrival{ID: id, At: clock.Now(), Info: request.Parse(c.Request), Stamps: &relay.Stamps{}, Warnings: &request.Warnings{}}
 		a.Stamps.Stamp(relay.ServerReceived, a.At)
 		c.Request = c.Request.WithContext(request.With(c.Request.Context(), a))
 		c.Next()

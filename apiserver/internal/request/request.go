@@ -53,7 +53,7 @@ type Arrival struct {
 	ID       string // the audit id
 	At       time.Time
 	Info     *Info
-	Stamps   *relay.Recorder      // of a pod's relay; nil records nothing
+	Stamps   *relay.Stamps        // of a pod's relay; nil records nothing
 	Warnings *Warnings            // nil collects none
 	spent    [layers]atomic.Int64 // nanoseconds: see Spent
 	written  Written              // see NoteWritten
@@ -115,7 +115,7 @@ func ReceivedFrom(ctx context.Context) time.Time { return arrival(ctx).At }
 
 // Stamps returns where to record the legs this request runs. It may be nil,
 // which records nothing.
-func Stamps(ctx context.Context) *relay.Recorder { return arrival(ctx).Stamps }
+func Stamps(ctx context.Context) *relay.Stamps { return arrival(ctx).Stamps }
 
 // NoteWritten records that obj is stored, if it is of the resource that the request names: a
 // request may write others beside it.

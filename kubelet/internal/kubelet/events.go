@@ -79,7 +79,7 @@ func (e *podEvents) ContainerEventf(pod *core.Pod, fieldPath, eventType, reason,
 // stamp notes that a container has passed a leg.
 func (e *podEvents) stamp(pod *core.Pod, fieldPath string, hop relay.Hop) {
 	if _, name, ok := strings.Cut(strings.TrimSuffix(fieldPath, "}"), "{"); ok {
-		e.statuses.Recorder(pod).Stamp(hop.Of(name), e.clock.Now())
+		e.statuses.Stamps(pod).Stamp(hop.Of(name), e.clock.Now())
 	}
 }
 

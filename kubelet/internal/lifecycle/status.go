@@ -56,7 +56,7 @@ func reportedOf(reported *core.PodStatus, runtime *runtimestate.PodStatus) bool 
 // to the API at once.
 func (l *Lifecycle) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
 	if runtime.ReadySandbox() != nil {
-		l.Statuses.Recorder(pod).Stamp(relay.KubeletSandboxCreated, l.Clock.Now())
+		l.Statuses.Stamps(pod).Stamp(relay.KubeletSandboxCreated, l.Clock.Now())
 	}
 	l.Cache.Set(pod.UID, runtime, nil, runtime.At)
 	l.Probes.Changed(pod.UID)

@@ -133,7 +133,7 @@ func (l *Lifecycle) runtimeStatus(ctx context.Context, pod *core.Pod) (*runtimes
 // firstSync is what the first sync of a pod does once.
 func (l *Lifecycle) firstSync(job podworker.Job) {
 	l.Statuses.Begin(job.Pod, job.Start)
-	l.Statuses.Recorder(job.Pod).Stamp(relay.KubeletWorker, l.Clock.Now())
+	l.Statuses.Stamps(job.Pod).Stamp(relay.KubeletWorker, l.Clock.Now())
 	l.Begun(job.Pod, job.Start)
 }
 

@@ -22,7 +22,7 @@ func (l *Lifecycle) mountVolumes(ctx context.Context, pod *core.Pod) error {
 		}
 		return err
 	}
-	l.Statuses.Recorder(pod).Stamp(relay.KubeletVolumesReady, l.Clock.Now())
+	l.Statuses.Stamps(pod).Stamp(relay.KubeletVolumesReady, l.Clock.Now())
 	return nil
 }
 

@@ -94,11 +94,11 @@ type entry struct {
 	busy bool
 	kick chan struct{}
 
-	// recorder is nil for a pod that an earlier kubelet started: the relay is over.
-	recorder *relay.Recorder
-	// ending has the pod's end, whichever kubelet has started it.
-	ending relay.Recorder
-	stamps []relay.Stamp // taken from the recorders, and not yet sent to the API
+	// stamps is nil for a pod that an earlier kubelet started: the relay is over.
+	stamps *relay.Stamps
+	// endStamps are of the pod's end, whichever kubelet has started it.
+	endStamps relay.Stamps
+	unsent    []relay.Stamp // taken from both, and not yet sent to the API
 	// restarts are the last ones of the pod's containers; since is from when on they can be known.
 	restarts relay.RestartLog
 	since    time.Time
@@ -158,19 +158,19 @@ func (m *Manager) Get(uid types.UID) (core.PodStatus, bool) {
 	return e.status, true
 }
 
-// Recorder collects the stamps of the pod's way through this kubelet; it is nil
+// Stamps collects the stamps of the pod's way through this kubelet; it is nil
 // for a pod that was started before.
-func (m *Manager) Recorder(pod *core.Pod) *relay.Recorder {
+func (m *Manager) Stamps(pod *core.Pod) *relay.Stamps {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.entry(pod).recorder
+	return m.entry(pod).stamps
 }
 
 // StampEnd stamps a hop of the pod's end. It goes with the next status.
 func (m *Manager) StampEnd(pod *core.Pod, hop relay.Hop) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entry(pod).ending.Stamp(hop, m.options.Clock.Now())
+	m.entry(pod).endStamps.Stamp(hop, m.options.Clock.Now())
 }
 
 func (m *Manager) entry(pod *core.Pod) *entry {
@@ -178,7 +178,7 @@ func (m *Manager) entry(pod *core.Pod) *entry {
 	if !ok {
 		e = &entry{name: nameOf(pod), kick: make(chan struct{}, 1), since: m.options.Clock.Now()}
 		if pod.Status.StartTime.IsZero() {
-			e.recorder = &relay.Recorder{}
+			e.stamps = &relay.Stamps{}
 		}
 		m.entries[pod.UID] = e
 	}
@@ -198,7 +198,7 @@ func (m *Manager) Begin(pod *core.Pod, seen time.Time) {
 		e = m.entry(pod)
 		e.anew = true
 	}
-	if e.recorder != nil { // of one that an earlier kubelet started it can't be told
+	if e.stamps != nil { // of one that an earlier kubelet started it can't be told
 		e.seen, e.starting = seen, true
 	}
 }
@@ -253,10 +253,10 @@ func (m *Manager) set(pod *core.Pod, status core.PodStatus, settled bool) {
 
 func (m *Manager) stamp(e *entry, status *core.PodStatus) {
 	if status.Phase == corev1.PodRunning {
-		e.recorder.Stamp(relay.KubeletRunning, m.options.Clock.Now())
+		e.stamps.Stamp(relay.KubeletRunning, m.options.Clock.Now())
 	}
 	if c := findCondition(status.Conditions, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
-		e.recorder.Stamp(relay.KubeletReady, m.options.Clock.Now())
+		e.stamps.Stamp(relay.KubeletReady, m.options.Clock.Now())
 	}
 }
 

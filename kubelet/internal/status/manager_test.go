@@ -153,7 +153,7 @@ func phaseStatus(phase corev1.PodPhase) core.PodStatus {
 
 func TestStatusIsSentAtOnceAndOnce(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
-		m.Recorder(pods.pod).Stamp(relay.KubeletSeen, time.Now())
+		m.Stamps(pods.pod).Stamp(relay.KubeletSeen, time.Now())
 		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
 		synctest.Wait()
 		if len(api.patches) != 1 || api.pod.Status.Phase != corev1.PodRunning {
@@ -220,7 +220,7 @@ func TestAnUnsettledStatusIsNotSent(t *testing.T) {
 func TestStatusSurvivesAnAbsentAPI(t *testing.T) {
 	bed(t, func(t *testing.T, m *Manager, api *fakeAPI, pods *fakePods) {
 		api.away = true
-		m.Recorder(pods.pod).Stamp(relay.KubeletSeen, time.Now())
+		m.Stamps(pods.pod).Stamp(relay.KubeletSeen, time.Now())
 		m.Set(pods.pod, phaseStatus(corev1.PodRunning))
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()

@@ -135,8 +135,8 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 		m.rest(e)
 		return work{}, false
 	}
-	e.stamps = append(append(e.stamps, e.recorder.Unsent()...), e.ending.Unsent()...)
-	w.told = relay.Told{Stamps: e.stamps, Restarts: e.restarts.Unsent()}
+	e.unsent = append(append(e.unsent, e.stamps.Unsent()...), e.endStamps.Unsent()...)
+	w.told = relay.Told{Stamps: e.unsent, Restarts: e.restarts.Unsent()}
 	return w, true
 }
 
@@ -180,7 +180,7 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	}
 	e.base = patched
 	e.sent = max(e.sent, w.version)
-	e.stamps = e.stamps[len(w.told.Stamps):]
+	e.unsent = e.unsent[len(w.told.Stamps):]
 	e.restarts.Sent(w.told.Restarts)
 	m.observeSent(e, w)
 	return nil

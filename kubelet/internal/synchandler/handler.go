@@ -71,8 +71,8 @@ func (h *Handler) HandlePodAdditions(pods []*core.Pod) {
 }
 
 func (h *Handler) addPod(pod *core.Pod, round *round, start time.Time) {
-	recorder := h.o.Statuses.Recorder(pod)
-	recorder.Stamp(relay.KubeletSeen, start)
+	stamps := h.o.Statuses.Stamps(pod)
+	stamps.Stamp(relay.KubeletSeen, start)
 	if !status.Ending(pod) && !h.o.Workers.TerminationRequested(pod.UID) {
 		if decision := round.admit(pod); !decision.Admitted {
 			h.reject(pod, decision)
@@ -80,7 +80,7 @@ func (h *Handler) addPod(pod *core.Pod, round *round, start time.Time) {
 		}
 		h.o.Allocations.Admit(pod)
 	}
-	recorder.Stamp(relay.KubeletAdmitted, h.o.Clock.Now())
+	stamps.Stamp(relay.KubeletAdmitted, h.o.Clock.Now())
 	h.update(podworker.Create, pod, start)
 }
 

@@ -163,7 +163,7 @@ func median(runs []time.Duration) time.Duration {
 func (s *bench) place(pod *framework.PodInfo) string {
 	for range 2 {
 		s.cache.Update(s.placer.snapshot)
-		state := framework.NewCycleState(&relay.Recorder{})
+		state := framework.NewCycleState(&relay.Stamps{})
 		result, err := s.placer.schedulePod(s.b.Context(), s.profile, state, pod, func(relay.Hop) {})
 		var fit *framework.FitError
 		switch {

@@ -47,7 +47,7 @@ func (r *run) scheduleOne(ctx context.Context, queued *framework.QueuedPodInfo) 
 
 func (r *run) newAttempt(queued *framework.QueuedPodInfo) *attempt {
 	profile := r.Profiles[queued.Pod.Spec.SchedulerName]
-	a := &attempt{run: r, queued: queued, profile: profile, state: framework.NewCycleState(queued.Relay), begun: r.Clock.Now()}
+	a := &attempt{run: r, queued: queued, profile: profile, state: framework.NewCycleState(queued.Stamps), begun: r.Clock.Now()}
 	if a.begun.Sub(r.measured) >= measureEvery {
 		r.measured = a.begun
 		a.state.Observer = metrics.Plugins{Metrics: r.Metrics, Clock: r.Clock}
@@ -134,4 +134,4 @@ func (a *attempt) reserveAndPermit(ctx context.Context) (map[string]time.Duratio
 	return waits, nil
 }
 
-func (a *attempt) stamp(hop relay.Hop) { a.queued.Relay.Stamp(hop, a.Clock.Now()) }
+func (a *attempt) stamp(hop relay.Hop) { a.queued.Stamps.Stamp(hop, a.Clock.Now()) }

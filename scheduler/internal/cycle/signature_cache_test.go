@@ -85,7 +85,7 @@ func place(t *testing.T, c *cache.Cache, p *placer, profile *framework.Profile, 
 	c.Update(p.snapshot)
 	p.feasible, p.scores.Totals = p.feasible[:0], p.scores.Totals[:0]
 	p.scoreCache.missing = p.scoreCache.missing[:0]
-	result, err := p.schedulePod(t.Context(), profile, framework.NewCycleState(&relay.Recorder{}), framework.NewPodInfo(pod), func(relay.Hop) {})
+	result, err := p.schedulePod(t.Context(), profile, framework.NewCycleState(&relay.Stamps{}), framework.NewPodInfo(pod), func(relay.Hop) {})
 	text := fmt.Sprintf("%+v, %v, %v", result, err, p.scores.Totals)
 	for _, node := range p.feasible {
 		text += " " + node.Name()

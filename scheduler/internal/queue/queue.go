@@ -244,9 +244,9 @@ func (q *Queue) tryPop() *framework.QueuedPodInfo {
 	it.update, it.left, it.leaves = nil, false, nil
 	it.element = q.inFlight.PushBack(it)
 	// Each attempt has its own stamps: the one that binds the pod sends its own.
-	it.Relay = &relay.Recorder{}
-	it.Relay.Stamp(relay.SchedulerQueued, it.Added)
-	it.Relay.Stamp(relay.SchedulerPopped, q.options.Clock.Now())
+	it.Stamps = &relay.Stamps{}
+	it.Stamps.Stamp(relay.SchedulerQueued, it.Added)
+	it.Stamps.Stamp(relay.SchedulerPopped, q.options.Clock.Now())
 	popped := it.QueuedPodInfo
 	return &popped
 }

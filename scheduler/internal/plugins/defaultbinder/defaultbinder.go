@@ -42,14 +42,14 @@ func (p *Plugin) Bind(ctx context.Context, state *framework.CycleState, pod *fra
 	if err != nil {
 		return framework.AsError(err)
 	}
-	state.Relay.Stamp(relay.SchedulerBinding, p.clock.Now())
+	state.Stamps.Stamp(relay.SchedulerBinding, p.clock.Now())
 	var options []rest.Option
-	if stamps := state.Relay.Unsent(); len(stamps) > 0 {
+	if stamps := state.Stamps.Unsent(); len(stamps) > 0 {
 		options = append(options, rest.Header(relay.Header, relay.Encode(stamps)))
 	}
 	path := core.Pods.Path(pod.Pod.Namespace, pod.Pod.Name) + "/binding"
 	if err := p.client.Do(ctx, http.MethodPost, path, body, nil, options...); err != nil {
-		state.Relay.Lost()
+		state.Stamps.Lost()
 		return framework.AsError(err)
 	}
 	return nil

@@ -40,8 +40,8 @@ func TestBind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state := framework.NewCycleState(&relay.Recorder{})
-			state.Relay.Stamp(relay.SchedulerQueued, clock.RealClock{}.Now())
+			state := framework.NewCycleState(&relay.Stamps{})
+			state.Stamps.Stamp(relay.SchedulerQueued, clock.RealClock{}.Now())
 			status := New(client, clock.RealClock{}).Bind(t.Context(), state, pod, "n1")
 			if want := code == http.StatusCreated; status.IsSuccess() != want {
 				t.Errorf("status %v, want success %v", status.Reasons(), want)
@@ -55,7 +55,7 @@ func TestBind(t *testing.T) {
 			if got.Target.Name != "n1" || got.Target.Kind != "Node" || got.UID != pod.Pod.UID || got.Kind != "Binding" {
 				t.Errorf("sent %+v", got)
 			}
-			if again := len(state.Relay.Unsent()); again != map[bool]int{true: 0, false: 2}[status.IsSuccess()] {
+			if again := len(state.Stamps.Unsent()); again != map[bool]int{true: 0, false: 2}[status.IsSuccess()] {
 				t.Errorf("%d stamps go with the next request", again)
 			}
 			sent, err := relay.Decode(stamps)
