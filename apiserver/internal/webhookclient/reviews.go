@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
+	"kctl/proto/release"
 	"kctl/proto/rest"
 	"kctl/proto/tracing"
 )
@@ -41,7 +42,7 @@ func Load(file string, clock clock.Clock, told func(error)) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.UserAgent, cfg.Told = "kctl-apiserver", told
+	cfg.UserAgent, cfg.Told = "kctl-apiserver/"+release.Number, told
 	client, err := rest.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

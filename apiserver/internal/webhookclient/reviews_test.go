@@ -16,6 +16,8 @@ import (
 
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/proto/release"
 )
 
 // load serves handler over TLS and returns a client for it.
@@ -45,7 +47,8 @@ func load(t *testing.T, clock clock.Clock, handler http.HandlerFunc) *Service {
 func TestAsk(t *testing.T) {
 	s := load(t, clock.RealClock{}, func(w http.ResponseWriter, r *http.Request) {
 		var question map[string]string
-		if err := json.NewDecoder(r.Body).Decode(&question); err != nil || r.URL.String() != "/review?a=b" || r.Header.Get("Authorization") != "Bearer secret" {
+		if err := json.NewDecoder(r.Body).Decode(&question); err != nil || r.URL.String() != "/review?a=b" || r.Header.Get("Authorization") != "Bearer secret" ||
+			r.UserAgent() != "kctl-apiserver/"+release.Number {
 			http.Error(w, "no", http.StatusBadRequest)
 			return
 		}
