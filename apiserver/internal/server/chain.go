@@ -31,7 +31,7 @@ func (s *surface) chain(router *gin.Engine) error {
 	if o.GoawayChance > 0 {
 		router.Use(filters.Goaway(o.GoawayChance))
 	}
-	router.Use(s.audited(filters.Authenticate(&s.access.identities.Anonymous, s.access.identities.Headers, s.metrics, s.clock, s.logger))...)
+	router.Use(s.audited(filters.Authenticate(&s.access.identities.Chain, s.access.identities.Headers, s.metrics, s.clock, s.logger))...)
 	if s.tracer != nil {
 		router.Use(filters.Tracing(s.tracer))
 	}

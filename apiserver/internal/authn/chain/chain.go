@@ -33,8 +33,8 @@ type Options struct {
 
 // Authentication finds out who makes a request.
 type Authentication struct {
-	// Anonymous is the whole chain, ending with requests without a credential.
-	Anonymous authn.Anonymous
+	// Chain authenticates requests; its end are those without a credential.
+	Chain authn.Anonymous
 	// Tokens authenticates tokens only, for TokenReviews.
 	Tokens authn.TokenAuthenticator
 	// Headers are those that authenticating proxies use; they are removed at authentication.
@@ -98,7 +98,7 @@ func (a *Authentication) chain(accounts authn.Tokens) error {
 		return err
 	}
 	a.Tokens = authn.NewCached(kinds, tokenTTL, clock)
-	a.Anonymous.Next = append(union, authn.Bearer{Tokens: a.Tokens}, authn.WebSocket{Tokens: a.Tokens}, authn.Itself{})
+	a.Chain.Next = append(union, authn.Bearer{Tokens: a.Tokens}, authn.WebSocket{Tokens: a.Tokens}, authn.Itself{})
 	return nil
 }
 

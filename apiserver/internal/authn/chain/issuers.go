@@ -22,7 +22,7 @@ import (
 // the flags or a file say.
 func (a *Authentication) outsideIssuers() (authn.TokenAuthenticator, error) {
 	o := a.o.Flags
-	a.Anonymous.Put(a.anonymousByFlag())
+	a.Chain.Put(a.anonymousByFlag())
 	if o.AuthenticationConfig != "" {
 		return a.authenticationFile()
 	}
@@ -73,7 +73,7 @@ func (a *Authentication) authenticationFile() (authn.TokenAuthenticator, error) 
 			kinds = append(kinds, issuer)
 		}
 		issuers.Put(kinds)
-		a.Anonymous.Put(rule)
+		a.Chain.Put(rule)
 		for _, old := range before {
 			if !slices.ContainsFunc(outside, func(i *oidc.Authenticator) bool { return i.Issuer() == old.Issuer() }) {
 				metrics.Forget(old.Issuer())

@@ -13,7 +13,7 @@ func TestWhoEndsAPod(t *testing.T) {
 	for phase, want := range map[corev1.PodPhase]bool{corev1.PodPending: true, corev1.PodRunning: true, corev1.PodFailed: false, corev1.PodSucceeded: false} {
 		for node, want := range map[string]bool{"n1": want, "": false} {
 			pod := minimal(func(p *core.Pod) { p.Spec.NodeName, p.Status.Phase = node, phase })
-			if got := endedByKubelet(pod); got != want {
+			if got := awaitsKubelet(pod); got != want {
 				t.Errorf("%s on %q: %v", phase, node, got)
 			}
 		}

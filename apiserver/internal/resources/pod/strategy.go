@@ -46,12 +46,12 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 		Subresources: map[string]registry.UpdateStrategy[*core.Pod]{
 			// The Binding has already been validated when it comes to the change.
 			"binding":             {Internal: true, KeepsGeneration: true},
-			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralChange},
+			"ephemeralcontainers": {Prepare: prepareEphemeral, Validate: validateEphemeralUpdate},
 			"resize":              {Prepare: prepareResize, Validate: validateResize},
 		},
 		Delete: registry.DeleteStrategy[*core.Pod]{
 			GracePeriod:         gracePeriod,
-			TerminatedElsewhere: endedByKubelet,
+			TerminatedElsewhere: awaitsKubelet,
 			ReturnDeletedObject: true,
 		},
 		Read: registry.ReadStrategy[*core.Pod]{
@@ -228,10 +228,6 @@ func keepMetadata(pod, old *core.Pod) {
 	pod.Finalizers, pod.OwnerReferences = old.Finalizers, old.OwnerReferences
 }
 
-func validateEphemeralChange(_ context.Context, pod, old *core.Pod) field.ErrorList {
-	return validateEphemeralUpdate(pod, old)
-}
-
 // gracePeriod gives a kubelet time to terminate the pod: as much as the request
 // says, otherwise the pod. A pod without a node needs none. Once the deletion
 // has begun, only a request that names a period changes it.
@@ -255,10 +251,10 @@ func gracePeriod(pod *core.Pod, asked *int64) (int64, bool) {
 	return grace, grace > 0
 }
 
-// endedByKubelet reports whether a kubelet may still have to end containers of
+// awaitsKubelet reports whether a kubelet may still have to end containers of
 // the pod. A kubelet that deletes a terminated pod has reported its final phase
 // before, so no second transaction is needed.
-func endedByKubelet(pod *core.Pod) bool {
+func awaitsKubelet(pod *core.Pod) bool {
 	return pod.Spec.NodeName != "" && !core.Ended(pod.Status.Phase)
 }
 

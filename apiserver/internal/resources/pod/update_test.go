@@ -196,15 +196,15 @@ func TestEphemeralUpdate(t *testing.T) {
 			})
 		}
 	}
-	checkErrors(t, "added", validateEphemeralUpdate(minimal(debugger("i")), minimal()), "")
-	checkErrors(t, "removed", validateEphemeralUpdate(minimal(), minimal(debugger("i"))),
+	checkErrors(t, "added", validateEphemeralUpdate(t.Context(), minimal(debugger("i")), minimal()), "")
+	checkErrors(t, "removed", validateEphemeralUpdate(t.Context(), minimal(), minimal(debugger("i"))),
 		`spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be removed`)
-	checkErrors(t, "changed", validateEphemeralUpdate(minimal(debugger("i")), minimal(debugger("j"))),
+	checkErrors(t, "changed", validateEphemeralUpdate(t.Context(), minimal(debugger("i")), minimal(debugger("j"))),
 		`spec.ephemeralContainers: Forbidden: existing ephemeral containers "debug" may not be changed`)
 	withPort := minimal(debugger("i"), func(p *core.Pod) {
 		p.Spec.EphemeralContainers[0].Ports = []corev1.ContainerPort{{ContainerPort: 1}}
 	})
-	checkErrors(t, "with a port", validateEphemeralUpdate(withPort, minimal()),
+	checkErrors(t, "with a port", validateEphemeralUpdate(t.Context(), withPort, minimal()),
 		"spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container")
 
 	pod, old := minimal(debugger("i")), minimal()

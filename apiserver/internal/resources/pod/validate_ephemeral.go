@@ -1,6 +1,8 @@
 package pod
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -70,7 +72,7 @@ func validateEphemeralFields(c *core.Container, path *field.Path) (errs field.Er
 
 // validateEphemeralUpdate allows ephemeral containers to be added, but not
 // changed or removed.
-func validateEphemeralUpdate(pod, old *core.Pod) field.ErrorList {
+func validateEphemeralUpdate(_ context.Context, pod, old *core.Pod) field.ErrorList {
 	errs := validateSpec(&pod.Spec, specPath)
 	at := field.NewPath("spec", "ephemeralContainers")
 	now := make(map[string]*corev1.EphemeralContainer, len(pod.Spec.EphemeralContainers))
