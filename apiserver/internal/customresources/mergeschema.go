@@ -123,11 +123,11 @@ func objectSchema(s *structural.Schema, preserve, whole bool) *mergeschema.Schem
 			out.Fields[name] = valueSchema(property, preserve)
 		}
 	}
-	values, any := s.Values()
+	values, open := s.Values()
 	switch {
 	case values != nil:
 		out.Element = valueSchema(values, preserve)
-	case any, preserve, out.Kind == mergeschema.Map && !whole:
+	case open, preserve, out.Kind == mergeschema.Map && !whole:
 		out.Element = mergeschema.Anything
 	case out.Kind == mergeschema.Map:
 		out.Kind = mergeschema.Struct // of nothing

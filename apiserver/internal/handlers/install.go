@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -21,9 +20,6 @@ import (
 	"kctl/proto/core"
 )
 
-// DefaultMaxBody is the largest request body that is read; upstream's.
-const DefaultMaxBody = 3 << 20
-
 // CreateOnly is a resource that can only be created; a subresource's Create
 // answers it ("bindings", for pods/binding).
 type CreateOnly struct {
@@ -39,7 +35,7 @@ type Options struct {
 	// Authorizer is asked whether a user who creates by an update or a patch may
 	// create; nil allows everyone.
 	Authorizer authz.Authorizer
-	MaxBody    int64 // DefaultMaxBody if 0
+	MaxBody    int64 // of a request, in bytes
 	// WatchTime is the shortest time that a watch without timeoutSeconds lasts,
 	// and half of the longest; defaultWatchTime if 0.
 	WatchTime time.Duration
@@ -68,7 +64,6 @@ func Install(router gin.IRouter, o Options) {
 type handlers struct{ Options }
 
 func newHandlers(o Options) *handlers {
-	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
 	if o.Admission == nil {
 		o.Admission = admission.NewChain()
 	}

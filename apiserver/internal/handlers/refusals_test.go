@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"kctl/apiserver/internal/handlers"
 	"kctl/proto/core"
 )
 
@@ -58,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		{"resourceVersion on create", "POST", collection, `{"metadata":{"name":"x","resourceVersion":"5"}}`, nil, 400, metav1.StatusReasonBadRequest,
 			"resourceVersion should not be set"},
 		{"a resourceVersion that is none", "POST", collection, `{"metadata":{"name":"odd-version","resourceVersion":"not-supplied"}}`, nil, 201, "", ""},
-		{"too large", "POST", collection, `{"data":{"k":"` + strings.Repeat("x", handlers.DefaultMaxBody) + `"}}`, nil, 413, metav1.StatusReasonRequestEntityTooLarge,
+		{"too large", "POST", collection, `{"data":{"k":"` + strings.Repeat("x", maxBody) + `"}}`, nil, 413, metav1.StatusReasonRequestEntityTooLarge,
 			"limit is 3145728"},
 		{"not acceptable", "GET", collection + "/a", "", []string{"Accept", "image/png"}, 406, metav1.StatusReasonNotAcceptable, "application/json"},
 		// Which of two errors is reported.

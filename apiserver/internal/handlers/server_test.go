@@ -75,8 +75,9 @@ func startOn(t testing.TB, store storage.Interface) *server {
 			Resource:    core.Resource{Version: "v1", Name: "bindings", Kind: "Binding", Namespaced: true},
 			Subresource: echo,
 		}},
-		Clock:  clock.RealClock{},
-		Logger: options.Logger,
+		MaxBody: maxBody,
+		Clock:   clock.RealClock{},
+		Logger:  options.Logger,
 	})
 	s.Server = httptest.NewServer(engine)
 	t.Cleanup(s.Server.Close)
@@ -135,6 +136,7 @@ var echo = registry.Subresource{
 }
 
 const (
+	maxBody    = 3 << 20 // the flag's default
 	collection = "/api/v1/namespaces/default/configmaps"
 	jsonType   = "application/json"
 )

@@ -179,9 +179,9 @@ func (s *Schema) Properties() map[string]*Schema { return s.properties }
 // Items is the schema of a list's entries; nil if there is none.
 func (s *Schema) Items() *Schema { return s.items }
 
-// Values is the schema of a map's entries; if it is nil, any reports whether
+// Values is the schema of a map's entries; if it is nil, open reports whether
 // there may be entries of any kind.
-func (s *Schema) Values() (values *Schema, any bool) { return s.values, s.anyValues }
+func (s *Schema) Values() (values *Schema, open bool) { return s.values, s.anyValues }
 
 // Enum are the values that are allowed, if not all.
 func (s *Schema) Enum() []any { return s.enum }

@@ -35,9 +35,9 @@ func newAdapted(s *structural.Schema, root bool) *adapted {
 	if items := s.Items(); items != nil {
 		a.items = newAdapted(items, false)
 	}
-	if values, any := s.Values(); values != nil {
+	if values, open := s.Values(); values != nil {
 		a.values = schemaOrBool{newAdapted(values, false)}
-	} else if any {
+	} else if open {
 		a.values = schemaOrBool{}
 	}
 	if root || a.props.XEmbeddedResource {
