@@ -52,7 +52,7 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, at *field.Path) fie
 	if ptr.Deref(ref.ParameterNotFoundAction, "") == "" {
 		return append(errs, field.Required(at.Child("parameterNotFoundAction"), ""))
 	}
-	return append(errs, supported(ref.ParameterNotFoundAction, notFound, at.Child("parameterNotFoundAction"))...)
+	return append(errs, supportedIfSet(ref.ParameterNotFoundAction, at.Child("parameterNotFoundAction"), notFound)...)
 }
 
 func validateActions(given []admissionregistrationv1.ValidationAction, at *field.Path) field.ErrorList {
@@ -62,7 +62,7 @@ func validateActions(given []admissionregistrationv1.ValidationAction, at *field
 	var errs field.ErrorList
 	seen := map[admissionregistrationv1.ValidationAction]bool{}
 	for i := range given {
-		errs = append(errs, supported(&given[i], actions, at.Index(i))...)
+		errs = append(errs, check.SupportedInOrder(given[i], at.Index(i), actions...)...)
 		if seen[given[i]] {
 			errs = append(errs, field.Duplicate(at.Index(i), given[i]))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"kctl/apiserver/internal/admission/condition"
 	"kctl/apiserver/internal/field"
+	"kctl/apiserver/internal/resources/check"
 )
 
 var (
@@ -20,7 +21,7 @@ var (
 
 func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, known storedExpressions) field.ErrorList {
 	spec, at := &p.Spec, field.NewPath("spec")
-	errs := supported(spec.FailurePolicy, failurePolicies, at.Child("failurePolicy"))
+	errs := supportedIfSet(spec.FailurePolicy, at.Child("failurePolicy"), failurePolicies)
 	errs = append(errs, validateParamKind(spec.ParamKind, at.Child("paramKind"))...)
 	errs = append(errs, validateConstraints(spec.MatchConstraints, at.Child("matchConstraints"))...)
 	if spec.MatchConstraints != nil {
@@ -39,7 +40,7 @@ func validateMutatingPolicy(p *admissionregistrationv1.MutatingAdmissionPolicy, 
 	if spec.ReinvocationPolicy == "" {
 		return append(errs, field.Required(at.Child("reinvocationPolicy"), ""))
 	}
-	return append(errs, supported(&spec.ReinvocationPolicy, reinvocations, at.Child("reinvocationPolicy"))...)
+	return append(errs, check.SupportedInOrder(spec.ReinvocationPolicy, at.Child("reinvocationPolicy"), reinvocations...)...)
 }
 
 // validateMutable refuses operations without an object to change.
@@ -47,7 +48,7 @@ func validateMutable(rules []admissionregistrationv1.NamedRuleWithOperations, at
 	var errs field.ErrorList
 	for _, rule := range rules {
 		for i := range rule.Operations {
-			errs = append(errs, supported(&rule.Operations[i], mutableOperations, at)...)
+			errs = append(errs, check.SupportedInOrder(rule.Operations[i], at, mutableOperations...)...)
 		}
 	}
 	return errs
@@ -77,7 +78,7 @@ func validateMutation(m *admissionregistrationv1.Mutation, c *compilers, at *fie
 			errs = append(errs, patchFieldForbidden("jsonPatch", m.PatchType, at))
 		}
 	default:
-		errs = append(errs, supported(&m.PatchType, patchTypes, at.Child("patchType"))...)
+		errs = append(errs, check.SupportedInOrder(m.PatchType, at.Child("patchType"), patchTypes...)...)
 	}
 	return errs
 }

@@ -41,7 +41,7 @@ var (
 
 func validateValidatingPolicy(p *admissionregistrationv1.ValidatingAdmissionPolicy, known storedExpressions) field.ErrorList {
 	spec, at := &p.Spec, field.NewPath("spec")
-	errs := supported(spec.FailurePolicy, failurePolicies, at.Child("failurePolicy"))
+	errs := supportedIfSet(spec.FailurePolicy, at.Child("failurePolicy"), failurePolicies)
 	errs = append(errs, validateParamKind(spec.ParamKind, at.Child("paramKind"))...)
 	errs = append(errs, validateConstraints(spec.MatchConstraints, at.Child("matchConstraints"))...)
 	conditions := &compilers{stored: known, options: condition.Options{Params: spec.ParamKind != nil}}
@@ -155,7 +155,7 @@ func validateValidation(v *admissionregistrationv1.Validation, c *compilers, at 
 	case strings.ContainsAny(v.Message, "\n\r"):
 		errs = append(errs, field.Invalid(at.Child("message"), v.Message, "must not contain line breaks"))
 	}
-	return append(errs, supported(v.Reason, reasons, at.Child("reason"))...)
+	return append(errs, supportedIfSet(v.Reason, at.Child("reason"), reasons)...)
 }
 
 func validateAnnotations(policy string, annotations []admissionregistrationv1.AuditAnnotation, c *compilers,

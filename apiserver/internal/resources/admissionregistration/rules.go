@@ -25,12 +25,12 @@ var (
 	matchPolicies   = []admissionregistrationv1.MatchPolicyType{admissionregistrationv1.Equivalent, admissionregistrationv1.Exact}
 )
 
-// supported checks that a value is a supported one; nil is not checked.
-func supported[T ~string](value *T, among []T, at *field.Path) field.ErrorList {
-	if value == nil || slices.Contains(among, *value) {
+// supportedIfSet checks the value of a field that may be left out.
+func supportedIfSet[T ~string](value *T, at *field.Path, values []T) field.ErrorList {
+	if value == nil {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(at, *value, among)}
+	return check.SupportedInOrder(*value, at, values...)
 }
 
 func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Path) field.ErrorList {
@@ -43,13 +43,13 @@ func validateRule(rule *admissionregistrationv1.RuleWithOperations, at *field.Pa
 		}
 	}
 	errs = append(errs, validateResources(rule.Resources, at.Child("resources"))...)
-	return append(errs, supported(rule.Scope, scopes, at.Child("scope"))...)
+	return append(errs, supportedIfSet(rule.Scope, at.Child("scope"), scopes)...)
 }
 
 func validateOperations(given []admissionregistrationv1.OperationType, at *field.Path) field.ErrorList {
 	errs := checkWildcardAlone(given, "operations", at)
 	for i := range given {
-		errs = append(errs, supported(&given[i], operations, at.Index(i))...)
+		errs = append(errs, check.SupportedInOrder(given[i], at.Index(i), operations...)...)
 	}
 	return errs
 }
@@ -122,7 +122,7 @@ func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations,
 
 // validateMatch checks what a policy or a binding selects.
 func validateMatch(m *admissionregistrationv1.MatchResources, at *field.Path) field.ErrorList {
-	errs := supported(m.MatchPolicy, matchPolicies, at.Child("matchPolicy"))
+	errs := supportedIfSet(m.MatchPolicy, at.Child("matchPolicy"), matchPolicies)
 	errs = append(errs, check.LabelSelector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
 	errs = append(errs, check.LabelSelector(m.ObjectSelector, at.Child("objectSelector"))...)
 	errs = append(errs, validateNamedRules(m.ResourceRules, at.Child("resourceRules"))...)

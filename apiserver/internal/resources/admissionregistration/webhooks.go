@@ -70,19 +70,19 @@ func validateWebhook(w *webhook, known storedExpressions, at *field.Path) field.
 	for i := range w.Rules {
 		errs = append(errs, validateRule(&w.Rules[i], at.Child("rules").Index(i))...)
 	}
-	errs = append(errs, supported(w.FailurePolicy, failurePolicies, at.Child("failurePolicy"))...)
-	errs = append(errs, supported(w.MatchPolicy, matchPolicies, at.Child("matchPolicy"))...)
+	errs = append(errs, supportedIfSet(w.FailurePolicy, at.Child("failurePolicy"), failurePolicies)...)
+	errs = append(errs, supportedIfSet(w.MatchPolicy, at.Child("matchPolicy"), matchPolicies)...)
 	if w.SideEffects == nil {
 		errs = append(errs, field.Required(at.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
 	}
-	errs = append(errs, supported(w.SideEffects, sideEffects, at.Child("sideEffects"))...)
+	errs = append(errs, supportedIfSet(w.SideEffects, at.Child("sideEffects"), sideEffects)...)
 	if w.TimeoutSeconds != nil && (*w.TimeoutSeconds < 1 || *w.TimeoutSeconds > maxTimeout) {
 		errs = append(errs, field.Invalid(at.Child("timeoutSeconds"), *w.TimeoutSeconds,
 			fmt.Sprintf("the timeout value must be between 1 and %d seconds", maxTimeout)))
 	}
 	errs = append(errs, check.LabelSelector(w.NamespaceSelector, at.Child("namespaceSelector"))...)
 	errs = append(errs, check.LabelSelector(w.ObjectSelector, at.Child("objectSelector"))...)
-	errs = append(errs, supported(w.reinvocation, reinvocations, at.Child("reinvocationPolicy"))...)
+	errs = append(errs, supportedIfSet(w.reinvocation, at.Child("reinvocationPolicy"), reinvocations)...)
 	errs = append(errs, validateClient(&w.ClientConfig, at.Child("clientConfig"))...)
 	return append(errs, validateMatchConditions(w.MatchConditions, &compilers{stored: known}, at.Child("matchConditions"))...)
 }

@@ -83,12 +83,20 @@ func Unchanged(now, old any, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.Invalid(path, now, Immutable)}
 }
 
-// OneOf checks that a field has one of the allowed values.
+// OneOf checks that a field has one of the allowed values, which the message sorts.
 func OneOf[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
 	return Supported(value, at, values...)
+}
+
+// OneOfInOrder is OneOf for fields whose message lists the values as they are given.
+func OneOfInOrder[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return SupportedInOrder(value, at, values...)
 }
 
 // Supported is OneOf for fields whose empty value is unsupported rather than missing.
@@ -97,6 +105,14 @@ func Supported[T ~string](value T, at *field.Path, values ...T) field.ErrorList 
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(at, value, slices.Sorted(slices.Values(values)))}
+}
+
+// SupportedInOrder is Supported for fields whose message lists the values as they are given.
+func SupportedInOrder[T ~string](value T, at *field.Path, values ...T) field.ErrorList {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, value, values)}
 }
 
 // NameIsSubdomain is the form of most objects' names. A prefix (generateName)

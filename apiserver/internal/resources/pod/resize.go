@@ -177,7 +177,7 @@ func withoutSize(r corev1.ResourceRequirements) corev1.ResourceRequirements {
 func unsizable(list corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, amount := range list {
-		if !resizable.Has(name) {
+		if !slices.Contains(resizable, name) {
 			out[name] = amount
 		}
 	}

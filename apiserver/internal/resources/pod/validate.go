@@ -2,7 +2,6 @@ package pod
 
 import (
 	"math"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -66,8 +65,8 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	errs = append(errs, validateInitResizePolicies(spec.InitContainers, at.Child("initContainers"))...)
 	errs = append(errs, validateEphemeralContainers(scope, at)...)
 	errs = append(errs, validatePodResources(spec, at.Child("resources"))...)
-	errs = append(errs, oneOfList(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies)...)
-	errs = append(errs, oneOfList(spec.DNSPolicy, at.Child("dnsPolicy"), dnsPolicies)...)
+	errs = append(errs, check.OneOfInOrder(spec.RestartPolicy, at.Child("restartPolicy"), restartPolicies...)...)
+	errs = append(errs, check.OneOfInOrder(spec.DNSPolicy, at.Child("dnsPolicy"), dnsPolicies...)...)
 	errs = append(errs, metav1validation.ValidateLabels(spec.NodeSelector, at.Child("nodeSelector").Upstream())...)
 	errs = append(errs, validatePodSecurity(spec, at)...)
 	errs = append(errs, validateAffinity(spec.Affinity, at.Child("affinity"))...)
@@ -82,13 +81,13 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, inRange(*spec.ActiveDeadlineSeconds, 1, math.MaxInt32, at.Child("activeDeadlineSeconds"))...)
 	}
 	if spec.PreemptionPolicy != nil {
-		errs = append(errs, oneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies)...)
+		errs = append(errs, check.OneOf(*spec.PreemptionPolicy, at.Child("preemptionPolicy"), preemptionPolicies...)...)
 	}
 	errs = append(errs, check.Overhead(spec.Overhead, at.Child("overhead"))...)
 	if spec.OS != nil && spec.OS.Name == "" {
 		errs = append(errs, field.Required(at.Child("os", "name"), ""))
 	} else if spec.OS != nil {
-		errs = append(errs, supported(spec.OS.Name, at.Child("os"), operatingSystems)...)
+		errs = append(errs, check.Supported(spec.OS.Name, at.Child("os"), operatingSystems...)...)
 	}
 	errs = append(errs, validateForOS(spec, at)...)
 	errs = append(errs, validateHostProcess(spec, at)...)
@@ -98,9 +97,9 @@ func validateSpec(spec *core.PodSpec, at *field.Path) field.ErrorList {
 var (
 	restartPolicies    = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 	dnsPolicies        = []corev1.DNSPolicy{corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone}
-	preemptionPolicies = sets.New(corev1.PreemptLowerPriority, corev1.PreemptNever)
-	operatingSystems   = sets.New(corev1.Linux, corev1.Windows)
-	pullPolicies       = sets.New(corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	preemptionPolicies = []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}
+	operatingSystems   = []corev1.OSName{corev1.Linux, corev1.Windows}
+	pullPolicies       = []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
 )
 
 // validateNames validates the names by which a pod refers to other objects.
@@ -170,33 +169,6 @@ func forbidAlphaFields(spec *core.PodSpec, at *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(at.Child("schedulingGroup"), text))
 	}
 	return errs
-}
-
-// oneOfList is oneOf for fields whose messages list the values in a particular order.
-func oneOfList[T ~string](value T, at *field.Path, values []T) field.ErrorList {
-	switch {
-	case value == "":
-		return field.ErrorList{field.Required(at, "")}
-	case !slices.Contains(values, value):
-		return field.ErrorList{field.NotSupported(at, value, values)}
-	}
-	return nil
-}
-
-// supported is oneOf for fields whose empty value is unsupported rather than missing.
-func supported[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
-	if values.Has(value) { // nearly always, and without a copy
-		return nil
-	}
-	return check.Supported(value, at, values.UnsortedList()...)
-}
-
-// oneOf checks that a field has one of the allowed values.
-func oneOf[T ~string](value T, at *field.Path, values sets.Set[T]) field.ErrorList {
-	if value == "" {
-		return field.ErrorList{field.Required(at, "")}
-	}
-	return supported(value, at, values)
 }
 
 func inRange(value, low, high int64, at *field.Path) field.ErrorList {

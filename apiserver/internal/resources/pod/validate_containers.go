@@ -23,12 +23,14 @@ type containerScope struct {
 }
 
 var (
-	messagePolicies   = sets.New(corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
-	containerRestarts = sets.New(corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever,
-		corev1.ContainerRestartPolicyOnFailure)
-	protocols         = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
-	restartActions    = sets.New(corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)
-	exitCodeOperators = sets.New(corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)
+	messagePolicies   = []corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}
+	containerRestarts = []corev1.ContainerRestartPolicy{corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever,
+		corev1.ContainerRestartPolicyOnFailure}
+	protocols      = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+	restartActions = []corev1.ContainerRestartRuleAction{corev1.ContainerRestartRuleActionRestart,
+		corev1.ContainerRestartRuleActionRestartAllContainers}
+	exitCodeOperators = []corev1.ContainerRestartRuleOnExitCodesOperator{corev1.ContainerRestartRuleOnExitCodesOpIn,
+		corev1.ContainerRestartRuleOnExitCodesOpNotIn}
 )
 
 const (
@@ -87,10 +89,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 	if c.Image == "" {
 		errs = append(errs, field.Required(at.Child("image"), ""))
 	}
-	if !messagePolicies.Has(c.TerminationMessagePolicy) {
-		errs = append(errs, field.NotSupported(at.Child("terminationMessagePolicy"), c.TerminationMessagePolicy,
-			[]corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}))
-	}
+	errs = append(errs, check.SupportedInOrder(c.TerminationMessagePolicy, at.Child("terminationMessagePolicy"), messagePolicies...)...)
 	errs = append(errs, validatePorts(c.Ports, at.Child("ports"))...)
 	errs = append(errs, validateEnv(c.Env, at.Child("env"))...)
 	errs = append(errs, s.variableFiles(c.Env, at.Child("env"))...)
@@ -99,7 +98,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 	if len(c.VolumeDevices) > 0 && !s.hostUsers {
 		errs = append(errs, field.Forbidden(at.Child("volumeDevices"), "when `hostUsers` is false"))
 	}
-	errs = append(errs, oneOf(c.ImagePullPolicy, at.Child("imagePullPolicy"), pullPolicies)...)
+	errs = append(errs, check.OneOf(c.ImagePullPolicy, at.Child("imagePullPolicy"), pullPolicies...)...)
 	errs = append(errs, check.Requirements(&c.Resources, check.ContainerResource, at.Child("resources"))...)
 	errs = append(errs, validateClaimsOf(c.Resources.Claims, s.spec.ResourceClaims, at.Child("resources", "claims"))...)
 	errs = append(errs, validateResizePolicy(c.ResizePolicy, s.spec.RestartPolicy, at.Child("resizePolicy"))...)
@@ -110,7 +109,7 @@ func (s *containerScope) container(c *core.Container, at *field.Path) field.Erro
 func validateRestartRules(c *core.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if c.RestartPolicy != nil {
-		errs = append(errs, supported(*c.RestartPolicy, at.Child("restartPolicy"), containerRestarts)...)
+		errs = append(errs, check.Supported(*c.RestartPolicy, at.Child("restartPolicy"), containerRestarts...)...)
 	}
 	rules := at.Child("restartPolicyRules")
 	if len(c.RestartPolicyRules) > 0 && c.RestartPolicy == nil {
@@ -121,13 +120,13 @@ func validateRestartRules(c *core.Container, at *field.Path) field.ErrorList {
 	}
 	for i, rule := range c.RestartPolicyRules {
 		path := rules.Index(i)
-		errs = append(errs, oneOf(rule.Action, path.Child("action"), restartActions)...)
+		errs = append(errs, check.OneOf(rule.Action, path.Child("action"), restartActions...)...)
 		codes := path.Child("exitCodes")
 		if rule.ExitCodes == nil {
 			errs = append(errs, field.Required(codes, "must be specified"))
 			continue
 		}
-		errs = append(errs, oneOf(rule.ExitCodes.Operator, codes.Child("operator"), exitCodeOperators)...)
+		errs = append(errs, check.OneOf(rule.ExitCodes.Operator, codes.Child("operator"), exitCodeOperators...)...)
 		if len(rule.ExitCodes.Values) > maxRestartExitCodes {
 			errs = append(errs, field.TooMany(codes.Child("values"), len(rule.ExitCodes.Values), maxRestartExitCodes))
 		}
@@ -156,7 +155,7 @@ func validatePorts(ports []corev1.ContainerPort, at *field.Path) field.ErrorList
 		if port.HostPort != 0 {
 			errs = append(errs, portNumber(port.HostPort, path.Child("hostPort"))...)
 		}
-		errs = append(errs, oneOf(port.Protocol, path.Child("protocol"), protocols)...)
+		errs = append(errs, check.OneOf(port.Protocol, path.Child("protocol"), protocols...)...)
 	}
 	return errs
 }

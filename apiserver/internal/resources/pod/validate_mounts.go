@@ -11,8 +11,10 @@ import (
 )
 
 var (
-	propagations  = sets.New(corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
-	readOnlyModes = sets.New(corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyIfPossible, corev1.RecursiveReadOnlyEnabled)
+	propagations = []corev1.MountPropagationMode{corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer,
+		corev1.MountPropagationNone}
+	readOnlyModes = []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyIfPossible,
+		corev1.RecursiveReadOnlyEnabled}
 )
 
 // mounts checks that a container's mounts and devices are volumes of the pod,
@@ -66,7 +68,7 @@ func validateMount(m *corev1.VolumeMount, c *core.Container, mount, at *field.Pa
 		errs = append(errs, descendingPath(m.SubPathExpr, at.Child("subPathExpr"))...)
 	}
 	if p := m.MountPropagation; p != nil {
-		errs = append(errs, oneOf(*p, at.Child("mountPropagation"), propagations)...)
+		errs = append(errs, check.OneOf(*p, at.Child("mountPropagation"), propagations...)...)
 		privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 		if *p == corev1.MountPropagationBidirectional && !privileged {
 			errs = append(errs, field.Forbidden(at.Child("mountPropagation"),
@@ -84,7 +86,7 @@ func validateReadOnly(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 		return nil
 	}
 	mode := *m.RecursiveReadOnly
-	errs := oneOf(mode, at, readOnlyModes)
+	errs := check.OneOf(mode, at, readOnlyModes...)
 	if mode != corev1.RecursiveReadOnlyIfPossible && mode != corev1.RecursiveReadOnlyEnabled {
 		return errs
 	}

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"kctl/apiserver/internal/field"
@@ -13,7 +12,7 @@ import (
 	"kctl/proto/core"
 )
 
-var schemes = sets.New(corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
+var schemes = []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}
 
 // lifecycleAndProbes validates hooks and probes, which only long-running
 // containers may have.
@@ -132,7 +131,7 @@ func validateHTTPGet(get *corev1.HTTPGetAction, at *field.Path) field.ErrorList 
 		errs = append(errs, field.Required(at.Child("path"), ""))
 	}
 	errs = append(errs, portOrName(get.Port, at.Child("port"))...)
-	errs = append(errs, oneOf(get.Scheme, at.Child("scheme"), schemes)...)
+	errs = append(errs, check.OneOf(get.Scheme, at.Child("scheme"), schemes...)...)
 	for _, header := range get.HTTPHeaders {
 		errs = append(errs, check.Messages(at.Child("httpHeaders"), header.Name, validation.IsHTTPHeaderName(header.Name))...)
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	resizable      = sets.New(corev1.ResourceCPU, corev1.ResourceMemory)
-	resizeRestarts = sets.New(corev1.NotRequired, corev1.RestartContainer)
+	resizable      = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+	resizeRestarts = []corev1.ResourceResizeRestartPolicy{corev1.NotRequired, corev1.RestartContainer}
 )
 
 // validateClaimsOf validates the use of the pod's claims: each is used as a
@@ -126,8 +126,8 @@ func validateResizePolicy(policies []corev1.ContainerResizePolicy, restart corev
 			errs = append(errs, field.Duplicate(at.Index(i), p.ResourceName))
 		}
 		seen.Insert(p.ResourceName)
-		errs = append(errs, oneOf(p.ResourceName, at, resizable)...)
-		errs = append(errs, oneOf(p.RestartPolicy, at, resizeRestarts)...)
+		errs = append(errs, check.OneOf(p.ResourceName, at, resizable...)...)
+		errs = append(errs, check.OneOf(p.RestartPolicy, at, resizeRestarts...)...)
 		if restart == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
 			errs = append(errs, field.Invalid(at, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	unsatisfiable = sets.New(corev1.DoNotSchedule, corev1.ScheduleAnyway)
-	inclusion     = sets.New(corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
+	unsatisfiable = []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}
+	inclusion     = []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore}
 )
 
 func validateAffinity(a *corev1.Affinity, at *field.Path) field.ErrorList {
@@ -218,7 +218,7 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 		}
-		errs = append(errs, supported(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable)...)
+		errs = append(errs, check.Supported(c.WhenUnsatisfiable, path.Child("whenUnsatisfiable"), unsatisfiable...)...)
 		id := spread{c.TopologyKey, c.WhenUnsatisfiable}
 		if later[id]--; later[id] > 0 {
 			errs = append(errs, field.Duplicate(path.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%s, %s}", id.key, id.action)))
@@ -233,10 +233,10 @@ func validateSpread(constraints []corev1.TopologySpreadConstraint, at *field.Pat
 			}
 		}
 		if c.NodeAffinityPolicy != nil {
-			errs = append(errs, supported(*c.NodeAffinityPolicy, path.Child("nodeAffinityPolicy"), inclusion)...)
+			errs = append(errs, check.Supported(*c.NodeAffinityPolicy, path.Child("nodeAffinityPolicy"), inclusion...)...)
 		}
 		if c.NodeTaintsPolicy != nil {
-			errs = append(errs, supported(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion)...)
+			errs = append(errs, check.Supported(*c.NodeTaintsPolicy, path.Child("nodeTaintsPolicy"), inclusion...)...)
 		}
 		errs = append(errs, validateMatchKeys(c.MatchLabelKeys, nil, c.LabelSelector, path)...)
 		errs = append(errs, check.LabelSelector(c.LabelSelector, path.Child("labelSelector"))...)

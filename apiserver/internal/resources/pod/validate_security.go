@@ -23,14 +23,14 @@ const (
 
 var (
 	sysctlName      = regexp.MustCompile("^" + sysctlPattern + "$")
-	groupChanges    = sets.New(corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways)
-	groupPolicies   = sets.New(corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)
-	selinuxChanges  = sets.New(corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive)
-	seccompProfiles = sets.New(corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault,
-		corev1.SeccompProfileTypeUnconfined)
-	apparmorProfiles = sets.New(corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault,
-		corev1.AppArmorProfileTypeUnconfined)
-	procMounts         = sets.New(corev1.DefaultProcMount, corev1.UnmaskedProcMount)
+	groupChanges    = []corev1.PodFSGroupChangePolicy{corev1.FSGroupChangeOnRootMismatch, corev1.FSGroupChangeAlways}
+	groupPolicies   = []corev1.SupplementalGroupsPolicy{corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict}
+	selinuxChanges  = []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
+	seccompProfiles = []corev1.SeccompProfileType{corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault,
+		corev1.SeccompProfileTypeUnconfined}
+	apparmorProfiles = []corev1.AppArmorProfileType{corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault,
+		corev1.AppArmorProfileTypeUnconfined}
+	procMounts         = []corev1.ProcMountType{corev1.DefaultProcMount, corev1.UnmaskedProcMount}
 	maxApparmorProfile = 4095
 )
 
@@ -47,13 +47,13 @@ func validatePodSecurity(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateSysctls(sc.Sysctls, spec, path.Child("sysctls"))...)
 	if sc.FSGroupChangePolicy != nil {
-		errs = append(errs, supported(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), groupChanges)...)
+		errs = append(errs, check.Supported(*sc.FSGroupChangePolicy, path.Child("fsGroupChangePolicy"), groupChanges...)...)
 	}
 	if sc.SupplementalGroupsPolicy != nil {
-		errs = append(errs, supported(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), groupPolicies)...)
+		errs = append(errs, check.Supported(*sc.SupplementalGroupsPolicy, path.Child("supplementalGroupsPolicy"), groupPolicies...)...)
 	}
 	if sc.SELinuxChangePolicy != nil {
-		errs = append(errs, supported(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), selinuxChanges)...)
+		errs = append(errs, check.Supported(*sc.SELinuxChangePolicy, path.Child("seLinuxChangePolicy"), selinuxChanges...)...)
 	}
 	errs = append(errs, validateWindowsOptions(sc.WindowsOptions, path.Child("windowsOptions"))...)
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, path.Child("seccompProfile"))...)
@@ -134,11 +134,11 @@ func validateSysctls(sysctls []corev1.Sysctl, spec *core.PodSpec, at *field.Path
 	return errs
 }
 
-func profileType[T ~string](kind T, of string, at *field.Path, known sets.Set[T]) field.ErrorList {
+func profileType[T ~string](kind T, of string, at *field.Path, known []T) field.ErrorList {
 	if kind == "" {
 		return field.ErrorList{field.Required(at, "type is required when "+of+" is set")}
 	}
-	return supported(kind, at, known)
+	return check.Supported(kind, at, known...)
 }
 
 func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
@@ -196,7 +196,7 @@ func validateContainerSecurity(sc *corev1.SecurityContext, hostUsers bool, at *f
 	}
 	errs := validateIDs(sc.RunAsUser, sc.RunAsGroup, at)
 	if sc.ProcMount != nil {
-		errs = append(errs, supported(*sc.ProcMount, at.Child("procMount"), procMounts)...)
+		errs = append(errs, check.Supported(*sc.ProcMount, at.Child("procMount"), procMounts...)...)
 		if hostUsers && *sc.ProcMount == corev1.UnmaskedProcMount {
 			errs = append(errs, field.Invalid(at.Child("procMount"), *sc.ProcMount, "`hostUsers` must be false to use `Unmasked`"))
 		}

@@ -184,7 +184,7 @@ var sourceChecks = []sourceCheck{
 		}},
 	{"image", func(s *corev1.VolumeSource) bool { return s.Image != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Required(at, "reference", s.Image.Reference)
-		return append(errs, oneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies)...)
+		return append(errs, check.OneOf(s.Image.PullPolicy, at.Child("pullPolicy"), pullPolicies...)...)
 	}},
 }
 
