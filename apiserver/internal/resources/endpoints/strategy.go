@@ -21,36 +21,43 @@ import (
 // shown is how many addresses or ports a table shows.
 const shown = 3
 
+// The kind and its parts are deprecated in favour of slices, and old clients still use them.
+type (
+	endpoints       = corev1.Endpoints       //nolint:staticcheck
+	endpointSubset  = corev1.EndpointSubset  //nolint:staticcheck
+	endpointAddress = corev1.EndpointAddress //nolint:staticcheck
+)
+
 // Endpoints is the strategy of endpoints.
-func Endpoints(clock clock.PassiveClock) registry.Strategy[*corev1.Endpoints] { //nolint:staticcheck // old clients still use it
-	return registry.Strategy[*corev1.Endpoints]{ //nolint:staticcheck
+func Endpoints(clock clock.PassiveClock) registry.Strategy[*endpoints] {
+	return registry.Strategy[*endpoints]{
 		Resource: core.Endpoints, Singular: "endpoints", ShortNames: []string{"ep"},
 		StoragePrefix: "services/endpoints",
-		New:           func() *corev1.Endpoints { return new(corev1.Endpoints) }, //nolint:staticcheck
+		New:           func() *endpoints { return new(endpoints) },
 		Default:       defaultEndpoints,
-		Create: registry.CreateStrategy[*corev1.Endpoints]{ //nolint:staticcheck
+		Create: registry.CreateStrategy[*endpoints]{
 			ValidateName: check.NameIsSubdomain,
-			Validate:     func(_ context.Context, e *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
-			Warnings:     func(_ context.Context, e *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
+			Validate:     func(_ context.Context, e *endpoints) field.ErrorList { return validateEndpoints(e) },
+			Warnings:     func(_ context.Context, e *endpoints) []string { return endpointsWarnings(e) },
 		},
-		Update: registry.UpdateStrategy[*corev1.Endpoints]{ //nolint:staticcheck
+		Update: registry.UpdateStrategy[*endpoints]{
 			AllowCreate:        true,
 			AllowUnconditional: true,
-			Validate:           func(_ context.Context, e, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(e) }, //nolint:staticcheck
-			Warnings:           func(_ context.Context, e, _ *corev1.Endpoints) []string { return endpointsWarnings(e) },        //nolint:staticcheck
+			Validate:           func(_ context.Context, e, _ *endpoints) field.ErrorList { return validateEndpoints(e) },
+			Warnings:           func(_ context.Context, e, _ *endpoints) []string { return endpointsWarnings(e) },
 		},
-		Read: registry.ReadStrategy[*corev1.Endpoints]{ //nolint:staticcheck
+		Read: registry.ReadStrategy[*endpoints]{
 			Columns: []metav1.TableColumnDefinition{
-				cell.Name(), cell.Text("Endpoints", corev1.Endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(), //nolint:staticcheck
+				cell.Name(), cell.Text("Endpoints", endpoints{}.SwaggerDoc()["subsets"]), cell.AgeColumn(),
 			},
-			Row: func(e *corev1.Endpoints) []any { //nolint:staticcheck
+			Row: func(e *endpoints) []any {
 				return []any{e.Name, subsets(e.Subsets), cell.Age(clock.Now(), e.CreationTimestamp)}
 			},
 		},
 	}
 }
 
-func defaultEndpoints(e *corev1.Endpoints) { //nolint:staticcheck
+func defaultEndpoints(e *endpoints) {
 	for i := range e.Subsets {
 		for j := range e.Subsets[i].Ports {
 			if port := &e.Subsets[i].Ports[j]; port.Protocol == "" {
@@ -60,7 +67,7 @@ func defaultEndpoints(e *corev1.Endpoints) { //nolint:staticcheck
 	}
 }
 
-func validateEndpoints(e *corev1.Endpoints) field.ErrorList { //nolint:staticcheck
+func validateEndpoints(e *endpoints) field.ErrorList {
 	var errs field.ErrorList
 	for i, subset := range e.Subsets {
 		at := field.NewPath("subsets").Index(i)
@@ -85,7 +92,7 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList { //nolint:staticche
 }
 
 // endpointsWarnings warns about addresses in a non-canonical form.
-func endpointsWarnings(e *corev1.Endpoints) []string { //nolint:staticcheck
+func endpointsWarnings(e *endpoints) []string {
 	var out []string
 	for i, subset := range e.Subsets {
 		at := field.NewPath("subsets").Index(i)
@@ -99,7 +106,7 @@ func endpointsWarnings(e *corev1.Endpoints) []string { //nolint:staticcheck
 	return out
 }
 
-func validateAddresses(addresses []corev1.EndpointAddress, at *field.Path) field.ErrorList { //nolint:staticcheck
+func validateAddresses(addresses []endpointAddress, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, address := range addresses {
 		path := at.Index(i)
@@ -130,7 +137,7 @@ func protocol(p corev1.Protocol, at *field.Path) field.ErrorList {
 	return check.OneOf(p, at, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 }
 
-func subsets(all []corev1.EndpointSubset) string { //nolint:staticcheck
+func subsets(all []endpointSubset) string {
 	if len(all) == 0 {
 		return cell.None
 	}
