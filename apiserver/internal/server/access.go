@@ -31,7 +31,7 @@ type access struct {
 }
 
 func newAccess(a *api, identities *authnchain.Authentication) (*access, error) {
-	r, roles, pods := a.resources, rbac.NewAuthorizer(), a.newPods()
+	r, roles, pods := a.objects.resources, rbac.NewAuthorizer(), a.objects.newPods()
 	rules := rbac.NewFollower(roles, rbac.Sources{
 		Roles: r.Roles, RoleBindings: r.RoleBindings, ClusterRoles: r.ClusterRoles, ClusterRoleBindings: r.ClusterRoleBindings,
 	}, a.clock, a.logger)

@@ -20,8 +20,9 @@ import (
 // api is what is served of the objects: the built-in resources of the versions that are
 // switched on, and the custom resources.
 type api struct {
-	*objects
-	served []registry.Served // the built-in ones
+	*process
+	objects *objects
+	served  []registry.Served // the built-in ones
 }
 
 // newAPI builds the served resources from the stores. Without an issuer, tokens can't
@@ -47,7 +48,7 @@ func newAPI(objects *objects, issuer *serviceaccount.Issuer) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{objects: objects, served: served}, nil
+	return &api{process: objects.process, objects: objects, served: served}, nil
 }
 
 // choose returns the resources whose versions are to be served. The server
@@ -76,7 +77,7 @@ func (a *api) builtinStores() []registry.Resource {
 
 // stores are the stores of all resources that are served now.
 func (a *api) stores() []registry.Resource {
-	custom, _ := a.definitions.Resources()
+	custom, _ := a.objects.definitions.Resources()
 	return append(a.builtinStores(), custom...)
 }
 
@@ -96,7 +97,7 @@ func (a *api) measure() func(info *request.Info, mostObjects, mostBytes int) (ob
 		store, ok := stores[[2]string{info.APIGroup, info.ResourceName}]
 		if !ok {
 			custom := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName}
-			return a.definitions.Measure(custom, info.Namespace, mostObjects, mostBytes)
+			return a.objects.definitions.Measure(custom, info.Namespace, mostObjects, mostBytes)
 		}
 		return store.Measure(info.Namespace, mostObjects, mostBytes)
 	}

@@ -16,7 +16,7 @@ func (s *surface) chain(router *gin.Engine) error {
 	}
 	router.Use(
 		filters.Begin(s.clock),
-		filters.Observe(s.metrics, s.clock, s.servesCustom, s.logger),
+		filters.Observe(s.metrics, s.clock, s.objects.servesCustom, s.logger),
 		filters.Recover(s.logger),
 		filters.Pace(s.options.RequestTimeout, s.logger),
 		filters.Warnings(),

@@ -26,7 +26,7 @@ import (
 func (s *surface) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 	dispatcher := handlers.NewDispatcher(s.handling())
 	return func(c *gin.Context) {
-		if s.aggregator.Serve(c.Writer, c.Request) {
+		if s.objects.aggregator.Serve(c.Writer, c.Request) {
 			return
 		}
 		if strings.HasPrefix(c.Request.URL.Path, "//") { // no path of an API, whatever follows
@@ -47,7 +47,7 @@ func (s *surface) extensions(catalog *discovery.Catalog) gin.HandlerFunc {
 // serveCustom answers a request for a custom resource. It reports false if
 // there is none of that name.
 func (s *surface) serveCustom(c *gin.Context, dispatcher *handlers.Dispatcher, info *request.Info) bool {
-	served, warning, ok, err := s.definitions.Lookup(c.Request.Context(),
+	served, warning, ok, err := s.objects.definitions.Lookup(c.Request.Context(),
 		schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.ResourceName})
 	if !ok {
 		return false

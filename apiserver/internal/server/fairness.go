@@ -15,7 +15,7 @@ func (s *surface) limit() gin.HandlerFunc {
 		return filters.InFlight(o.MaxRequestsInFlight, o.MaxMutatingRequestsInFlight, s.metrics)
 	}
 	return filters.Fairness(filters.FairnessOptions{
-		Controller: s.policy.fairness.Fairness, Measure: s.measure(), Timeout: o.RequestTimeout, Registry: s.metrics,
+		Controller: s.policy.fairness.Fairness, Measure: s.api.measure(), Timeout: o.RequestTimeout, Registry: s.metrics,
 	})
 }
 

@@ -46,10 +46,10 @@ func (s *surface) handler(address string) (http.Handler, error) {
 		return nil, err
 	}
 	handling := s.handling()
-	handling.Resources, handling.CreateOnly = s.served, s.creatable
+	handling.Resources, handling.CreateOnly = s.api.served, s.creatable
 	handlers.Install(router, handling)
 	s.installDocuments(router)
-	catalog := discovery.New(s.described, s.more(), s.endpoint.external(address))
+	catalog := discovery.New(s.described, s.objects.more(), s.endpoint.external(address))
 	if err := catalog.Install(router); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ var reading = []string{http.MethodGet, http.MethodHead}
 
 // installOperations serves pages about the server itself.
 func (s *surface) installOperations(router gin.IRoutes) {
-	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.backend.Metrics})
+	operations := daemon.Endpoints(s.health, prometheus.Gatherers{s.metrics, s.objects.database.backend.Metrics})
 	for _, path := range []string{
 		"/healthz", "/healthz/*check", "/livez", "/livez/*check", "/readyz", "/readyz/*check", "/metrics", "/metrics/slis",
 	} {
@@ -164,7 +164,7 @@ func (s *surface) installDebug(router gin.IRoutes) {
 // installDocuments serves the description of the API.
 func (s *surface) installDocuments(router gin.IRoutes) {
 	serve := func(c *gin.Context) {
-		if s.aggregator.ServeDocument(c.Writer, c.Request) {
+		if s.objects.aggregator.ServeDocument(c.Writer, c.Request) {
 			return
 		}
 		if err := s.documents.Serve(c.Writer, c.Request); err != nil {

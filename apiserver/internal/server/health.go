@@ -49,8 +49,8 @@ func addChecks(o *objects) {
 	shutdown := errors.New("the server is shutting down")
 	everywhere := []string{daemon.Healthz, daemon.Livez, daemon.Readyz}
 	o.health.Add("log", func(context.Context) error { return nil }, everywhere...)
-	o.health.Add(etcdCheck, o.backend.Check, everywhere...)
-	o.health.Add("etcd-readiness", o.backend.Check, daemon.Readyz)
+	o.health.Add(etcdCheck, o.database.backend.Check, everywhere...)
+	o.health.Add("etcd-readiness", o.database.backend.Check, daemon.Readyz)
 	o.health.Add("storage", o.checkStorage, daemon.Readyz)
 	addHook := func(name string, done <-chan struct{}) {
 		finished := closed(done, "not finished")

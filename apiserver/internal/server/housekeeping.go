@@ -18,10 +18,11 @@ func newHousekeeper(s *surface, presence *presence, certificate string) (*leadin
 		return nil, err
 	}
 	return leading.New(leading.Options{
-		Flags: s.options, Leases: s.resources.Leases, Loops: loops, Pods: s.newPods,
+		Flags: s.options, Leases: s.objects.resources.Leases, Loops: loops, Pods: s.objects.newPods,
 		Others: []housekeeping.Loop{
-			s.access.identities.Publisher(s.resources.ConfigMaps).Run, s.aggregator.Check, s.followDefinitions, s.flowControl().Maintain,
-			housekeeping.NewServiceAddresses(loops), housekeeping.NewServicePorts(loops, s.resources.Services), presence.keepOwnService,
+			s.access.identities.Publisher(s.objects.resources.ConfigMaps).Run, s.objects.aggregator.Check,
+			s.objects.followDefinitions, s.objects.flowControl().Maintain,
+			housekeeping.NewServiceAddresses(loops), housekeeping.NewServicePorts(loops, s.objects.resources.Services), presence.keepOwnService,
 		},
 	})
 }
@@ -45,7 +46,7 @@ func dependencies(s *surface, certificate string) (housekeeping.Dependencies, er
 		return housekeeping.Dependencies{}, fmt.Errorf("root certificate authority: %w", err)
 	}
 	d := housekeeping.Dependencies{
-		Resources: s.builtinStores(), DynamicResources: s.definitions, AggregatedServers: s.aggregator, Pods: s.access.pods,
+		Resources: s.api.builtinStores(), DynamicResources: s.objects.definitions, AggregatedServers: s.objects.aggregator, Pods: s.access.pods,
 		QuotaUsage: s.policy.admission.QuotaUsage,
 		RootCA:     rootCA, LegacyTokenPeriod: s.options.LegacyTokenPeriod, NodeGrace: s.options.NodeMonitorGrace,
 		MaxTerminatedPods: s.options.MaxTerminatedPods,

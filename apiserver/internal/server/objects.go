@@ -24,7 +24,8 @@ import (
 // objects are the objects of the API by where they come from: the stores of the
 // built-in resources, those of the custom ones, and other servers.
 type objects struct {
-	*database
+	*process
+	database    *database
 	resources   *resources.Set
 	definitions *customresources.Definitions
 	aggregator  *aggregation.Aggregator
@@ -54,7 +55,9 @@ func newObjects(d *database) (*objects, error) {
 	d.metrics.MustRegister(heldBack(set), resources.CacheMetrics{Builtin: set, Custom: definitions.CacheStats}, set.Services)
 	d.metrics.MustRegister(validationrules.Metrics()...)
 	d.metrics.MustRegister(daemon.Features(nil)...)
-	return &objects{database: d, resources: set, definitions: definitions, aggregator: aggregator, webhooks: webhooks}, nil
+	return &objects{
+		process: d.process, database: d, resources: set, definitions: definitions, aggregator: aggregator, webhooks: webhooks,
+	}, nil
 }
 
 // heldBack counts the resources that are held back (checkStorage names them).

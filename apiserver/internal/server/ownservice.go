@@ -29,11 +29,11 @@ func (p *presence) bootstrapService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ranges := networking.Bootstrap(ctx, p.resources.ServiceCIDRs, own, metav1.NewTime(p.clock.Now()))
+	ranges := networking.Bootstrap(ctx, p.objects.resources.ServiceCIDRs, own, metav1.NewTime(p.clock.Now()))
 	if ranges != nil && !errors.Is(ranges, networking.ErrDefaultServiceCIDRDiffers) {
 		return ranges
 	}
-	return errors.Join(ranges, p.resources.Services.Bootstrap(ctx, p.endpoint.port))
+	return errors.Join(ranges, p.objects.resources.Services.Bootstrap(ctx, p.endpoint.port))
 }
 
 // forOperators reports whether an error of bootstrapService has to be solved by
@@ -74,10 +74,10 @@ func (p *presence) tellOtherRanges(ctx context.Context, cause error) {
 		Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(),
 		Name: networking.DefaultServiceCIDRName,
 	}
-	if known, err := p.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
+	if known, err := p.objects.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
 		ref.UID = known.UID
 	}
 	event := events.New(ref, corev1.EventSource{Component: networking.DefaultServiceCIDRManager}, corev1.EventTypeWarning,
 		"KubernetesDefaultServiceCIDRInconsistent", fmt.Sprint(cause), p.clock.Now())
-	housekeeping.WriteEvent(ctx, p.resources.Events, registry.ServerManager, event, p.logger)
+	housekeeping.WriteEvent(ctx, p.objects.resources.Events, registry.ServerManager, event, p.logger)
 }

@@ -22,8 +22,8 @@ func newPolicy(a *api, access *access) (*policy, error) {
 		return nil, err
 	}
 	admission, err := admissionchain.New(admissionchain.Options{
-		Flags: a.options, Resources: a.resources, Stores: a.stores, Forms: equivalent.New(a.served, a.definitions), Webhooks: a.webhooks,
-		Authorizer: access.authorizer, Rules: access.roles, Audited: auditor != nil,
+		Flags: a.options, Resources: a.objects.resources, Stores: a.stores, Forms: equivalent.New(a.served, a.objects.definitions),
+		Webhooks: a.objects.webhooks, Authorizer: access.authorizer, Rules: access.roles, Audited: auditor != nil,
 		Metrics: a.metrics, Clock: a.clock, Logger: a.logger,
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func newPolicy(a *api, access *access) (*policy, error) {
 	}
 	p := &policy{auditor: auditor, admission: admission}
 	if a.options.EnablePriorityAndFairness {
-		p.fairness = configcontroller.New(a.flowControl())
+		p.fairness = configcontroller.New(a.objects.flowControl())
 	}
 	return p, nil
 }

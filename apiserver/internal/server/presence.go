@@ -15,7 +15,8 @@ import (
 // presence makes this server known in the cluster: by the service kubernetes, its
 // endpoints, and a Lease.
 type presence struct {
-	*objects
+	*process
+	objects  *objects
 	endpoint *endpoint
 }
 
@@ -41,8 +42,9 @@ func (p *presence) reconcileEndpoints(ctx context.Context) error {
 		return nil
 	}
 	return endpointreconciler.New(endpointreconciler.Stores{
-		Leases: measured.Of(leaseResource, p.backend.Storage), LeasePrefix: p.options.EtcdPrefix + endpointreconciler.LeasePrefix,
-		Endpoints: p.resources.Endpoints, Slices: p.resources.EndpointSlices,
+		Leases:      measured.Of(leaseResource, p.objects.database.backend.Storage),
+		LeasePrefix: p.options.EtcdPrefix + endpointreconciler.LeasePrefix,
+		Endpoints:   p.objects.resources.Endpoints, Slices: p.objects.resources.EndpointSlices,
 	}, address, p.clock, p.logger.Named("endpoint-reconciler")).Run(ctx)
 }
 
@@ -54,5 +56,5 @@ func (p *presence) keepIdentity(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.stopping, cancel)()
-	return lease.New(p.resources.Leases, p.clock, p.logger.Named("identity")).Run(ctx)
+	return lease.New(p.objects.resources.Leases, p.clock, p.logger.Named("identity")).Run(ctx)
 }

@@ -30,7 +30,7 @@ func (s *Server) Run(ctx context.Context) error {
 		Flags: s.options, TLS: s.tls, Stopping: s.stop, EndStreams: s.endStreams, Drain: s.surface.drain, Metrics: s.metrics, Clock: s.clock,
 		Logger: s.logger,
 	}
-	handler = s.surface.withoutSlash(handler)
+	handler = s.surface.api.withoutSlash(handler)
 	loops := append(s.allLoops(), func(ctx context.Context) error { return s.itself.Serve(ctx, handler) })
 	return s.run(ctx, loops, func(ctx context.Context) error { return port.Serve(ctx, listener, handler) })
 }
@@ -63,16 +63,16 @@ func (s *Server) run(ctx context.Context, loops []housekeeping.Loop, serve func(
 // that depend on start wait for its phases.
 func (s *Server) allLoops() []housekeeping.Loop {
 	loops := []housekeeping.Loop{
-		s.resources.Run, s.definitions.Run, s.aggregator.Run, // keep what is served in step with etcd
+		s.objects.resources.Run, s.objects.definitions.Run, s.objects.aggregator.Run, // keep what is served in step with etcd
 		s.access.rules.Run, s.access.pods.Run, s.policy.admission.Run, // and what decisions are based on
 		s.start,
 		s.keepHouse, s.presence.reconcileEndpoints, s.presence.keepIdentity, s.stamps.run, // once bootstrapped
 		s.watchBackend, s.watchdog,
 	}
 	if s.options.Operation.CompactionInterval > 0 {
-		loops = append(loops, s.backend.Compactor.Run)
+		loops = append(loops, s.database.backend.Compactor.Run)
 	}
-	loops = append(loops, s.encryptionLoops()...)
+	loops = append(loops, s.database.encryptionLoops()...)
 	if s.policy.auditor != nil {
 		loops = append(loops, s.policy.auditor.Run)
 	}
@@ -90,7 +90,7 @@ func (s *Server) watchBackend(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case err := <-s.backend.Failed:
+	case err := <-s.database.backend.Failed:
 		return fmt.Errorf("embedded etcd: %w", err)
 	}
 }

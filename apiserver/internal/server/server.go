@@ -27,7 +27,9 @@ func Controllers() []string { return housekeeping.Names() }
 
 // Server is one API server. Each of its parts is made from those before it.
 type Server struct {
-	*objects
+	*process
+	database    *database
+	objects     *objects
 	access      *access
 	policy      *policy
 	endpoint    *endpoint
@@ -102,34 +104,34 @@ func assemble(database *database, certificate string) (*Server, error) {
 	endpoint := &endpoint{process: database.process}
 	stamps := newStamps(database, access.pods, endpoint)
 	surface := newSurface(api, access, policy, stamps, endpoint)
-	presence := &presence{objects: objects, endpoint: endpoint}
+	presence := &presence{process: database.process, objects: objects, endpoint: endpoint}
 	housekeeper, err := newHousekeeper(surface, presence, certificate)
 	if err != nil {
 		return nil, err
 	}
 	addChecks(objects)
 	return &Server{
-		objects: objects, access: access, policy: policy, endpoint: endpoint, stamps: stamps, surface: surface,
-		presence: presence, housekeeper: housekeeper,
+		process: database.process, database: database, objects: objects, access: access, policy: policy, endpoint: endpoint, stamps: stamps,
+		surface: surface, presence: presence, housekeeper: housekeeper,
 	}, nil
 }
 
 // Close closes the storage, and sends the last spans, after Run has ended.
 func (s *Server) Close() error {
-	return errors.Join(s.backend.Close(), s.tracer.Close())
+	return errors.Join(s.database.backend.Close(), s.tracer.Close())
 }
 
 // Ready is closed when the server has read everything that its decisions are based on.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 // Resources are the stores of the built-in resources.
-func (s *Server) Resources() *resources.Set { return s.resources }
+func (s *Server) Resources() *resources.Set { return s.objects.resources }
 
 // Storage is what they are built on: etcd's content, decrypted.
-func (s *Server) Storage() storage.Interface { return s.backend.Storage }
+func (s *Server) Storage() storage.Interface { return s.database.backend.Storage }
 
 // Etcd is the client that Storage uses.
-func (s *Server) Etcd() *clientv3.Client { return s.backend.Client }
+func (s *Server) Etcd() *clientv3.Client { return s.database.backend.Client }
 
 // Files are the configuration files that are watched.
 func (s *Server) Files() []*configfile.Follower {

@@ -22,10 +22,10 @@ var startPolicy = backoff.Policy{Initial: 100 * time.Millisecond, Max: 5 * time.
 // start stores what every cluster has, and lets requests in once everything
 // that decisions are based on has been read.
 func (s *Server) start(ctx context.Context) error {
-	if err := s.backend.Wait(ctx); err != nil {
+	if err := s.database.backend.Wait(ctx); err != nil {
 		return err
 	}
-	if err := s.resources.WaitReady(ctx); err != nil {
+	if err := s.objects.resources.WaitReady(ctx); err != nil {
 		return err
 	}
 	for failures := 1; ; failures++ {
@@ -56,7 +56,7 @@ func (s *Server) start(ctx context.Context) error {
 
 // synced are closed when everything that decisions are based on has been read.
 func (s *Server) synced() []<-chan struct{} {
-	synced := []<-chan struct{}{s.access.rules.Synced(), s.access.pods.Synced(), s.aggregator.Synced()}
+	synced := []<-chan struct{}{s.access.rules.Synced(), s.access.pods.Synced(), s.objects.aggregator.Synced()}
 	if s.policy.fairness != nil {
 		synced = append(synced, s.policy.fairness.Applied())
 	}
@@ -65,24 +65,24 @@ func (s *Server) synced() []<-chan struct{} {
 
 // bootstrap stores the objects that every cluster has, if they don't exist.
 func (s *Server) bootstrap(ctx context.Context) error {
-	if err := housekeeping.BootstrapNamespaces(ctx, s.resources.Namespaces); err != nil {
+	if err := housekeeping.BootstrapNamespaces(ctx, s.objects.resources.Namespaces); err != nil {
 		return err
 	}
-	if err := priorityclass.Bootstrap(ctx, s.resources.PriorityClasses); err != nil {
+	if err := priorityclass.Bootstrap(ctx, s.objects.resources.PriorityClasses); err != nil {
 		return err
 	}
-	if err := s.bootstrapKinds(ctx); err != nil {
+	if err := s.objects.bootstrapKinds(ctx); err != nil {
 		return err
 	}
-	if err := s.aggregator.Bootstrap(ctx, s.surface.builtin); err != nil {
+	if err := s.objects.aggregator.Bootstrap(ctx, s.surface.builtin); err != nil {
 		return err
 	}
 	if err := s.presence.bootstrapService(ctx); err != nil && !forOperators(err) { // keepOwnService reports it
 		return err
 	}
 	return bootstrap.Reconcile(ctx, bootstrap.Stores{
-		Roles: s.resources.Roles, RoleBindings: s.resources.RoleBindings,
-		ClusterRoles: s.resources.ClusterRoles, ClusterRoleBindings: s.resources.ClusterRoleBindings,
+		Roles: s.objects.resources.Roles, RoleBindings: s.objects.resources.RoleBindings,
+		ClusterRoles: s.objects.resources.ClusterRoles, ClusterRoleBindings: s.objects.resources.ClusterRoleBindings,
 	})
 }
 

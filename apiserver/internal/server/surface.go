@@ -19,7 +19,9 @@ import (
 // surface is what clients see of the server: its paths, the filters before them, and
 // the description of the API.
 type surface struct {
-	*api
+	*process
+	objects  *objects
+	api      *api
 	access   *access
 	policy   *policy
 	stamps   *stamps
@@ -39,16 +41,16 @@ func newSurface(a *api, access *access, policy *policy, stamps *stamps, endpoint
 	creatable := creatableIn(a, access)
 	resources, created := describe(a.served, creatable)
 	return &surface{
-		api: a, access: access, policy: policy, stamps: stamps, endpoint: endpoint,
+		process: a.process, objects: a.objects, api: a, access: access, policy: policy, stamps: stamps, endpoint: endpoint,
 		meter: handlers.NewMeter(a.metrics), encodings: handlers.NewEncodings(), drain: filters.NewDrain(),
 		creatable: creatable, described: resources, builtin: groupVersions(resources),
-		documents: openapi.New(a.served, created, openAPIRelease(), a.clock.Now()).Follow(described{a.more()}),
+		documents: openapi.New(a.served, created, openAPIRelease(), a.clock.Now()).Follow(described{a.objects.more()}),
 	}
 }
 
 // creatableIn are the served resources that can only be created.
 func creatableIn(a *api, access *access) []handlers.CreateOnly {
-	bindings, bind := a.resources.Bindings()
+	bindings, bind := a.objects.resources.Bindings()
 	all := append([]handlers.CreateOnly{{Resource: bindings, Subresource: bind}}, reviews.Served(reviews.Options{
 		Tokens: access.identities.Tokens, Authorizer: access.authorizer, Rules: access.authorizer, Clock: a.clock,
 	})...)
@@ -92,6 +94,6 @@ func (s *surface) handling() handlers.Options {
 	return handlers.Options{
 		Admission: s.policy.admission.Chain, Authorizer: s.access.authorizer, MaxBody: s.options.MaxRequestBodyBytes,
 		WatchTime: time.Duration(s.options.MinRequestTimeout) * time.Second, Meter: s.meter,
-		Conversions: s.resources.Options().Conversions, Encodings: s.encodings, Clock: s.clock, Logger: s.logger,
+		Conversions: s.objects.resources.Options().Conversions, Encodings: s.encodings, Clock: s.clock, Logger: s.logger,
 	}
 }
