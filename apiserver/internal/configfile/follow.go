@@ -2,6 +2,7 @@ package configfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"kctl/apiserver/internal/identity"
 )
 
-// lookEvery is how often a file is checked for a change.
+// lookEvery is how often a file is looked at, unless its follower says otherwise.
 const lookEvery = 10 * time.Second
 
 // Follower applies changes of a file, or of a directory's files. An invalid change is
@@ -21,6 +22,7 @@ type Follower struct {
 	Path    string
 	Read    func() ([]byte, error) // of a directory; nil for a file
 	Content []byte                 // the content in force
+	Every   time.Duration          // how often it is looked at; lookEvery if 0
 	Apply   func(content []byte) error
 	Clock   clock.WithTicker
 	Logger  *zap.Logger
@@ -46,10 +48,13 @@ func NewMetrics(about string, content []byte, registry prometheus.Registerer) *M
 			Name: prefix + "_last_timestamp_seconds", Help: "Timestamp of the last automatic reload of the " + about +
 				" configuration split by status.",
 		}, []string{"status"}),
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_" + about + "_config_controller_last_config_info",
+			Help: "Information about the last applied " + about + " configuration with hash as label.",
+		}, []string{"hash"}),
 	}
-	m.info = NewInfo(about, registry)
-	identity.Registerer(registry).MustRegister(m.reloads, m.last)
-	SetInfo(m.info, content)
+	identity.Registerer(registry).MustRegister(m.reloads, m.last, m.info)
+	m.setInfo(content)
 	return m
 }
 
@@ -62,26 +67,15 @@ func (m *Metrics) count(status string, now time.Time) {
 	m.last.WithLabelValues(status).Set(float64(now.Unix()))
 }
 
-// NewInfo returns the gauge that tells which configuration about a subject is in force,
-// so that servers can be compared.
-func NewInfo(about string, registry prometheus.Registerer) *prometheus.GaugeVec {
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "apiserver_" + about + "_config_controller_last_config_info",
-		Help: "Information about the last applied " + about + " configuration with hash as label.",
-	}, []string{"hash"})
-	identity.Registerer(registry).MustRegister(info)
-	return info
-}
-
-// SetInfo sets the gauge for a file's content.
-func SetInfo(info *prometheus.GaugeVec, content []byte) {
-	info.Reset()
-	info.WithLabelValues(identity.Hash(string(content))).Set(1)
+// setInfo says which content is in force, so that servers can be compared.
+func (m *Metrics) setInfo(content []byte) {
+	m.info.Reset()
+	m.info.WithLabelValues(identity.Hash(string(content))).Set(1)
 }
 
 // Run follows the file until ctx ends.
 func (f *Follower) Run(ctx context.Context) error {
-	ticker := f.Clock.NewTicker(lookEvery)
+	ticker := f.Clock.NewTicker(cmp.Or(f.Every, lookEvery))
 	defer ticker.Stop()
 	failed := ""
 	for {
@@ -124,7 +118,7 @@ func (f *Follower) look(failed string) string {
 		return err.Error()
 	}
 	f.Content = content
-	SetInfo(f.Metrics.info, content)
+	f.Metrics.setInfo(content)
 	f.Logger.Info("a changed configuration file is in force", zap.String("file", f.Path))
 	return ""
 }

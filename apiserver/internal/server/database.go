@@ -26,7 +26,7 @@ func openDatabase(ctx context.Context, p *process) (*database, error) {
 	var transformer etcd.Transformer
 	if o := p.options.Encryption; o.File != "" {
 		var err error
-		if d.transformer, err = encrypt.New(ctx, o.File, p.clock, encrypt.NewMetrics(p.metrics), p.logger); err != nil {
+		if d.transformer, err = encrypt.New(ctx, o.File, p.clock, p.metrics, p.logger); err != nil {
 			return nil, err
 		}
 		transformer = d.transformer

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -55,21 +54,17 @@ type kmsConfig struct {
 
 const defaultKMSTimeout = 3 * time.Second
 
-// load reads and checks a configuration file.
-func load(file string) (*configuration, []byte, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encryption configuration: %w", err)
-	}
+// parse checks a file's content.
+func parse(file string, content []byte) (*configuration, error) {
 	c := &configuration{}
-	if err := yaml.UnmarshalStrict(data, c); err != nil {
+	if err := yaml.UnmarshalStrict(content, c); err != nil {
 		// The parser's error may quote a secret.
-		return nil, nil, fmt.Errorf("encryption configuration %s: not an EncryptionConfiguration: unknown, doubled or misplaced fields", file)
+		return nil, fmt.Errorf("encryption configuration %s: not an EncryptionConfiguration: unknown, doubled or misplaced fields", file)
 	}
 	if err := c.validate(); err != nil {
-		return nil, nil, fmt.Errorf("encryption configuration %s: %w", file, err)
+		return nil, fmt.Errorf("encryption configuration %s: %w", file, err)
 	}
-	return c, data, nil
+	return c, nil
 }
 
 func (c *configuration) validate() error {

@@ -8,11 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"kctl/proto/eventually"
 )
 
 const (
@@ -25,7 +31,10 @@ const (
 func write(t testing.TB, file, resources string) {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n" + resources
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil { // nobody reads half of it
 		t.Fatal(err)
 	}
 }
@@ -34,7 +43,7 @@ func transformer(t testing.TB, resources string) (*Transformer, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	write(t, file, resources)
-	made, err := New(t.Context(), file, clock.RealClock{}, NewMetrics(prometheus.NewRegistry()), zap.NewNop())
+	made, err := New(t.Context(), file, clock.RealClock{}, prometheus.NewRegistry(), zap.NewNop())
 	if err == nil {
 		t.Cleanup(func() { made.current.Load().end() })
 		made.RegisterPrefix("/registry/secrets/", "", "secrets")
@@ -309,28 +318,39 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestReload: a changed file is in force after a minute; one that can't be is logged once, and nothing
+// of it counts.
 func TestReload(t *testing.T) {
-	tr := mustTransformer(t, providers(keysOf("aesgcm", "a", key16)))
-	if changed, err := tr.Reload(t.Context()); changed || err != nil {
-		t.Errorf("nothing changed: %v %v", changed, err)
+	tr, now := mustTransformer(t, providers(keysOf("aesgcm", "a", key16))), testingclock.NewFakeClock(time.Unix(1000, 0))
+	core, lines := observer.New(zapcore.ErrorLevel)
+	tr.clock, tr.file.Clock, tr.file.Logger = now, now, zap.New(core)
+	sealedBy := func() string {
+		sealed, err := tr.Seal(t.Context(), place, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(string(sealed), ":")[4]
 	}
-	write(t, tr.file, providers("nonsense: {}"))
-	if _, err := tr.Reload(t.Context()); err == nil {
-		t.Error("nonsense was taken over")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- tr.Run(ctx, true) }()
+	defer func() { cancel(); <-done }()
+	look := func() {
+		eventually.Holds(t, "the file is watched", now.HasWaiters)
+		now.Step(reloadInterval)
 	}
-	write(t, tr.file, providers(kmsOf(&service{endpoint: "unix:///no/such/socket"}, "a")))
-	if _, err := tr.Reload(t.Context()); err == nil {
-		t.Error("a KMS that does not answer was taken over")
+	for n, broken := range []string{"nonsense: {}", kmsOf(&service{endpoint: "unix:///no/such/socket"}, "a")} {
+		write(t, tr.file.Path, providers(broken))
+		eventually.Holds(t, "it is refused", func() bool { look(); return lines.Len() > n })
+		look()
 	}
-	if sealed, err := tr.Seal(t.Context(), place, nil); err != nil || !strings.HasPrefix(string(sealed), "k8s:enc:aesgcm:v1:a:") {
-		t.Errorf("the old configuration is gone: %q %v", sealed, err)
+	if by := sealedBy(); by != "a" {
+		t.Errorf("the old configuration is gone: sealed by %s", by)
 	}
-	write(t, tr.file, providers(keysOf("aesgcm", "b", key16)))
-	if changed, err := tr.Reload(t.Context()); !changed || err != nil {
-		t.Errorf("not reloaded: %v", err)
-	}
-	if sealed, err := tr.Seal(t.Context(), place, nil); err != nil || !strings.HasPrefix(string(sealed), "k8s:enc:aesgcm:v1:b:") {
-		t.Errorf("the new configuration does not count: %q %v", sealed, err)
+	write(t, tr.file.Path, providers(keysOf("aesgcm", "b", key16)))
+	eventually.Holds(t, "the new one is in force", func() bool { look(); return sealedBy() == "b" })
+	if n := lines.Len(); n != 2 {
+		t.Errorf("%d lines of failures: %v", n, lines.All())
 	}
 }
 

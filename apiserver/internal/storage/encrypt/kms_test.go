@@ -136,7 +136,7 @@ func TestKMSThatTakesTooLong(t *testing.T) {
 	s.set(func() { s.asks = func() { now.Step(seedLifetime) } })
 	ctx, end := context.WithCancel(t.Context())
 	k, err := newKMS(ctx, &kmsConfig{Name: "slow", Endpoint: s.endpoint, Timeout: &metav1.Duration{Duration: 2 * seedLifetime}}, now,
-		NewMetrics(prometheus.NewRegistry()), zap.NewNop())
+		newMetrics(prometheus.NewRegistry()), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestMetricsOfKMS(t *testing.T) {
 
 // TestKeysAreBounded: also when many are used at the same time.
 func TestKeysAreBounded(t *testing.T) {
-	m := NewMetrics(prometheus.NewRegistry())
+	m := newMetrics(prometheus.NewRegistry())
 	var users sync.WaitGroup
 	for user := range 400 {
 		users.Go(func() {

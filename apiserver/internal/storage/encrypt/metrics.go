@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
-	"kctl/apiserver/internal/configfile"
 	"kctl/apiserver/internal/identity"
 	"kctl/proto/daemon"
 )
@@ -33,9 +32,6 @@ const countedKeys = 100
 type metrics struct {
 	operations *prometheus.CounterVec
 	durations  *prometheus.HistogramVec
-	reloads    *prometheus.CounterVec
-	last       *prometheus.GaugeVec
-	info       *prometheus.GaugeVec
 
 	calls     *prometheus.HistogramVec // of key management services
 	misses    prometheus.Counter
@@ -50,8 +46,8 @@ type metrics struct {
 	named *lru.Cache // and of keyNamed
 }
 
-// NewMetrics registers the metrics.
-func NewMetrics(registry prometheus.Registerer) *metrics {
+// newMetrics registers the metrics.
+func newMetrics(registry prometheus.Registerer) *metrics {
 	m := &metrics{
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_storage_transformation_operations_total",
@@ -61,19 +57,10 @@ func NewMetrics(registry prometheus.Registerer) *metrics {
 			Name: "apiserver_storage_transformation_duration_seconds", Help: "How long values took to seal and open, by direction and provider.",
 			Buckets: prometheus.ExponentialBuckets(5e-6, 2, 25),
 		}, []string{"transformation_type", "transformer_prefix"}),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reloads_total",
-			Help: "Total number of reload successes and failures of encryption configuration split by apiserver identity.",
-		}, []string{"status"}),
-		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_encryption_config_controller_automatic_reload_last_timestamp_seconds",
-			Help: "Timestamp of the last successful or failed automatic reload of encryption configuration split by apiserver identity.",
-		}, []string{"status"}),
-		info: configfile.NewInfo("encryption", registry),
 	}
 	m.addServices()
 	registry.MustRegister(m.operations, m.durations, m.calls, m.misses, m.seeds, m.keyFaults)
-	identity.Registerer(registry).MustRegister(m.reloads, m.last, m.keyUses, m.keyUsed, m.keyNamed)
+	identity.Registerer(registry).MustRegister(m.keyUses, m.keyUsed, m.keyNamed)
 	return m
 }
 

@@ -1,15 +1,10 @@
 package encrypt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
-
-	"go.uber.org/zap"
-
-	"kctl/apiserver/internal/configfile"
 )
 
 const (
@@ -27,53 +22,23 @@ func (t *Transformer) Run(ctx context.Context, reload bool) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	ticker := t.clock.NewTicker(reloadInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C():
-		}
-		changed, err := t.Reload(ctx)
-		status := "success"
-		switch {
-		case err != nil:
-			status = "failure"
-			t.logger.Error("changed encryption configuration rejected; the previous one stays in effect", zap.Error(err))
-		case !changed:
-			continue
-		default:
-			t.logger.Info("encryption configuration reloaded", zap.String("file", t.file))
-		}
-		t.metrics.reloads.WithLabelValues(status).Inc()
-		t.metrics.last.WithLabelValues(status).Set(float64(t.clock.Now().Unix()))
-	}
+	t.file.Apply = func(content []byte) error { return t.adopt(ctx, content) }
+	return t.file.Run(ctx)
 }
 
-// Reload adopts the file's present content if it is a different, valid
-// configuration whose KMS answer.
-func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
-	config, text, err := load(t.file)
+// adopt puts a valid configuration into force if its KMS answer.
+func (t *Transformer) adopt(ctx context.Context, content []byte) error {
+	next, err := t.generation(ctx, t.file.Path, content)
 	if err != nil {
-		return false, err
-	}
-	old := t.current.Load()
-	if bytes.Equal(old.text, text) {
-		return false, nil
-	}
-	next, err := t.generation(ctx, config, text)
-	if err != nil {
-		return false, err
+		return err
 	}
 	for _, k := range next.kms {
 		if err := k.refresh(ctx); err != nil {
 			next.end()
-			return false, fmt.Errorf("kms %s: %w", k.name, err)
+			return fmt.Errorf("kms %s: %w", k.name, err)
 		}
 	}
-	t.current.Store(next)
-	configfile.SetInfo(t.metrics.info, text)
+	old := t.current.Swap(next)
 	timer := t.clock.NewTimer(old.closeDelay())
 	go func() {
 		defer timer.Stop()
@@ -83,7 +48,7 @@ func (t *Transformer) Reload(ctx context.Context) (changed bool, err error) {
 		}
 		old.end()
 	}()
-	return true, nil
+	return nil
 }
 
 // closeDelay is how long calls may still be waiting for the KMS: one after the other, in

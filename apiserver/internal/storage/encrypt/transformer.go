@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -25,10 +26,10 @@ const sealedPrefix = "k8s:enc:"
 // Transformer seals and opens the values of a store by a configuration that may
 // be replaced at any time. It is safe for concurrent use.
 type Transformer struct {
-	file    string
 	clock   clock.WithTicker
 	logger  *zap.Logger
 	metrics *metrics
+	file    configfile.Follower
 
 	current atomic.Pointer[generation]
 
@@ -42,7 +43,6 @@ type generation struct {
 	providers map[string][]provider
 	kms       []*kms
 	end       context.CancelFunc // of KMS calls
-	text      []byte
 }
 
 // provider is a sealer with the prefix of its values; "" for values stored in
@@ -55,18 +55,22 @@ type provider struct {
 
 // New reads the configuration in file. RegisterPrefix then tells it which keys belong to
 // which resource.
-func New(ctx context.Context, file string, clock clock.WithTicker, metrics *metrics, logger *zap.Logger) (*Transformer, error) {
-	t := &Transformer{file: file, clock: clock, logger: logger, metrics: metrics, prefixes: map[string]schema.GroupResource{}}
-	config, text, err := load(file)
+func New(ctx context.Context, file string, clock clock.WithTicker, registry prometheus.Registerer,
+	logger *zap.Logger) (*Transformer, error) {
+	content, err := configfile.Read(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encryption configuration: %w", err)
 	}
-	first, err := t.generation(ctx, config, text)
+	t := &Transformer{clock: clock, logger: logger, metrics: newMetrics(registry), prefixes: map[string]schema.GroupResource{}}
+	first, err := t.generation(ctx, file, content)
 	if err != nil {
 		return nil, err
 	}
 	t.current.Store(first)
-	configfile.SetInfo(metrics.info, first.text)
+	t.file = configfile.Follower{
+		Path: file, Content: content, Every: reloadInterval, Clock: clock, Logger: logger,
+		Metrics: configfile.NewMetrics("encryption", content, registry),
+	}
 	return t, nil
 }
 
@@ -77,9 +81,13 @@ func (t *Transformer) RegisterPrefix(prefix, group, resource string) {
 	t.prefixes[prefix] = schema.GroupResource{Group: group, Resource: resource}
 }
 
-func (t *Transformer) generation(ctx context.Context, config *configuration, text []byte) (*generation, error) {
+func (t *Transformer) generation(ctx context.Context, file string, content []byte) (*generation, error) {
+	config, err := parse(file, content)
+	if err != nil {
+		return nil, err
+	}
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	g := &generation{providers: map[string][]provider{}, end: end, text: text}
+	g := &generation{providers: map[string][]provider{}, end: end}
 	for _, r := range config.Resources {
 		var made []provider
 		for _, p := range r.Providers {
