@@ -19,7 +19,8 @@ func Find[T core.Object](ctx context.Context, objects Objects, namespace, name s
 	return obj, err
 }
 
-// GetStored reads an object as it is stored now.
+// GetStored reads an object as it is stored now. Maps and slices of it may be shared
+// with the cache (see Store.Decode), and must not be changed.
 func GetStored[T core.Object](ctx context.Context, objects Objects, namespace, name string) (T, error) {
 	return getAt[T](ctx, objects, namespace, name, "")
 }
@@ -32,7 +33,7 @@ func getAt[T core.Object](ctx context.Context, objects Objects, namespace, name,
 	}
 	decoded, err := objects.Decode(encoded)
 	if err != nil {
-		return none, err
+		return none, apierrors.NewInternalError(err)
 	}
 	obj, ok := decoded.(T)
 	if !ok {

@@ -10,24 +10,15 @@ import (
 )
 
 // What follows is for callers inside the server, which know the type and need
-// no admission. They may change what they get.
+// no admission.
 
-// GetTyped reads an object; resourceVersion is as in Get: "" for the current
-// state, "0" for what the cache has.
+// GetTyped is GetStored for those who have the store ("" for resourceVersion), and
+// reads what the cache has ("0") for those whom that is enough.
 func (s *Store[T]) GetTyped(ctx context.Context, namespace, name, resourceVersion string) (T, error) {
-	var none T
-	e, err := s.Get(ctx, namespace, name, resourceVersion)
-	if err != nil {
-		return none, err
-	}
-	obj, err := s.decode(e.JSON)
-	if err != nil {
-		return none, apierrors.NewInternalError(err)
-	}
-	return obj, nil
+	return getAt[T](ctx, s, namespace, name, resourceVersion)
 }
 
-// ListTyped reads a collection and its resourceVersion.
+// ListTyped reads a collection and its resourceVersion. The caller may change the objects.
 func (s *Store[T]) ListTyped(ctx context.Context, namespace string, o ListOptions) ([]T, string, error) {
 	list, err := s.List(ctx, namespace, o)
 	if err != nil {
