@@ -131,10 +131,23 @@ func TestAGroupIsSettledOnceItCanBe(t *testing.T) {
 	}
 	ensure(large, 64<<20)
 	l.Allocations.Allocate(small, func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return nil })
-	ensure(small, 64<<20) // not settled: another container could not be started
-	l.Allocations.SetActual(small, "main", small.Spec.Containers[0].Resources)
-	if err := ensure(small, 64<<20)(); err != nil {
+	other := errors.New("container other: its secret is missing")
+	settle := ensure(small, 64<<20)
+	if err := l.finishResize(small, runtime, other, settle); !errors.Is(err, other) {
 		t.Fatal(err)
 	}
-	ensure(small, 32<<20)
+	ensure(small, 64<<20) // main has not been resized
+	l.Allocations.SetFailure(small.UID, "too little memory")
+	l.Allocations.SetActual(small, "main", small.Spec.Containers[0].Resources)
+	settle = ensure(small, 64<<20)
+	if err := l.finishResize(small, runtime, other, settle); !errors.Is(err, other) {
+		t.Fatal(err)
+	}
+	ensure(small, 32<<20) // although another container can't be started
+	if conditions := l.resizeConditions(small.UID, runtime); len(conditions) > 0 {
+		t.Errorf("conditions: %v", conditions)
+	}
+	if why := l.Allocations.Failure(small.UID); why != "" {
+		t.Errorf("its resizing still counts as failed: %s", why)
+	}
 }

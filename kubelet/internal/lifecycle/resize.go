@@ -112,8 +112,20 @@ func (l *Lifecycle) settle(pod, before *core.Pod) error {
 	}
 	l.records.change(pod.UID, func(one *record) { one.before = nil })
 	l.Allocations.SetPodActual(pod.UID)
+	l.Allocations.SetFailure(pod.UID, "")
 	l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: %s", sizes(pod, ""))
 	return nil
+}
+
+// finishResize settles a pod whose running containers have their resources, and notes how its resizing
+// went; err is what a sync failed with. A container that can't be started holds up nothing: it starts
+// with its new resources.
+func (l *Lifecycle) finishResize(pod *core.Pod, runtime *runtimestate.PodStatus, err error, settle func() error) error {
+	if err == nil || !l.containersResizing(pod.UID, runtime) {
+		err = errors.Join(err, settle())
+	}
+	l.noteResize(pod, err)
+	return err
 }
 
 // noteResize records why a pod was not resized in a sync, for its condition, and
@@ -135,9 +147,11 @@ func (l *Lifecycle) noteResize(pod *core.Pod, err error) {
 // its granted resources yet.
 func (l *Lifecycle) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
 	granted, actual, known := l.Allocations.Container(uid, allocation.Pod)
-	if known && len(podactions.Resized(granted, actual)) > 0 {
-		return true
-	}
+	return known && len(podactions.Resized(granted, actual)) > 0 || l.containersResizing(uid, runtime)
+}
+
+// containersResizing reports whether a running container does not have its granted resources yet.
+func (l *Lifecycle) containersResizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
 	for _, c := range runtime.Running() {
 		granted, actual, known := l.Allocations.Container(uid, c.Name)
 		if known && len(podactions.Resized(granted, actual)) > 0 {

@@ -63,10 +63,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	if err != nil {
 		return podworker.Outcome{}, err
 	}
-	if result.Err == nil {
-		result.Err = settle()
-	}
-	l.noteResize(pod, result.Err)
+	result.Err = l.finishResize(pod, runtime, result.Err, settle)
 	return l.conclude(ctx, pod, runtime, result, deadline)
 }
 
