@@ -122,6 +122,9 @@ func (l *Lifecycle) runtimeStatus(ctx context.Context, pod *core.Pod) (*runtimes
 		l.Cache.Set(pod.UID, known, err, asked)
 	}
 	if err != nil {
+		if ctx.Err() == nil {
+			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedSync", "error determining status: %v", err)
+		}
 		return nil, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
 	return known, nil

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -53,5 +54,27 @@ func TestAStatusThatCouldNotBeHad(t *testing.T) {
 	known, err := l.runtimeStatus(t.Context(), pod)
 	if err != nil || len(known.Running()) != 1 {
 		t.Errorf("%+v, %v", known, err)
+	}
+}
+
+// While the runtime does not say what it has of a pod, the pod's events do, in upstream's words.
+func TestAStatusThatCanNotBeHadIsAnEvent(t *testing.T) {
+	l, _ := newLifecycle(t, func(_ context.Context, method string, call func() error) error {
+		if method == "ListPodSandbox" {
+			return errors.New("the runtime is confused")
+		}
+		return call()
+	})
+	log := l.Events.(*eventLog)
+	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"}}
+	l.Cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now())
+	if _, err := l.runtimeStatus(t.Context(), pod); err == nil || !log.has("FailedSync: error determining status: ") || !log.has("the runtime is confused") {
+		t.Errorf("%v; events: %q", err, log.lines)
+	}
+	log.lines = nil
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // the pod's next step is due
+	if _, err := l.runtimeStatus(ended, pod); err == nil || len(log.lines) > 0 {
+		t.Errorf("%v; events: %q", err, log.lines)
 	}
 }
