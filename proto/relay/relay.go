@@ -35,21 +35,26 @@ const (
 	ServerReceived      Hop = "apiserver.received"
 	ServerAuthenticated Hop = "apiserver.authenticated"
 	ServerAuthorized    Hop = "apiserver.authorized"
-	ServerAdmitted      Hop = "apiserver.admitted" // decoded, defaulted, validated
-	ServerStored        Hop = "apiserver.stored"   // the etcd transaction is done
-	ServerWatched       Hop = "apiserver.watched"  // the watch cache has it
+	ServerDecoded       Hop = "apiserver.decoded"   // and defaulted; its fields have their managers
+	ServerMutated       Hop = "apiserver.mutated"   // mutating admission is done
+	ServerValidated     Hop = "apiserver.validated" // by its own rules
+	ServerAdmitted      Hop = "apiserver.admitted"  // by validating admission
+	ServerStored        Hop = "apiserver.stored"    // the etcd transaction is done
+	ServerWatched       Hop = "apiserver.watched"   // the watch cache has it
 
-	SchedulerQueued   Hop = "scheduler.queued"
-	SchedulerPopped   Hop = "scheduler.popped"
-	SchedulerFiltered Hop = "scheduler.filtered"
-	SchedulerScored   Hop = "scheduler.scored"
-	SchedulerAssumed  Hop = "scheduler.assumed"
-	SchedulerBinding  Hop = "scheduler.binding" // the Binding POST leaves
-	ServerBound       Hop = "apiserver.bound"   // the Binding is stored
+	SchedulerQueued    Hop = "scheduler.queued"
+	SchedulerPopped    Hop = "scheduler.popped"
+	SchedulerFiltered  Hop = "scheduler.filtered"
+	SchedulerScored    Hop = "scheduler.scored"
+	SchedulerAssumed   Hop = "scheduler.assumed"
+	SchedulerPermitted Hop = "scheduler.permitted" // Reserve and Permit are done, and what Permit waits for
+	SchedulerBinding   Hop = "scheduler.binding"   // the Binding POST leaves
+	ServerBound        Hop = "apiserver.bound"     // the Binding is stored
 
 	KubeletSeen           Hop = "kubelet.seen" // out of the mux
 	KubeletAdmitted       Hop = "kubelet.admitted"
 	KubeletWorker         Hop = "kubelet.worker" // the pod worker starts its first sync
+	KubeletCgroupCreated  Hop = "kubelet.cgroup-created"
 	KubeletVolumesReady   Hop = "kubelet.volumes-ready"
 	KubeletSandboxCreated Hop = "kubelet.sandbox-created"
 	KubeletImagePulled    Hop = "kubelet.image-pulled"      // per container

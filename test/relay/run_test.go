@@ -94,9 +94,10 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 	// etcd notifies watchers and answers the writer at the same time: the
 	// scheduler may have a pod before the API server knows that it is stored.
 	for _, order := range [][]relay.Hop{
-		{relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted, relay.ServerStored},
-		{relay.ServerAdmitted, relay.SchedulerPopped, relay.SchedulerAssumed, relay.SchedulerBinding, relay.ServerBound},
-		{relay.SchedulerBinding, relay.KubeletSeen, relay.KubeletWorker, relay.KubeletSandboxCreated, relay.KubeletStarted.Of("hello"), relay.KubeletRunning,
+		{relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerDecoded,
+			relay.ServerMutated, relay.ServerValidated, relay.ServerAdmitted, relay.ServerStored},
+		{relay.ServerAdmitted, relay.SchedulerPopped, relay.SchedulerAssumed, relay.SchedulerPermitted, relay.SchedulerBinding, relay.ServerBound},
+		{relay.SchedulerBinding, relay.KubeletSeen, relay.KubeletWorker, relay.KubeletCgroupCreated, relay.KubeletSandboxCreated, relay.KubeletStarted.Of("hello"), relay.KubeletRunning,
 			relay.ServerStatusRunning},
 	} {
 		for i, hop := range order {

@@ -80,7 +80,7 @@ func knowsAll(seen shownTrace, servers int) error {
 	}
 	want := []relay.Hop{
 		relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized,
-		relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched, relay.ServerBound,
+		relay.ServerDecoded, relay.ServerMutated, relay.ServerValidated, relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched, relay.ServerBound,
 	}
 	if !slices.Equal(hops, want) || len(seen.Servers) != servers || len(seen.Lost) > 0 {
 		return fmt.Errorf("hops %v, want %v; servers %v; lost %q", hops, want, seen.Servers, seen.Lost)

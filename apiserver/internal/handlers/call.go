@@ -65,10 +65,20 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 		a.DryRun = admission.DryRun(dryRun)
 		return a
 	}
+	stamp := func(ctx context.Context, hop relay.Hop, old core.Object) {
+		if old == nil && c.subresource == "" {
+			request.Stamps(ctx).Stamp(hop, c.Clock.Now())
+		}
+	}
 	return registry.Admission{
 		ReleasesObject: true,
 		Mutate: func(ctx context.Context, obj, old core.Object) error {
-			return c.Admission.Admit(ctx, attributes(obj, old))
+			stamp(ctx, relay.ServerDecoded, old)
+			err := c.Admission.Admit(ctx, attributes(obj, old))
+			if err == nil {
+				stamp(ctx, relay.ServerMutated, old)
+			}
+			return err
 		},
 		Validate: func(ctx context.Context, obj, old core.Object) error {
 			if operation == admission.Update && obj != nil && old == nil {
@@ -76,9 +86,10 @@ func (c *call) admit(operation admission.Operation, options runtime.Object, dryR
 					return err
 				}
 			}
+			stamp(ctx, relay.ServerValidated, old)
 			err := c.Admission.Validate(ctx, attributes(obj, old))
-			if err == nil && old == nil && c.subresource == "" {
-				request.Stamps(ctx).Stamp(relay.ServerAdmitted, c.Clock.Now())
+			if err == nil {
+				stamp(ctx, relay.ServerAdmitted, old)
 			}
 			return err
 		},

@@ -27,10 +27,10 @@ func whole() []Moment {
 	return []Moment{
 		at(relay.ClientStarted, 0), at(relay.ClientGenerated, 0.4), at(relay.ClientSent, 0.5),
 		at(relay.ServerReceived, 1.6), at(relay.ServerAuthenticated, 1.7), at(relay.ServerAuthorized, 1.8),
-		at(relay.ServerAdmitted, 2.3), at(relay.ServerStored, 4.9), at(relay.ServerWatched, 5.2),
+		at(relay.ServerDecoded, 2), at(relay.ServerMutated, 2.1), at(relay.ServerValidated, 2.2), at(relay.ServerAdmitted, 2.3), at(relay.ServerStored, 4.9), at(relay.ServerWatched, 5.2),
 		at(relay.SchedulerQueued, 5.9), at(relay.SchedulerPopped, 6), at(relay.SchedulerFiltered, 6.2),
-		at(relay.SchedulerScored, 6.3), at(relay.SchedulerAssumed, 6.4), at(relay.SchedulerBinding, 6.5), at(relay.ServerBound, 10),
-		at(relay.KubeletSeen, 11), at(relay.KubeletAdmitted, 11.1), at(relay.KubeletWorker, 11.4), at(relay.KubeletVolumesReady, 13),
+		at(relay.SchedulerScored, 6.3), at(relay.SchedulerAssumed, 6.4), at(relay.SchedulerPermitted, 6.4), at(relay.SchedulerBinding, 6.5), at(relay.ServerBound, 10),
+		at(relay.KubeletSeen, 11), at(relay.KubeletAdmitted, 11.1), at(relay.KubeletWorker, 11.4), at(relay.KubeletCgroupCreated, 12), at(relay.KubeletVolumesReady, 13),
 		// The image is pulled while the sandbox is created.
 		at(relay.KubeletImagePulled.Of("web"), 61), at(relay.KubeletSandboxCreated, 93),
 		at(relay.KubeletCreated.Of("web"), 113), at(relay.KubeletStarted.Of("web"), 141),
@@ -90,9 +90,9 @@ func TestLayoutCountsFromWhatWasWaitedFor(t *testing.T) {
 	for hop, want := range map[relay.Hop]float64{
 		relay.ClientStarted:                0,
 		relay.ServerStored:                 2.6,
-		relay.KubeletImagePulled.Of("web"): 49.6, // since the worker started, not since the row before
-		relay.KubeletSandboxCreated:        80,   // since the volumes were ready
-		relay.KubeletCreated.Of("web"):     20,   // since the later of sandbox and image
+		relay.KubeletImagePulled.Of("web"): 49, // since the control group was made, not since the row before
+		relay.KubeletSandboxCreated:        80, // since the volumes were ready
+		relay.KubeletCreated.Of("web"):     20, // since the later of sandbox and image
 	} {
 		if got := took[hop]; got != time.Duration(want*float64(time.Millisecond)) {
 			t.Errorf("%s took %v, want %v ms", hop, got, want)
@@ -204,7 +204,7 @@ func TestPrintRow(t *testing.T) {
 	if err := PrintHead(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range Layout(whole()).Rows[20:23] {
+	for _, row := range Layout(whole()).Rows[25:28] {
 		if err := PrintRow(&out, row); err != nil {
 			t.Fatal(err)
 		}

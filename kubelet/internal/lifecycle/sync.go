@@ -56,6 +56,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return podworker.Outcome{}, err
 	}
+	l.Statuses.Stamps(pod).Stamp(relay.KubeletCgroupCreated, l.Clock.Now())
 	if err := l.endPredecessors(ctx, pod, runtime); err != nil {
 		return podworker.Outcome{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"kctl/proto/backoff"
 	"kctl/proto/core"
 	"kctl/proto/daemon"
+	"kctl/proto/relay"
 	"kctl/proto/rest"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/waitingpods"
@@ -35,15 +36,17 @@ var (
 // startBindingCycle lets the assumed pod go on without the scheduling cycle, which turns
 // to the next pod.
 func (a *attempt) startBindingCycle(ctx context.Context, waits map[string]time.Duration) {
-	switch {
-	case len(waits) > 0:
+	if len(waits) > 0 {
 		a.nominate()
 		waiting := a.WaitingPods.Add(a.queued.Pod, a.node, waits)
 		a.bindings.Go(func() { a.waitOnPermit(ctx, waiting) })
-	case a.profile.PreBindTakesLong(a.state):
+		return
+	}
+	a.stamp(relay.SchedulerPermitted)
+	if a.profile.PreBindTakesLong(a.state) {
 		a.nominate()
 		a.bindings.Go(func() { a.preBindThenBind(ctx) })
-	default:
+	} else {
 		a.bindInSlot(ctx)
 	}
 }
@@ -63,13 +66,17 @@ func (a *attempt) waitOnPermit(ctx context.Context, waiting *waitingpods.Pod) {
 	switch {
 	case ctx.Err() != nil:
 		a.abandon(ctx)
-	case status.IsSuccess() && a.profile.PreBindTakesLong(a.state):
-		a.preBindThenBind(ctx)
-	case status.IsSuccess():
-		a.bindInSlot(ctx)
-	default:
+		return
+	case !status.IsSuccess():
 		a.unreserve(ctx)
 		a.handleFailure(rejection(status))
+		return
+	}
+	a.stamp(relay.SchedulerPermitted)
+	if a.profile.PreBindTakesLong(a.state) {
+		a.preBindThenBind(ctx)
+	} else {
+		a.bindInSlot(ctx)
 	}
 }
 

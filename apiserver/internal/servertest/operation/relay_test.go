@@ -24,7 +24,8 @@ import (
 
 // created are the hops of a pod that is created, when the watch has it, too.
 var created = []relay.Hop{
-	relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched,
+	relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerDecoded, relay.ServerMutated,
+	relay.ServerValidated, relay.ServerAdmitted, relay.ServerStored, relay.ServerWatched,
 }
 
 // traced asks for a trace.
