@@ -5,6 +5,7 @@ import "kctl/proto/daemon"
 const (
 	noPeers    = "API servers do not forward requests to each other"
 	noElection = "leaders are elected by their own leases only"
+	onlyHTTPS  = "there is no plain HTTP; use --secure-port and --bind-address"
 	asked      = "etcd is queried whenever metrics are scraped"
 )
 
@@ -33,6 +34,8 @@ var unused = []daemon.Unused{
 	},
 
 	// What is not supported.
+	{Flag: "insecure-port", Values: []string{"0"}, Why: onlyHTTPS},
+	{Flag: "insecure-bind-address", Values: daemon.Off, Why: onlyHTTPS},
 	{Flag: "admission-control", Values: daemon.Off, Why: "use --enable-admission-plugins and --disable-admission-plugins instead"},
 	{Flag: "enable-logs-handler", Switch: true, Values: daemon.Off, Why: "the log goes only to standard error"},
 	{Flag: "debug-socket-path", Values: daemon.Off, Why: "use /debug/pprof, which needs authorization"},

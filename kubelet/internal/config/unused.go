@@ -23,7 +23,7 @@ var unused = []daemon.Unused{
 	{Flag: "registry-qps", Number: true, Field: "registryPullQPS", Why: notHeldBack},
 	{Flag: "registry-burst", Number: true, Field: "registryBurst", Why: notHeldBack},
 	{Flag: "housekeeping-interval", Why: "it is always two seconds"},
-	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: "CPUs are never assigned exclusively to one container"},
+	{Flag: "cpu-manager-reconcile-period", Field: "cpuManagerReconcilePeriod", Why: sharedCPUs},
 
 	// What it always does.
 	{Flag: "kube-api-content-type", Field: "contentType", Values: []string{"application/json", "application/vnd.kubernetes.protobuf"}},
@@ -42,7 +42,9 @@ var unused = []daemon.Unused{
 	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not supported"},
 
 	// What it does not have.
-	{Flag: "cpu-manager-policy", Field: "cpuManagerPolicy", Values: daemon.Off},
+	{Flag: "container-runtime", Values: []string{"remote"}, Why: otherRuntimes}, {Flag: "docker-endpoint", Values: daemon.Off, Why: otherRuntimes},
+	{Flag: "network-plugin", Values: []string{"cni"}, Why: "the runtime calls the CNI plugins"},
+	{Flag: "cpu-manager-policy", Field: "cpuManagerPolicy", Values: daemon.Off, Why: sharedCPUs},
 	{Flag: "cpu-manager-policy-options", Field: "cpuManagerPolicyOptions", Values: daemon.Off},
 	{Flag: "memory-manager-policy", Field: "memoryManagerPolicy", Values: daemon.Off},
 	{Flag: "topology-manager-policy", Field: "topologyManagerPolicy", Values: daemon.Off},
@@ -60,8 +62,10 @@ var unused = []daemon.Unused{
 }
 
 const (
-	notHeldBack = "this program does not limit its own request rate"
-	noRules     = "this kubelet does not mark packets"
+	notHeldBack   = "this program does not limit its own request rate"
+	sharedCPUs    = "CPUs are never assigned exclusively to one container"
+	otherRuntimes = "runtimes speak CRI at --container-runtime-endpoint; Docker needs cri-dockerd"
+	noRules       = "this kubelet does not mark packets"
 )
 
 // checkField refuses unsupported values of a field of the file.

@@ -161,9 +161,18 @@ func (l *Loop) step(ctx context.Context, syncTick, housekeepingTick <-chan time.
 	}
 }
 
+// first are the names of as many pods as fit a line of the log.
+func first(pods []*core.Pod) []string {
+	names := make([]string, min(len(pods), 20))
+	for i := range names {
+		names[i] = pods[i].Namespace + "/" + pods[i].Name
+	}
+	return names
+}
+
 func (l *Loop) handle(update core.PodUpdate) {
 	l.Logger.Debug("pods of a source changed",
-		zap.Stringer("op", update.Op), zap.String("source", update.Source), zap.Int("pods", len(update.Pods)))
+		zap.Stringer("op", update.Op), zap.String("source", update.Source), zap.Int("count", len(update.Pods)), zap.Strings("pods", first(update.Pods)))
 	switch update.Op {
 	case core.ADD:
 		l.Handler.HandlePodAdditions(update.Pods)
