@@ -8,9 +8,9 @@
 // is what is in flight: after a crash, the watch brings the pods that still
 // have no node again.
 //
-// The files in the order of a pod's way: cycle.go (the loop), scheduling_cycle.go
-// (from the queue to an assumed pod), schedule_pod.go and prioritize.go (which
-// nodes are feasible, and which of them is best), binding_cycle.go (Permit,
+// The files in the order of a pod's way: cycle.go (the loop), schedulingcycle.go
+// (from the queue to an assumed pod), schedulepod.go and prioritize.go (which
+// nodes are feasible, and which of them is best), bindingcycle.go (Permit,
 // PreBind, and telling the API server), failure.go (undoing an attempt).
-// signature_cache.go has the answers of plugins for pods that are alike.
+// signaturecache.go has the answers of plugins for pods that are alike.
 package cycle
