@@ -110,7 +110,7 @@ func TestRelayIsTheCodes(t *testing.T) {
 	}
 }
 
-// The README of a module has a row for each of its rooms, and none for what is gone.
+// The README of a module has a row for each of its rooms, and names none, and no file, that is gone.
 func TestReadmesNameEveryRoom(t *testing.T) {
 	for module, below := range map[string]string{"apiserver": "internal", "scheduler": "internal", "kubelet": "internal", "kubectl": "internal", "proto": ""} {
 		folder := filepath.Join(harness.Root(), module, below)
@@ -126,6 +126,11 @@ func TestReadmesNameEveryRoom(t *testing.T) {
 			named := regexp.MustCompile("`" + filepath.Join(below, room.Name()) + "(/\\*)?`")
 			if room.IsDir() && !named.Match(page) {
 				t.Errorf("%s/README.md has no row for %s", module, room.Name())
+			}
+		}
+		for _, named := range regexp.MustCompile("`([a-z]+/[a-z/]+\\.go)`").FindAllStringSubmatch(string(page), -1) {
+			if _, err := os.Stat(filepath.Join(folder, strings.TrimPrefix(named[1], "internal/"))); err != nil {
+				t.Errorf("%s/README.md: %v", module, err)
 			}
 		}
 		for _, named := range regexp.MustCompile("`internal/([a-z]+)(?:/\\*)?`").FindAllStringSubmatch(string(page), -1) {
