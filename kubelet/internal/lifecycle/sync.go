@@ -53,7 +53,7 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	}
 	settle, err := l.ensureCgroup(pod, runtime)
 	if err != nil {
-		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
+		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return podworker.Outcome{}, err
 	}
 	l.Statuses.Stamps(pod).Stamp(relay.KubeletCgroupCreated, l.Clock.Now())
