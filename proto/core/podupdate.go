@@ -6,8 +6,8 @@ import "fmt"
 type PodOperation int
 
 const (
-	// SET carries the complete state of one source. Sources send it to the mux;
-	// the mux never sends it on, but the difference to what it knew.
+	// SET is the complete state of one source, as the kubelet's mux takes it. No update
+	// has it: the mux sends on the difference to what it knew.
 	SET PodOperation = iota
 	// ADD carries pods that are new to their source.
 	ADD

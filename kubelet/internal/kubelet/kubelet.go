@@ -143,7 +143,7 @@ func build(ctx context.Context, c *config.Config, hollow *Hollow, clock clock.Wi
 	if err := k.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := k.makeNode(ctx, logger); err != nil {
+	if err := k.makeNode(ctx); err != nil {
 		return nil, err
 	}
 	if err := k.health.Wait(ctx); err != nil {
@@ -220,9 +220,9 @@ func (g *given) newCRI() (*cri.Client, error) {
 }
 
 // makeNode makes what tells the API of pods and of the node.
-func (k *Kubelet) makeNode(ctx context.Context, logger *zap.Logger) (err error) {
+func (k *Kubelet) makeNode(ctx context.Context) (err error) {
 	k.statuses, k.events = k.newReports(k.client, k.pods, func() *core.Node { return k.node.Node() })
-	if k.node, err = k.newNode(logger); err != nil {
+	if k.node, err = k.newNode(); err != nil {
 		return err
 	}
 	k.mirrors = mirror.New(ctx, k.client, k.pods, k.node.Node, k.events, k.clock, k.logger)

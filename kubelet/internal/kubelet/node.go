@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/opencontainers/cgroups"
-	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
 	"kctl/kubelet/internal/config"
@@ -41,7 +40,7 @@ func (g *given) checkMachine(machine node.Machine) error {
 }
 
 // newNode makes the node manager. The node tells what rooms find that are made later.
-func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
+func (k *Kubelet) newNode() (*node.Manager, error) {
 	machine, err := k.machine()
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (k *Kubelet) newNode(logger *zap.Logger) (*node.Manager, error) {
 		return nil, err
 	}
 	return node.New(node.Config{
-		Client: k.client, Events: k.events, Clock: k.clock, Logger: logger,
+		Client: k.client, Events: k.events, Clock: k.clock, Logger: k.logger,
 		Name: k.identity.NodeName, Hostname: k.identity.NodeName, Addresses: k.identity.FindHostIPs, Port: k.servers.Port,
 		Register: k.config.RegisterNode, Labels: k.config.NodeLabels, Taints: k.config.RegisterWithTaints, PodCIDR: k.config.PodCIDR,
 		CloudProviderExternal: k.config.CloudProvider != "", GivenIP: k.config.NodeIP, ProviderID: k.config.ProviderID,

@@ -29,7 +29,7 @@ import (
 type noMirrors struct{}
 
 func (noMirrors) EnsureMirror(*core.Pod) {}
-func (noMirrors) DeleteMirror(*core.Pod) {}
+func (noMirrors) Retire(*core.Pod)       {}
 
 // withGroups gives the Lifecycle what syncs need as far as the pod's directory, and control groups of the test's own.
 func withGroups(t *testing.T, l *Lifecycle) {

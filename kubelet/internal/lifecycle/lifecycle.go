@@ -36,7 +36,7 @@ type Events interface {
 // Mirrors creates and deletes the mirror pods of static pods.
 type Mirrors interface {
 	EnsureMirror(pod *core.Pod)
-	DeleteMirror(pod *core.Pod)
+	Retire(pod *core.Pod)
 }
 
 // Volumes mounts and unmounts pods' volumes.

@@ -33,7 +33,7 @@ func (l *Lifecycle) endPredecessors(ctx context.Context, pod *core.Pod, runtime 
 			other.Source != pod.Annotations[core.ConfigSourceAnnotation] || other.Name != pod.Name || other.Namespace != pod.Namespace {
 			continue
 		}
-		if err := l.SyncTerminatingRuntimePod(ctx, podworker.RunningPod{
+		if err := l.SyncTerminatingRuntimePod(ctx, podworker.Orphan{
 			UID: other.UID, Namespace: other.Namespace, Name: other.Name,
 		}); err != nil {
 			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing the pod's predecessor: %v", err)

@@ -80,7 +80,7 @@ func (l *Lifecycle) setStatus(job podworker.Job, runtime *runtimestate.PodStatus
 
 // SyncTerminatingRuntimePod ends a pod that only the runtime knows, and removes
 // what it left.
-func (l *Lifecycle) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.RunningPod) error {
+func (l *Lifecycle) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.Orphan) error {
 	runtime, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
@@ -99,7 +99,7 @@ func (l *Lifecycle) SyncTerminatingRuntimePod(ctx context.Context, pod podworker
 // removeFromRuntime removes a pod's logs, dead containers and sandboxes. The logs come
 // first: nobody writes them any more, and the runtime may refuse to remove the rest for
 // a long time.
-func (l *Lifecycle) removeFromRuntime(ctx context.Context, pod podworker.RunningPod, running *runtimestate.RunningPod) error {
+func (l *Lifecycle) removeFromRuntime(ctx context.Context, pod podworker.Orphan, running *runtimestate.RunningPod) error {
 	if err := os.RemoveAll(podfiles.LogDirectory(l.PodLogsDir, pod.Namespace, pod.Name, pod.UID)); err != nil {
 		return fmt.Errorf("remove logs: %w", err)
 	}
@@ -132,7 +132,7 @@ func (l *Lifecycle) SyncTerminatedPod(ctx context.Context, job podworker.Job) (e
 	l.Allocations.Forget(pod.UID)
 	l.Statuses.Finish(pod)
 	if job.Removed {
-		l.Mirrors.DeleteMirror(pod)
+		l.Mirrors.Retire(pod)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (l *Lifecycle) removePod(ctx context.Context, pod *core.Pod) error {
 		return err
 	}
 	running := runtime.RunningPod(l.State.Name())
-	if err := l.removeFromRuntime(ctx, podworker.RunningPod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
+	if err := l.removeFromRuntime(ctx, podworker.Orphan{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
 		if !l.hasStopped(ctx, pod) {
 			return err
 		}

@@ -120,10 +120,10 @@ func (m *Manager) end(uid types.UID, made bool) {
 	}
 }
 
-// DeleteMirror deletes the mirror of a static pod that was removed and has ended. If its
+// Retire deletes the mirror of a static pod that was removed and has ended. If its
 // manifest is back by now, that is another pod with a mirror of its own, whether
 // or not the API was told in time how this one ended.
-func (m *Manager) DeleteMirror(pod *core.Pod) {
+func (m *Manager) Retire(pod *core.Pod) {
 	mirror := m.Of(pod)
 	if m.client == nil || mirror == nil {
 		return

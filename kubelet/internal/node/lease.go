@@ -35,7 +35,7 @@ func (m *Manager) runLease(ctx context.Context) error {
 			wait = retry.Delay(failures)
 			// The first attempts may come before the namespace does.
 			if failures == 5 && ctx.Err() == nil {
-				m.config.Logger.Warn("node lease not renewed, will retry", zap.String("node", m.config.Name), zap.Error(err))
+				m.config.Logger.Warn("node lease not renewed, will retry", zap.Error(err))
 			}
 		}
 		_ = backoff.Sleep(ctx, m.config.Clock, wait)

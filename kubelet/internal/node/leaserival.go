@@ -42,7 +42,7 @@ func (m *Manager) recordRival() {
 	node, here := m.Node(), strings.Join(m.config.Addresses(), ", ")
 	m.config.Logger.Error("another kubelet renews the lease of this node: two machines have its name and credentials; stop one of them, and "+
 		"let it join under a name of its own",
-		zap.String("node", m.config.Name), zap.String("address", here))
+		zap.String("address", here))
 	m.config.Events.Eventf(node, corev1.EventTypeWarning, "DuplicateNode",
 		"Another kubelet has the name and the credentials of node %s; this one is at %s. Stop one of them", m.config.Name, here)
 }

@@ -221,7 +221,7 @@ func (m *Manager) runStatus(ctx context.Context) error {
 			failures++
 			wait = retry.Delay(failures)
 			if failures == 1 {
-				m.config.Logger.Warn("node status not sent, will retry", zap.String("node", m.config.Name), zap.Error(err))
+				m.config.Logger.Warn("node status not sent, will retry", zap.Error(err))
 			}
 		}
 		m.wait(ctx, wait)
@@ -305,7 +305,7 @@ func (m *Manager) register(ctx context.Context, s state) (*core.Node, error) {
 		return nil, fmt.Errorf("register node %s: %w", m.config.Name, err)
 	}
 	m.setNode(node)
-	m.config.Logger.Info("node registered", zap.String("node", node.Name), zap.String("uid", string(node.UID)))
+	m.config.Logger.Info("node registered", zap.String("uid", string(node.UID)))
 	m.recordRegistered(node, &object.Status, created)
 	m.noteReady(&object.Status)
 	return node, nil

@@ -21,7 +21,7 @@ func (m *Manager) updateRuntimePodCIDRs(ctx context.Context, node *core.Node) {
 	defer cancel()
 	if err := m.config.Runtime.UpdatePodCIDRs(ctx, cidrs); err != nil {
 		m.config.Logger.Warn("could not pass the pod ranges to the runtime, will retry",
-			zap.String("node", m.config.Name), zap.String("podCIDRs", cidrs), zap.Error(err))
+			zap.String("podCIDRs", cidrs), zap.Error(err))
 		return
 	}
 	m.podCIDRs = cidrs

@@ -22,7 +22,7 @@ func (m *Manager) recordChanges(node *core.Node, before, now *corev1.NodeStatus)
 		if !ours || statusOf(before, c.Type) == c.Status {
 			continue
 		}
-		m.config.Logger.Info("node condition changed", zap.String("node", node.Name), zap.String("condition", string(c.Type)),
+		m.config.Logger.Info("node condition changed", zap.String("condition", string(c.Type)),
 			zap.String("status", string(c.Status)), zap.String("message", c.Message))
 		m.recordStatus(node, "Node"+reason)
 	}

@@ -37,7 +37,7 @@ func TestWhatEndsAPod(t *testing.T) {
 		"a pod that failed":    {Update{Type: Create, Pod: podIn(corev1.PodFailed)}, true},
 		"a deleted pod":        {Update{Type: Change, Pod: deletedPod(5)}, true},
 		"a kill":               {Update{Type: Kill, Pod: podIn(corev1.PodRunning)}, true},
-		"the runtime's pod":    {Update{Type: Sync, Running: &RunningPod{UID: "uid-0"}}, true},
+		"the runtime's pod":    {Update{Type: Sync, Running: &Orphan{UID: "uid-0"}}, true},
 	} {
 		if got := ends(&c.update); got != c.want {
 			t.Errorf("%s: ends is %t", name, got)
@@ -90,7 +90,7 @@ func TestWhatCancelsAStep(t *testing.T) {
 		"a change of a pod that is killed":   {[]Update{kill(seconds(20))}, Update{Type: Change, Pod: modelPod(0)}, false, 20},
 		"a kill at once":                     {nil, kill(seconds(0)), true, 1},
 		"a kill without a time of its own":   {nil, kill(nil), true, 30},
-		"the runtime's view of a known pod":  {nil, Update{Type: Kill, Running: &RunningPod{UID: "uid-0"}}, false, 0},
+		"the runtime's view of a known pod":  {nil, Update{Type: Kill, Running: &Orphan{UID: "uid-0"}}, false, 0},
 		"a deletion of a pod that is killed": {[]Update{kill(nil)}, Update{Type: Change, Pod: deletedPod(40)}, false, 30},
 	} {
 		cancelled := 0
@@ -149,7 +149,7 @@ func TestGracePeriod(t *testing.T) {
 		"a kill's without, after another":         {20, Update{Pod: modelPod(0), Kill: &KillOptions{}}, 20},
 		"a kill's without, of a deleted pod":      {0, Update{Pod: deletedPod(10), Kill: &KillOptions{}}, 10},
 		"none, at once":                           {20, Update{Pod: deletedPod(0)}, 1},
-		"the runtime's pod, which has none":       {0, Update{Running: &RunningPod{}}, 1},
+		"the runtime's pod, which has none":       {0, Update{Running: &Orphan{}}, 1},
 		"the pod's own, where one is asked for":   {5, Update{Pod: modelPod(0)}, 5},
 		"the pod's own, shorter than the current": {40, Update{Pod: modelPod(0)}, 40},
 	} {
@@ -226,7 +226,7 @@ func TestPhasesOneByOne(t *testing.T) {
 	}{
 		"a pod that ends by itself": {Update{Type: Create, Pod: modelPod(0)}, []Phase{Waiting, Terminating, Terminated, Finished}},
 		"a pod that has ended":      {Update{Type: Create, Pod: podIn(corev1.PodFailed)}, []Phase{Terminating, Terminated, Finished}},
-		"the runtime's pod":         {Update{Type: Kill, Running: &RunningPod{UID: "uid-0"}}, []Phase{Terminating, Unknown}},
+		"the runtime's pod":         {Update{Type: Kill, Running: &Orphan{UID: "uid-0"}}, []Phase{Terminating, Unknown}},
 	} {
 		e := &entry{}
 		e.take(&c.first)

@@ -120,7 +120,7 @@ func (w *world) SyncTerminatingPod(ctx context.Context, job Job) error {
 	return err
 }
 
-func (w *world) SyncTerminatingRuntimePod(ctx context.Context, pod RunningPod) error {
+func (w *world) SyncTerminatingRuntimePod(ctx context.Context, pod Orphan) error {
 	w.enter(pod.UID, func() {})
 	err := w.spend(ctx)
 	w.leave(pod.UID, func() {})
@@ -173,7 +173,7 @@ func (s *source) act(w *world) {
 		s.pods[pod.UID] = pod
 		s.workers.Update(Update{Type: Create, Pod: pod})
 	case !exists && action < 6:
-		s.workers.Update(Update{Type: Kill, Running: &RunningPod{UID: modelPod(i).UID, Namespace: "model", Name: modelPod(i).Name}})
+		s.workers.Update(Update{Type: Kill, Running: &Orphan{UID: modelPod(i).UID, Namespace: "model", Name: modelPod(i).Name}})
 	case exists && action < 4:
 		s.workers.Update(Update{Type: Change, Pod: pod})
 	case exists && action < 5:

@@ -27,8 +27,8 @@ var updateTypeNames = [...]string{"create", "update", "sync", "kill"}
 
 func (t UpdateType) String() string { return updateTypeNames[t] }
 
-// RunningPod is a pod that the runtime has and no source knows.
-type RunningPod struct {
+// Orphan is a pod that the runtime has and no source knows.
+type Orphan struct {
 	UID       types.UID
 	Namespace string
 	Name      string
@@ -54,7 +54,7 @@ type Update struct {
 	Type      UpdateType
 	Pod       *core.Pod
 	MirrorPod *core.Pod
-	Running   *RunningPod
+	Running   *Orphan
 	Kill      *KillOptions
 	// Start is when the reason for this update was seen, for metrics.
 	Start time.Time
@@ -108,7 +108,7 @@ type Syncer interface {
 	// SyncTerminatingPod returns nil once no container of the pod runs.
 	SyncTerminatingPod(ctx context.Context, job Job) error
 	// SyncTerminatingRuntimePod does the same for a pod that only the runtime knows.
-	SyncTerminatingRuntimePod(ctx context.Context, pod RunningPod) error
+	SyncTerminatingRuntimePod(ctx context.Context, pod Orphan) error
 	// SyncTerminatedPod releases everything that the pod held on the node.
 	SyncTerminatedPod(ctx context.Context, job Job) error
 }

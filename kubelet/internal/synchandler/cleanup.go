@@ -111,7 +111,7 @@ func (c *Cleaner) CleanUp(ctx context.Context) {
 	for _, pod := range running {
 		if c.o.Active.Forgotten(pod.UID) || c.refused(pod) {
 			c.o.Metrics.Orphans.Inc()
-			c.o.Workers.Update(podworker.Update{Type: podworker.Kill, Running: &podworker.RunningPod{
+			c.o.Workers.Update(podworker.Update{Type: podworker.Kill, Running: &podworker.Orphan{
 				UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name,
 			}})
 		}
