@@ -117,34 +117,34 @@ func TestAGroupIsSettledOnceItCanBe(t *testing.T) {
 	withGroups(t, l)
 	small, large := guaranteed("32Mi"), guaranteed("64Mi")
 	l.Allocations.Admit(large)
-	runtime := &runtimestate.PodStatus{UID: small.UID, Containers: []*runtimestate.ContainerStatus{{Name: "main", State: runtimestate.StateRunning}}}
+	found := &runtimestate.PodStatus{UID: small.UID, Containers: []*runtimestate.ContainerStatus{{Name: "main", State: runtimestate.StateRunning}}}
 	ensure := func(pod *core.Pod, want int64) func() error {
 		t.Helper()
-		settle, err := l.ensureCgroup(pod, runtime)
+		finishCgroup, err := l.ensureCgroup(pod, found)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := limitOf(t, l, pod); got != fmt.Sprint(want) {
 			t.Errorf("the limit of memory is %s, want %d", got, want)
 		}
-		return settle
+		return finishCgroup
 	}
 	ensure(large, 64<<20)
 	l.Allocations.Allocate(small, func(*core.Pod, func(*core.Pod) *core.Pod) *core.PodCondition { return nil })
 	other := errors.New("container other: its secret is missing")
-	settle := ensure(small, 64<<20)
-	if err := l.finishResize(small, runtime, other, settle); !errors.Is(err, other) {
+	finishCgroup := ensure(small, 64<<20)
+	if err := l.finishResize(small, found, other, finishCgroup); !errors.Is(err, other) {
 		t.Fatal(err)
 	}
 	ensure(small, 64<<20) // main has not been resized
 	l.Allocations.SetFailure(small.UID, "too little memory")
 	l.Allocations.SetActual(small, "main", small.Spec.Containers[0].Resources)
-	settle = ensure(small, 64<<20)
-	if err := l.finishResize(small, runtime, other, settle); !errors.Is(err, other) {
+	finishCgroup = ensure(small, 64<<20)
+	if err := l.finishResize(small, found, other, finishCgroup); !errors.Is(err, other) {
 		t.Fatal(err)
 	}
 	ensure(small, 32<<20) // although another container can't be started
-	if conditions := l.resizeConditions(small.UID, runtime); len(conditions) > 0 {
+	if conditions := l.resizeConditions(small.UID, found); len(conditions) > 0 {
 		t.Errorf("conditions: %v", conditions)
 	}
 	if why := l.Allocations.Failure(small.UID); why != "" {

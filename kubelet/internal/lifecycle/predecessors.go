@@ -20,8 +20,8 @@ import (
 // be the very pod that is being replaced. If nothing of the old pod runs, it is
 // left to housekeeping: removing its network may need the very pod that is about
 // to start.
-func (l *Lifecycle) endPredecessors(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) error {
-	if !podmanager.IsStatic(pod) || len(runtime.Sandboxes) > 0 {
+func (l *Lifecycle) endPredecessors(ctx context.Context, pod *core.Pod, found *runtimestate.PodStatus) error {
+	if !podmanager.IsStatic(pod) || len(found.Sandboxes) > 0 {
 		return nil
 	}
 	all, err := l.State.Pods(ctx)

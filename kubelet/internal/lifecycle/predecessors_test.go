@@ -17,7 +17,7 @@ import (
 // A predecessor without running containers blocks nothing, even if it can't be
 // removed. One that runs and can't be ended does, and the pod reports why.
 func TestADeadPredecessor(t *testing.T) {
-	l, runtime := newLifecycle(t, func(_ context.Context, method string, call func() error) error {
+	l, found := newLifecycle(t, func(_ context.Context, method string, call func() error) error {
 		if strings.HasPrefix(method, "Stop") {
 			return status.Error(codes.Unknown, "the runtime can't")
 		}
@@ -28,14 +28,14 @@ func TestADeadPredecessor(t *testing.T) {
 			Namespace: "default", Name: "static-node-1", UID: types.UID(uid), Annotations: map[string]string{core.ConfigSourceAnnotation: core.FileSource},
 		}}
 	}
-	old := sandboxOf(t, runtime, static("old"))
+	old := sandboxOf(t, found, static("old"))
 	pod := static("new")
 	begins := func() error { return l.endPredecessors(t.Context(), pod, &runtimestate.PodStatus{}) }
 	if err := begins(); err != nil {
 		t.Error("held up by a sandbox in which nothing runs:", err)
 	}
 
-	runs(t, runtime, old)
+	runs(t, found, old)
 	if err := begins(); err == nil {
 		t.Error("begins beside a predecessor that runs")
 	}

@@ -93,20 +93,20 @@ func sizes(pod *core.Pod, problem string) string {
 // are being resized, it also has room for their old resources; the returned
 // function ends that, once they are. Every sync asks for it: an earlier one may not have come
 // this far, or have failed, and a group without limits is what the runtime would make of it.
-func (l *Lifecycle) ensureCgroup(pod *core.Pod, runtime *runtimestate.PodStatus) (settle func() error, err error) {
+func (l *Lifecycle) ensureCgroup(pod *core.Pod, found *runtimestate.PodStatus) (finishCgroup func() error, err error) {
 	before := l.records.of(pod.UID).before
-	if l.resizing(pod.UID, runtime) {
+	if l.resizing(pod.UID, found) {
 		before = l.Allocations.AsActual(pod)
 		l.records.change(pod.UID, func(one *record) { one.before = before })
 	}
 	if before == nil {
 		return func() error { return nil }, l.Cgroups.Create(pod)
 	}
-	return func() error { return l.settle(pod, before) }, l.Cgroups.RaiseLimits(pod, before)
+	return func() error { return l.finishCgroup(pod, before) }, l.Cgroups.RaiseLimits(pod, before)
 }
 
-// settle finishes the resizing of a pod whose containers have their new resources.
-func (l *Lifecycle) settle(pod, before *core.Pod) error {
+// finishCgroup finishes the resizing of a pod whose containers have their new resources.
+func (l *Lifecycle) finishCgroup(pod, before *core.Pod) error {
 	if err := l.Cgroups.SetFinalLimits(pod, before); err != nil {
 		return &podruntime.ResizeError{Err: err}
 	}
@@ -120,9 +120,9 @@ func (l *Lifecycle) settle(pod, before *core.Pod) error {
 // finishResize settles a pod whose running containers have their resources, and notes how its resizing
 // went; err is what a sync failed with. A container that can't be started holds up nothing: it starts
 // with its new resources.
-func (l *Lifecycle) finishResize(pod *core.Pod, runtime *runtimestate.PodStatus, err error, settle func() error) error {
-	if err == nil || !l.containersResizing(pod.UID, runtime) {
-		err = errors.Join(err, settle())
+func (l *Lifecycle) finishResize(pod *core.Pod, found *runtimestate.PodStatus, err error, finishCgroup func() error) error {
+	if err == nil || !l.containersResizing(pod.UID, found) {
+		err = errors.Join(err, finishCgroup())
 	}
 	l.noteResize(pod, err)
 	return err
@@ -145,14 +145,14 @@ func (l *Lifecycle) noteResize(pod *core.Pod, err error) {
 
 // resizing says that the pod as a whole, or a running container, does not have
 // its granted resources yet.
-func (l *Lifecycle) resizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
+func (l *Lifecycle) resizing(uid types.UID, found *runtimestate.PodStatus) bool {
 	granted, actual, known := l.Allocations.Container(uid, allocation.Pod)
-	return known && len(podactions.Resized(granted, actual)) > 0 || l.containersResizing(uid, runtime)
+	return known && len(podactions.Resized(granted, actual)) > 0 || l.containersResizing(uid, found)
 }
 
 // containersResizing reports whether a running container does not have its granted resources yet.
-func (l *Lifecycle) containersResizing(uid types.UID, runtime *runtimestate.PodStatus) bool {
-	for _, c := range runtime.Running() {
+func (l *Lifecycle) containersResizing(uid types.UID, found *runtimestate.PodStatus) bool {
+	for _, c := range found.Running() {
 		granted, actual, known := l.Allocations.Container(uid, c.Name)
 		if known && len(podactions.Resized(granted, actual)) > 0 {
 			return true
@@ -161,12 +161,12 @@ func (l *Lifecycle) containersResizing(uid types.UID, runtime *runtimestate.PodS
 	return false
 }
 
-func (l *Lifecycle) resizeConditions(uid types.UID, runtime *runtimestate.PodStatus) []core.PodCondition {
+func (l *Lifecycle) resizeConditions(uid types.UID, found *runtimestate.PodStatus) []core.PodCondition {
 	var conditions []core.PodCondition
 	if pending := l.Allocations.Pending(uid); pending != nil {
 		conditions = append(conditions, *pending)
 	}
-	if l.resizing(uid, runtime) {
+	if l.resizing(uid, found) {
 		progress := core.PodCondition{Type: corev1.PodResizeInProgress}
 		if why := l.Allocations.Failure(uid); why != "" {
 			progress.Reason, progress.Message = corev1.PodReasonError, why

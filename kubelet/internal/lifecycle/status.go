@@ -11,7 +11,7 @@ import (
 )
 
 // generate makes the pod's status from its state in the runtime.
-func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, terminal bool) core.PodStatus {
+func (l *Lifecycle) generate(pod *core.Pod, found *runtimestate.PodStatus, terminal bool) core.PodStatus {
 	api := &pod.Status
 	if current, ok := l.Pods.ByUID(pod.UID); ok {
 		if object := l.Pods.APIPod(current); object != nil {
@@ -25,11 +25,11 @@ func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, ter
 			last = pod.Status // a mirror may be of an earlier pod
 		}
 	}
-	if podmanager.IsStatic(pod) && !l.Statuses.Settled(pod.UID) && reportedOf(api, runtime) {
+	if podmanager.IsStatic(pod) && !l.Statuses.Settled(pod.UID) && reportedOf(api, found) {
 		last.StartTime, last.Conditions = api.StartTime, api.Conditions // as an earlier kubelet told
 	}
 	return status.Generate(status.Input{
-		Pod: pod, Previous: status.Previous(&last, api), Runtime: runtime, Waiting: l.records.of(pod.UID).waiting,
+		Pod: pod, Previous: status.Previous(&last, api), Runtime: found, Waiting: l.records.of(pod.UID).waiting,
 		Terminal: terminal, HostIPs: l.HostIPs(), Now: l.Clock.Now(),
 		Ready:   func(container string, id runtimestate.ContainerID) bool { return l.Probes.Ready(pod, container, id) },
 		Started: func(container string, id runtimestate.ContainerID) bool { return l.Probes.Started(pod, container, id) },
@@ -37,15 +37,15 @@ func (l *Lifecycle) generate(pod *core.Pod, runtime *runtimestate.PodStatus, ter
 			return l.Allocations.Container(pod.UID, container)
 		},
 		PodResources: func() (granted, actual *core.Pod, known bool) { return l.Allocations.Pods(pod) },
-		Resize:       l.resizeConditions(pod.UID, runtime),
+		Resize:       l.resizeConditions(pod.UID, found),
 	})
 }
 
 // reportedOf tells whether a status is of the pod whose containers the runtime has: it knows
 // one of them.
-func reportedOf(reported *core.PodStatus, runtime *runtimestate.PodStatus) bool {
+func reportedOf(reported *core.PodStatus, found *runtimestate.PodStatus) bool {
 	for c := range core.ContainerStatuses(reported) {
-		if now := runtime.Container(c.Name); now != nil && now.ID.String() == c.ContainerID {
+		if now := found.Container(c.Name); now != nil && now.ID.String() == c.ContainerID {
 			return true
 		}
 	}
@@ -54,15 +54,15 @@ func reportedOf(reported *core.PodStatus, runtime *runtimestate.PodStatus) bool 
 
 // report puts a change that we made in the runtime into the cache, and sends it
 // to the API at once.
-func (l *Lifecycle) report(pod *core.Pod, runtime *runtimestate.PodStatus) {
-	if runtime.ReadySandbox() != nil {
+func (l *Lifecycle) report(pod *core.Pod, found *runtimestate.PodStatus) {
+	if found.ReadySandbox() != nil {
 		l.Statuses.Stamps(pod).Stamp(relay.KubeletSandboxCreated, l.Clock.Now())
 	}
-	l.Cache.Set(pod.UID, runtime, nil, runtime.At)
+	l.Cache.Set(pod.UID, found, nil, found.At)
 	l.Probes.Changed(pod.UID)
 	if !l.Ending(pod.UID) {
-		settled := l.Probes.Settled(pod, runtime)
-		l.set(pod, l.generate(pod, runtime, false), settled)
+		settled := l.Probes.Settled(pod, found)
+		l.set(pod, l.generate(pod, found, false), settled)
 	}
 }
 

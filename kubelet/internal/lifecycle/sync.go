@@ -32,13 +32,13 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 	if job.First {
 		l.firstSync(job)
 	}
-	runtime, err := l.runtimeStatus(ctx, pod)
+	found, err := l.runtimeStatus(ctx, pod)
 	if err != nil {
 		return podworker.Outcome{}, err
 	}
 	pod = l.allocate(pod)
-	settled := l.Probes.Settled(pod, runtime)
-	current := l.generate(pod, runtime, false)
+	settled := l.Probes.Settled(pod, found)
+	current := l.generate(pod, found, false)
 	deadline, exceeded := l.deadline(pod, &current)
 	l.set(pod, current, settled)
 	if core.Ended(current.Phase) || exceeded {
@@ -51,26 +51,26 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "NetworkNotReady", "network is not ready: %v", err)
 		return podworker.Outcome{}, fmt.Errorf("network is not ready: %w", err)
 	}
-	settle, err := l.ensureCgroup(pod, runtime)
+	finishCgroup, err := l.ensureCgroup(pod, found)
 	if err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return podworker.Outcome{}, err
 	}
 	l.Statuses.Stamps(pod).Stamp(relay.KubeletCgroupCreated, l.Clock.Now())
-	if err := l.endPredecessors(ctx, pod, runtime); err != nil {
+	if err := l.endPredecessors(ctx, pod, found); err != nil {
 		return podworker.Outcome{}, err
 	}
-	result, err := l.run(ctx, pod, runtime)
+	result, err := l.run(ctx, pod, found)
 	if err != nil {
 		return podworker.Outcome{}, err
 	}
-	result.Err = l.finishResize(pod, runtime, result.Err, settle)
-	return l.conclude(ctx, pod, runtime, result, deadline)
+	result.Err = l.finishResize(pod, found, result.Err, finishCgroup)
+	return l.conclude(ctx, pod, found, result, deadline)
 }
 
 // run makes what the pod needs on the node and in the API, and brings it forward in the
 // runtime.
-func (l *Lifecycle) run(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus) (podruntime.SyncResult, error) {
+func (l *Lifecycle) run(ctx context.Context, pod *core.Pod, found *runtimestate.PodStatus) (podruntime.SyncResult, error) {
 	l.Mirrors.EnsureMirror(pod)
 	if err := l.onDisk(pod, func() error { return os.MkdirAll(podfiles.PodDir(l.RootDir, pod.UID), 0o750) }); err != nil {
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Failed", "error making pod data directories: %v", err)
@@ -81,16 +81,16 @@ func (l *Lifecycle) run(ctx context.Context, pod *core.Pod, runtime *runtimestat
 	l.Probes.AddPod(pod)
 	started := l.Events.StartPod()
 	defer started()
-	result := l.syncRuntime(ctx, pod, runtime, func() []*core.Secret { return pull().found })
+	result := l.syncRuntime(ctx, pod, found, func() []*core.Secret { return pull().found })
 	l.recordMissingSecrets(pod, pull, result.Waiting)
 	return result, nil
 }
 
 // syncRuntime brings the pod forward in the runtime, and mounts its volumes.
-func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, runtime *runtimestate.PodStatus,
+func (l *Lifecycle) syncRuntime(ctx context.Context, pod *core.Pod, found *runtimestate.PodStatus,
 	secrets func() []*core.Secret) podruntime.SyncResult {
 	mounted := false
-	result := l.Runtime.SyncPod(ctx, pod, runtime, podruntime.SyncOptions{
+	result := l.Runtime.SyncPod(ctx, pod, found, podruntime.SyncOptions{
 		PullSecrets: secrets,
 		Prepare: func(ctx context.Context) error {
 			mounted = true

@@ -46,9 +46,9 @@ func TestDeadlinesOutliveClocksThatAreSet(t *testing.T) {
 // If the runtime fails to return a pod's status, the next step does not rely on
 // the last known one, but asks again.
 func TestAStatusThatCouldNotBeHad(t *testing.T) {
-	l, runtime := newLifecycle(t, nil)
+	l, found := newLifecycle(t, nil)
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "web"}}
-	runs(t, runtime, sandboxOf(t, runtime, pod))
+	runs(t, found, sandboxOf(t, found, pod))
 	// Later than any other observation in this test.
 	l.Cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now().Add(time.Hour))
 	known, err := l.runtimeStatus(t.Context(), pod)

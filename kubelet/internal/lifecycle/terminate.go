@@ -29,20 +29,20 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 	pod := job.Pod
 	ctx, span := l.tracePod(ctx, "syncTerminatingPod", pod)
 	defer func() { tracing.End(span, err) }()
-	runtime, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	found, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
-	if l.endedBefore(pod, runtime) {
+	if l.endedBefore(pod, found) {
 		l.Probes.RemovePod(pod.UID)
 		return nil
 	}
 	l.Statuses.StampEnd(pod, relay.KubeletStopping)
-	l.setStatus(job, runtime, false)
+	l.setStatus(job, found, false)
 	l.Probes.StopLivenessAndStartup(pod.UID)
 	grace := job.GracePeriod
 	l.Logger.Info("pod is terminated", daemon.PodFields(pod), zap.Int64("grace", grace))
-	if err := l.Runtime.KillPod(ctx, pod, runtime.RunningPod(l.State.Name()), &grace); err != nil {
+	if err := l.Runtime.KillPod(ctx, pod, found.RunningPod(l.State.Name()), &grace); err != nil {
 		if ctx.Err() == nil { // and not because less grace is given now
 			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", err)
 		}
@@ -50,28 +50,28 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 	}
 	l.Probes.RemovePod(pod.UID)
 	l.PLEG.RelistSoon()
-	if runtime, err = l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
+	if found, err = l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace); err != nil {
 		return fmt.Errorf("how the pod ended is not known: %w", err)
 	}
-	l.Cache.Set(pod.UID, runtime, nil, runtime.At)
-	if len(runtime.Running()) > 0 {
+	l.Cache.Set(pod.UID, found, nil, found.At)
+	if len(found.Running()) > 0 {
 		return errStillRunning
 	}
 	l.Statuses.StampEnd(pod, relay.KubeletStopped)
-	l.setStatus(job, runtime, true)
+	l.setStatus(job, found, true)
 	return nil
 }
 
 // endedBefore says that the pod had already ended when we first saw it: there
 // is nothing to end and nothing to add to its status.
-func (l *Lifecycle) endedBefore(pod *core.Pod, runtime *runtimestate.PodStatus) bool {
+func (l *Lifecycle) endedBefore(pod *core.Pod, found *runtimestate.PodStatus) bool {
 	_, ours := l.Statuses.Get(pod.UID)
-	return !ours && core.Ended(pod.Status.Phase) && len(runtime.Running()) == 0 && runtime.ReadySandbox() == nil
+	return !ours && core.Ended(pod.Status.Phase) && len(found.Running()) == 0 && found.ReadySandbox() == nil
 }
 
 // setStatus reports the pod's final status, as requested with its end.
-func (l *Lifecycle) setStatus(job podworker.Job, runtime *runtimestate.PodStatus, terminal bool) {
-	current := l.generate(job.Pod, runtime, terminal)
+func (l *Lifecycle) setStatus(job podworker.Job, found *runtimestate.PodStatus, terminal bool) {
+	current := l.generate(job.Pod, found, terminal)
 	if job.Status != nil {
 		job.Status(&current)
 	}
@@ -81,12 +81,12 @@ func (l *Lifecycle) setStatus(job podworker.Job, runtime *runtimestate.PodStatus
 // SyncTerminatingRuntimePod ends a pod that only the runtime knows, and removes
 // what it left.
 func (l *Lifecycle) SyncTerminatingRuntimePod(ctx context.Context, pod podworker.Orphan) error {
-	runtime, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
+	found, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
 		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 	}
-	running := runtime.RunningPod(l.State.Name())
-	if len(runtime.Running()) > 0 {
+	running := found.RunningPod(l.State.Name())
+	if len(found.Running()) > 0 {
 		l.Logger.Info("ending a pod that no source has", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)))
 	}
 	grace := int64(1)
@@ -165,11 +165,11 @@ func alwaysRestarts(spec *core.PodSpec) bool {
 }
 
 func (l *Lifecycle) removePod(ctx context.Context, pod *core.Pod) error {
-	runtime, err := l.runtimeStatus(ctx, pod)
+	found, err := l.runtimeStatus(ctx, pod)
 	if err != nil {
 		return err
 	}
-	running := runtime.RunningPod(l.State.Name())
+	running := found.RunningPod(l.State.Name())
 	if err := l.removeFromRuntime(ctx, podworker.Orphan{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, running); err != nil {
 		if !l.hasStopped(ctx, pod) {
 			return err
