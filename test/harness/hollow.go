@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"kctl/proto/core"
 )
 
 // HollowNodes runs hollow nodes beside the cluster, hollow-0 and so on, until
@@ -51,10 +52,8 @@ func (c *Cluster) readyNodes(ctx context.Context) (int, error) {
 	}
 	ready := 0
 	for i := range list.Items {
-		for _, condition := range list.Items[i].Status.Conditions {
-			if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-				ready++
-			}
+		if core.NodeReady(&list.Items[i]) {
+			ready++
 		}
 	}
 	return ready, nil

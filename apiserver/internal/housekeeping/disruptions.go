@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,7 +60,7 @@ type budgetPod struct {
 }
 
 func budgetPodOf(pod *core.Pod) budgetPod {
-	p := budgetPod{name: pod.Name, ready: isReady(pod), deleted: pod.DeletionTimestamp != nil}
+	p := budgetPod{name: pod.Name, ready: core.PodReady(pod), deleted: pod.DeletionTimestamp != nil}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		p.controller = owner.DeepCopy() // the pod itself need not stay in memory
 	}
@@ -293,15 +292,6 @@ func setFailed(s *policyv1.PodDisruptionBudgetStatus, cause error, now time.Time
 		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: cause.Error(),
 		ObservedGeneration: s.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
 	})
-}
-
-func isReady(pod *core.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // expectedAndDesired returns how many pods are expected, and how many of them have to be healthy.

@@ -142,10 +142,7 @@ func (g *podGarbage) isOutOfService(node string) bool {
 
 func isOutOfService(obj core.Object) bool {
 	node := obj.(*core.Node)
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	return !ready && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	return !core.NodeReady(node) && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
 // remove deletes a pod at once; there is no kubelet to end it gracefully, or to say that it

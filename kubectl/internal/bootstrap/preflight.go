@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/kubectl/internal/doctor"
@@ -81,14 +80,12 @@ func nameOf(node *core.Node) doctor.Check {
 	if id := bootID(); id != "" && node.Status.NodeInfo.BootID == id {
 		return doctor.Check{Name: name, Result: doctor.OK, Detail: node.Name + " is this machine"}
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return doctor.Check{
-				Name:   name,
-				Result: doctor.Fail,
-				Detail: "another machine is the node " + node.Name + " and alive",
-				Advice: "give this one another name by --node-name",
-			}
+	if core.NodeReady(node) {
+		return doctor.Check{
+			Name:   name,
+			Result: doctor.Fail,
+			Detail: "another machine is the node " + node.Name + " and alive",
+			Advice: "give this one another name by --node-name",
 		}
 	}
 	return doctor.Check{Name: name, Result: doctor.Warn, Detail: "a node " + node.Name +

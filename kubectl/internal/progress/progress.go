@@ -44,7 +44,7 @@ type View struct {
 func Look(pod *core.Pod, events []core.Event) View {
 	seen := reasons(events)
 	finished := core.Ended(pod.Status.Phase)
-	ready := IsReady(pod)
+	ready := core.PodReady(pod)
 	started := finished || ready || allContainers(pod, hasStarted)
 	created := started || seen["Created"] || allContainers(pod, isCreated)
 	pulled := created || seen["Pulled"]
@@ -138,13 +138,6 @@ func reasons(events []core.Event) map[string]bool {
 		seen[events[i].Reason] = true
 	}
 	return seen
-}
-
-// IsReady reports whether the pod's condition Ready is true.
-func IsReady(pod *core.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c core.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func allContainers(pod *core.Pod, is func(*core.ContainerStatus) bool) bool {

@@ -19,7 +19,6 @@ import (
 	"kctl/kubectl/internal/discover"
 	"kctl/kubectl/internal/doctor"
 	"kctl/kubectl/internal/printer"
-	"kctl/kubectl/internal/progress"
 	"kctl/proto/core"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
@@ -176,7 +175,7 @@ func podsOf(ctx context.Context, c *frame.CLI, object *unstructured.Unstructured
 	}
 	rank := func(pod *core.Pod) int {
 		switch {
-		case progress.IsReady(pod):
+		case core.PodReady(pod):
 			return 0
 		case pod.Status.Phase == corev1.PodRunning:
 			return 1

@@ -326,4 +326,4 @@ func (t *traceOptions) followRows(ctx context.Context, name string) error {
 	}
 }
 
-func hasSettled(pod *core.Pod) bool { return core.Ended(pod.Status.Phase) || progress.IsReady(pod) }
+func hasSettled(pod *core.Pod) bool { return core.Ended(pod.Status.Phase) || core.PodReady(pod) }
