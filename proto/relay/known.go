@@ -9,13 +9,14 @@ var known = []struct {
 	perContainer bool
 }{
 	{ClientStarted, false}, {ClientGenerated, false}, {ClientSent, false},
-	{ServerReceived, false}, {ServerAuthenticated, false}, {ServerAuthorized, false}, {ServerDecoded, false}, {ServerMutated, false}, {ServerValidated, false},
-	{ServerAdmitted, false}, {ServerStored, false},
+	{ServerReceived, false}, {ServerAuthenticated, false}, {ServerAuthorized, false}, {ServerDecoded, false}, {ServerMutated, false},
+	{ServerValidated, false}, {ServerAdmitted, false}, {ServerStored, false},
 	{ServerWatched, false},
 	{SchedulerQueued, false}, {SchedulerPopped, false}, {SchedulerFiltered, false}, {SchedulerScored, false}, {SchedulerAssumed, false},
 	{SchedulerPermitted, false}, {SchedulerBinding, false},
 	{ServerBound, false},
-	{KubeletSeen, false}, {KubeletAdmitted, false}, {KubeletWorker, false}, {KubeletCgroupCreated, false}, {KubeletVolumesReady, false}, {KubeletSandboxCreated, false},
+	{KubeletSeen, false}, {KubeletAdmitted, false}, {KubeletWorker, false}, {KubeletCgroupCreated, false},
+	{KubeletVolumesReady, false}, {KubeletSandboxCreated, false},
 	{KubeletImagePulled, true}, {KubeletCreated, true}, {KubeletStarted, true},
 	{KubeletRunning, false}, {KubeletReady, false}, {ServerStatusRunning, false},
 	{ServerDeleting, false}, {KubeletStopping, false}, {KubeletStopped, false}, {ServerRemoved, false},

@@ -97,8 +97,8 @@ func traceIsWhole(t *testing.T, c *harness.Cluster) {
 		{relay.ClientStarted, relay.ClientSent, relay.ServerReceived, relay.ServerAuthenticated, relay.ServerAuthorized, relay.ServerDecoded,
 			relay.ServerMutated, relay.ServerValidated, relay.ServerAdmitted, relay.ServerStored},
 		{relay.ServerAdmitted, relay.SchedulerPopped, relay.SchedulerAssumed, relay.SchedulerPermitted, relay.SchedulerBinding, relay.ServerBound},
-		{relay.SchedulerBinding, relay.KubeletSeen, relay.KubeletWorker, relay.KubeletCgroupCreated, relay.KubeletSandboxCreated, relay.KubeletStarted.Of("hello"), relay.KubeletRunning,
-			relay.ServerStatusRunning},
+		{relay.SchedulerBinding, relay.KubeletSeen, relay.KubeletWorker, relay.KubeletCgroupCreated, relay.KubeletSandboxCreated,
+			relay.KubeletStarted.Of("hello"), relay.KubeletRunning, relay.ServerStatusRunning},
 	} {
 		for i, hop := range order {
 			switch {

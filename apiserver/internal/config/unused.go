@@ -35,7 +35,7 @@ var unused = []daemon.Unused{
 
 	// What is not supported.
 	{Flag: "insecure-port", Values: []string{"0"}, Why: onlyHTTPS},
-	{Flag: "insecure-bind-address", Values: daemon.Off, Why: onlyHTTPS},
+	{Flag: "insecure-bind-address", Values: daemon.Off, Why: onlyHTTPS}, {Flag: "address", Values: daemon.Off, Why: onlyHTTPS},
 	{Flag: "admission-control", Values: daemon.Off, Why: "use --enable-admission-plugins and --disable-admission-plugins instead"},
 	{Flag: "enable-logs-handler", Switch: true, Values: daemon.Off, Why: "the log goes only to standard error"},
 	{Flag: "debug-socket-path", Values: daemon.Off, Why: "use /debug/pprof, which needs authorization"},

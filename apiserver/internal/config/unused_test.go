@@ -24,7 +24,7 @@ func TestUpstreamsFlagsAreKnown(t *testing.T) {
 func TestFlagsOfInstallers(t *testing.T) {
 	o := parse(t, "--enable-garbage-collector", "--storage-backend=etcd3", "--service-account-lookup=true", "--watch-cache=true", "--delete-collection-workers=5",
 		"--endpoint-reconciler-type=lease", "--etcd-compaction-interval=5m", "--kubelet-timeout=10s", "--livez-grace-period=30s", "--apiserver-count=3",
-		"--default-watch-cache-size=100", "--kubelet-port=10250", "--kubelet-read-only-port=10255", "--emulated-version=1.37")
+		"--default-watch-cache-size=100", "--kubelet-port=10250", "--insecure-port=0", "--kubelet-read-only-port=10255", "--emulated-version=1.37")
 	if err := o.Validate(loops); err != nil {
 		t.Error(err)
 	}

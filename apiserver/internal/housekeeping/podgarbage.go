@@ -142,7 +142,8 @@ func (g *podGarbage) isOutOfService(node string) bool {
 
 func isOutOfService(obj core.Object) bool {
 	node := obj.(*core.Node)
-	return !core.NodeReady(node) && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	return !core.NodeReady(node) &&
+		slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
 // remove deletes a pod at once; there is no kubelet to end it gracefully, or to say that it

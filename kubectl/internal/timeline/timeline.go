@@ -82,7 +82,8 @@ var hops = []hop{
 
 	{relay.KubeletCgroupCreated, 10, "kubelet", "control group made", []relay.Hop{relay.KubeletWorker}},
 	{relay.KubeletVolumesReady, 10, "kubelet", "volumes ready", []relay.Hop{relay.KubeletCgroupCreated, relay.KubeletWorker}},
-	{relay.KubeletSandboxCreated, 10, "kubelet", "sandbox created", []relay.Hop{relay.KubeletVolumesReady, relay.KubeletCgroupCreated, relay.KubeletWorker}},
+	{relay.KubeletSandboxCreated, 10, "kubelet", "sandbox created", []relay.Hop{relay.KubeletVolumesReady, relay.KubeletCgroupCreated,
+		relay.KubeletWorker}},
 	{relay.KubeletImagePulled, 10, "kubelet", "image there", []relay.Hop{relay.KubeletCgroupCreated, relay.KubeletWorker}},
 	{relay.KubeletCreated, 10, "kubelet", "container created", []relay.Hop{relay.KubeletSandboxCreated, relay.KubeletImagePulled,
 		relay.KubeletVolumesReady}},

@@ -27,10 +27,13 @@ func whole() []Moment {
 	return []Moment{
 		at(relay.ClientStarted, 0), at(relay.ClientGenerated, 0.4), at(relay.ClientSent, 0.5),
 		at(relay.ServerReceived, 1.6), at(relay.ServerAuthenticated, 1.7), at(relay.ServerAuthorized, 1.8),
-		at(relay.ServerDecoded, 2), at(relay.ServerMutated, 2.1), at(relay.ServerValidated, 2.2), at(relay.ServerAdmitted, 2.3), at(relay.ServerStored, 4.9), at(relay.ServerWatched, 5.2),
+		at(relay.ServerDecoded, 2), at(relay.ServerMutated, 2.1), at(relay.ServerValidated, 2.2), at(relay.ServerAdmitted, 2.3),
+		at(relay.ServerStored, 4.9), at(relay.ServerWatched, 5.2),
 		at(relay.SchedulerQueued, 5.9), at(relay.SchedulerPopped, 6), at(relay.SchedulerFiltered, 6.2),
-		at(relay.SchedulerScored, 6.3), at(relay.SchedulerAssumed, 6.4), at(relay.SchedulerPermitted, 6.4), at(relay.SchedulerBinding, 6.5), at(relay.ServerBound, 10),
-		at(relay.KubeletSeen, 11), at(relay.KubeletAdmitted, 11.1), at(relay.KubeletWorker, 11.4), at(relay.KubeletCgroupCreated, 12), at(relay.KubeletVolumesReady, 13),
+		at(relay.SchedulerScored, 6.3), at(relay.SchedulerAssumed, 6.4), at(relay.SchedulerPermitted, 6.4),
+		at(relay.SchedulerBinding, 6.5), at(relay.ServerBound, 10),
+		at(relay.KubeletSeen, 11), at(relay.KubeletAdmitted, 11.1), at(relay.KubeletWorker, 11.4), at(relay.KubeletCgroupCreated, 12),
+		at(relay.KubeletVolumesReady, 13),
 		// The image is pulled while the sandbox is created.
 		at(relay.KubeletImagePulled.Of("web"), 61), at(relay.KubeletSandboxCreated, 93),
 		at(relay.KubeletCreated.Of("web"), 113), at(relay.KubeletStarted.Of("web"), 141),

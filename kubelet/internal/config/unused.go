@@ -42,7 +42,8 @@ var unused = []daemon.Unused{
 	{Flag: "volume-plugin-dir", Field: "volumePluginDir", Why: "FlexVolume plugins are not supported"},
 
 	// What it does not have.
-	{Flag: "container-runtime", Values: []string{"remote"}, Why: otherRuntimes}, {Flag: "docker-endpoint", Values: daemon.Off, Why: otherRuntimes},
+	{Flag: "container-runtime", Values: []string{"remote"}, Why: otherRuntimes},
+	{Flag: "docker-endpoint", Values: daemon.Off, Why: otherRuntimes},
 	{Flag: "network-plugin", Values: []string{"cni"}, Why: "the runtime calls the CNI plugins"},
 	{Flag: "cpu-manager-policy", Field: "cpuManagerPolicy", Values: daemon.Off, Why: sharedCPUs},
 	{Flag: "cpu-manager-policy-options", Field: "cpuManagerPolicyOptions", Values: daemon.Off},

@@ -290,7 +290,10 @@ func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
 
 func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--cpu-manager-policy=static":                              "not supported",
+		"--cpu-manager-policy=static":                              "CPUs are never assigned exclusively",
+		"--container-runtime=docker":                               "cri-dockerd",
+		"--docker-endpoint=unix:///d":                              "cri-dockerd",
+		"--network-plugin=kubenet":                                 "the runtime calls the CNI plugins",
 		"--cloud-provider=aws":                                     "there is external",
 		"--image-credential-provider-config=/c":                    "go together",
 		"--config-dir=/nowhere":                                    "no such file",

@@ -27,7 +27,8 @@ func TestPodsLiveAndEnd(t *testing.T) {
 		t.Errorf("status %+v", pod.Status)
 	}
 	b.checkStamps(
-		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletVolumesReady, relay.KubeletSandboxCreated,
+		relay.KubeletSeen, relay.KubeletAdmitted, relay.KubeletWorker, relay.KubeletCgroupCreated, relay.KubeletVolumesReady,
+		relay.KubeletSandboxCreated,
 		relay.KubeletImagePulled.Of("main"), relay.KubeletCreated.Of("main"), relay.KubeletStarted.Of("main"), relay.KubeletRunning, relay.KubeletReady,
 	)
 	logs, err := filepath.Glob(filepath.Join(b.config.PodLogsDir, "default_web_"+string(pod.UID), "main", "0.log"))

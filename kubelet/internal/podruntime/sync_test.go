@@ -170,6 +170,7 @@ func TestInitContainersAndSidecars(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	b := newBed(t)
 	pod := newPod("init", shell("main", forever))
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(60)) // a shell that has only just begun may take long to hear SIGTERM
 	sidecar := shell("proxy", forever)
 	sidecar.RestartPolicy = &always
 	pod.Spec.InitContainers = []core.Container{shell("first", "exit 0"), sidecar, shell("second", "exit 0")}

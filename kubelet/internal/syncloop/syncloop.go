@@ -171,8 +171,10 @@ func first(pods []*core.Pod) []string {
 }
 
 func (l *Loop) handle(update core.PodUpdate) {
-	l.Logger.Debug("pods of a source changed",
-		zap.Stringer("op", update.Op), zap.String("source", update.Source), zap.Int("count", len(update.Pods)), zap.Strings("pods", first(update.Pods)))
+	if line := l.Logger.Check(zap.DebugLevel, "pods of a source changed"); line != nil {
+		line.Write(zap.Stringer("op", update.Op), zap.String("source", update.Source), zap.Int("count", len(update.Pods)),
+			zap.Strings("pods", first(update.Pods)))
+	}
 	switch update.Op {
 	case core.ADD:
 		l.Handler.HandlePodAdditions(update.Pods)

@@ -41,7 +41,9 @@ func newTrace(c *frame.CLI) *cobra.Command {
 		Short: "Show a pod's way through the programs, leg by leg, with times",
 		Long: "Show a pod's way through the programs, leg by leg, with times.\n\n" +
 			"The times were recorded by the programs as they worked. For programs that record none (upstream's), they are\n" +
-			"taken from the pod's conditions and events; these are marked ~, because they are precise to the second only.\n\n" +
+			"taken from the pod's conditions and events; these are marked ~, because they are precise to the second only.\n" +
+			"TOOK counts from the last of the moments that had to come before. What runs side by side, as volumes, image and\n" +
+			"sandbox do, overlaps.\n\n" +
 			"Of containers that were restarted, the last restarts are shown below: what ended them, and when they ran again.\n\n" +
 			"A pod that ended has a second table, from its deletion until it was gone. The API servers remember it for a\n" +
 			"while, so trace also shows a pod that is gone.",
