@@ -193,8 +193,6 @@ func TestControllers(t *testing.T) {
 func TestOperationFlagsThatAreRefused(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--tls-min-version=VersionTLS11":                 "only VersionTLS12 and VersionTLS13",
-		"--insecure-port=8080":                           "there is no plain HTTP",
-		"--address=127.0.0.1":                            "there is no plain HTTP",
 		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":   "unknown or insecure",
 		"--tls-sni-cert-key=only.crt":                    "CERT,KEY",
 		"--allow-privileged=false":                       "the Pod Security levels",

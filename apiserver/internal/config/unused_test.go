@@ -20,6 +20,17 @@ func TestUpstreamsFlagsAreKnown(t *testing.T) {
 	}
 }
 
+// Flags of before 1.24 say what to use instead.
+func TestPlainHTTPIsRefused(t *testing.T) {
+	for _, flag := range []string{"--insecure-port=8080", "--insecure-bind-address=127.0.0.1", "--address=127.0.0.1"} {
+		fs := pflag.NewFlagSet("apiserver", pflag.ContinueOnError)
+		Defaults().AddFlags(fs)
+		if err := fs.Parse([]string{flag}); err == nil || !strings.Contains(err.Error(), "there is no plain HTTP") {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
 // The flags that installers set are accepted.
 func TestFlagsOfInstallers(t *testing.T) {
 	o := parse(t, "--enable-garbage-collector", "--storage-backend=etcd3", "--service-account-lookup=true", "--watch-cache=true", "--delete-collection-workers=5",
