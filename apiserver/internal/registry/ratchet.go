@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -46,25 +47,45 @@ func (s *Store[T]) newErrors(ctx context.Context, way UpdateStrategy[T], obj, ol
 }
 
 // sameAt reports whether two objects have the same where an error is. What a path names may
-// be what both lack, or no field at all; then all that is next to it must be the same. Errors
-// about no part of the object say that it can't be changed.
-func sameAt(e *field.Error, now, was any) bool {
+// be what both lack, or no field at all; then all that is next to it must be the same. A
+// field that is required and missing is no more wrong for what changes next to it, unless it is an
+// element of a list that would have it: another element may have come in its place. Errors
+// about no part of the object are about all of it but its metadata.
+func sameAt(e *field.Error, now, was map[string]any) bool {
+	var hereNow, hereWas any = now, was
+	var elementNow, elementWas any
 	root := true
-	for path := e.Field; path != ""; root = false {
+	for path := e.Field; path != ""; {
 		var step string
 		step, path = firstStep(path)
-		nowNext, inNow := child(now, step)
-		wasNext, inWas := child(was, step)
-		if !inNow && !inWas {
-			missing := path == "" && e.Type == field.ErrorTypeRequired
-			return missing || !root && reflect.DeepEqual(now, was)
-		}
-		if inNow != inWas {
+		nextNow, inNow := child(hereNow, step)
+		nextWas, inWas := child(hereWas, step)
+		switch {
+		case inNow != inWas:
 			return false
+		case inNow:
+			root = false
+		case path == "" && e.Type == field.ErrorTypeRequired:
+			return reflect.DeepEqual(elementNow, elementWas)
+		default:
+			nextNow, nextWas, path = hereNow, hereWas, ""
 		}
-		now, was = nowNext, wasNext
+		if _, ofList := hereNow.([]any); ofList && inNow {
+			elementNow, elementWas = nextNow, nextWas
+		}
+		hereNow, hereWas = nextNow, nextWas
 	}
-	return !root && reflect.DeepEqual(now, was)
+	if root {
+		return reflect.DeepEqual(withoutMetadata(now), withoutMetadata(was))
+	}
+	return reflect.DeepEqual(hereNow, hereWas)
+}
+
+// withoutMetadata is what errors about a whole object are about: those of metadata have their own paths.
+func withoutMetadata(of map[string]any) map[string]any {
+	of = maps.Clone(of)
+	delete(of, "metadata")
+	return of
 }
 
 // firstStep takes the first step off a path: a field's name, or what is in brackets.

@@ -32,6 +32,9 @@ func TestErrorsOfBefore(t *testing.T) {
 				if p.Name == "a" && s.Spec.SessionAffinity == "ClientIP" {
 					errs = append(errs, field.Invalid(at.Child("name"), p.Name, "not with affinity"))
 				}
+				if p.NodePort == 0 && p.Protocol == "UDP" {
+					errs = append(errs, field.Required(at.Child("nodePort"), ""))
+				}
 				if p.Port == 0 {
 					errs = append(errs, field.Required(at.Child("port"), ""))
 				}
@@ -61,6 +64,7 @@ func TestErrorsOfBefore(t *testing.T) {
 		s.Subresources["quiet"] = registry.UpdateStrategy[*corev1.Service]{Validate: s.Update.Validate}
 	})
 	const bad = `"ports":[{"name":"a","port":1},{"name":"bad","port":0}]`
+	const lacking = `"ports":[{"name":"a","port":1,"protocol":"UDP"}]`
 	for name, c := range map[string]struct {
 		before, after string // of the spec
 		want          string // the fields of the errors
@@ -74,16 +78,19 @@ func TestErrorsOfBefore(t *testing.T) {
 		"another element has the same": {bad, `"ports":[{"name":"bad","port":0},{"name":"b","port":1}]`, "spec.ports[0].name spec.ports[0].port"},
 		"another index": {bad, `"ports":[{"name":"a","port":1},{"name":"b","port":1},{"name":"bad","port":0}]`,
 			"spec.ports[2].name spec.ports[2].port"},
-		"a value that is not shown":   {`"selector":{"a.b/c":"bad"}`, `"selector":{"a.b/c":"bad2"}`, "spec.selector[a.b/c]"},
-		"an entry as before":          {`"selector":{"a.b/c":"bad"}`, `"selector":{"a.b/c":"bad","d":"e"}`, ""},
-		"an entry of another key":     {`"selector":{"a":"bad"}`, `"selector":{"b":"bad"}`, "spec.selector[b]"},
-		"an immutable field":          {bad, bad + `,"type":"NodePort"`, "spec.type"},
-		"at odds with another field":  {bad, bad + `,"sessionAffinity":"ClientIP"`, "spec.ports[0].name"},
-		"a missing field":             {`"type":"LoadBalancer"`, `"type":"LoadBalancer","sessionAffinity":"None"`, ""},
-		"a path of no field":          {`"ports":[{"name":"odd","port":1}]`, `"ports":[{"name":"odd","port":1}],"sessionAffinity":"None"`, ""},
-		"a path of no field, changed": {`"ports":[{"name":"odd","port":1}]`, `"ports":[{"name":"odd2","port":1}]`, "spec.ports[0].Name"},
-		"the whole object":            {`"externalName":"locked"`, `"externalName":"locked","sessionAffinity":"None"`, "[]"},
-		"a path outside the object":   {`"externalName":"nowhere"`, `"externalName":"nowhere","sessionAffinity":"None"`, "nowhere.at.all"},
+		"a value that is not shown":     {`"selector":{"a.b/c":"bad"}`, `"selector":{"a.b/c":"bad2"}`, "spec.selector[a.b/c]"},
+		"an entry as before":            {`"selector":{"a.b/c":"bad"}`, `"selector":{"a.b/c":"bad","d":"e"}`, ""},
+		"an entry of another key":       {`"selector":{"a":"bad"}`, `"selector":{"b":"bad"}`, "spec.selector[b]"},
+		"an immutable field":            {bad, bad + `,"type":"NodePort"`, "spec.type"},
+		"at odds with another field":    {bad, bad + `,"sessionAffinity":"ClientIP"`, "spec.ports[0].name"},
+		"a missing field":               {`"type":"LoadBalancer"`, `"type":"LoadBalancer","sessionAffinity":"None"`, ""},
+		"a missing field of an element": {lacking, lacking + `,"sessionAffinity":"None"`, ""},
+		"another element lacks it":      {lacking, `"ports":[{"name":"b","port":1,"protocol":"UDP"}]`, "spec.ports[0].nodePort"},
+		"the whole object, as before":   {`"externalName":"locked"`, `"externalName":"locked"`, ""},
+		"a path of no field":            {`"ports":[{"name":"odd","port":1}]`, `"ports":[{"name":"odd","port":1}],"sessionAffinity":"None"`, ""},
+		"a path of no field, changed":   {`"ports":[{"name":"odd","port":1}]`, `"ports":[{"name":"odd2","port":1}]`, "spec.ports[0].Name"},
+		"the whole object":              {`"externalName":"locked"`, `"externalName":"locked","sessionAffinity":"None"`, "[]"},
+		"a path outside the object":     {`"externalName":"nowhere"`, `"externalName":"nowhere","sessionAffinity":"None"`, "nowhere.at.all"},
 	} {
 		for _, way := range []string{"", "quiet"} {
 			t.Run(name+"/"+way, func(t *testing.T) {
@@ -94,6 +101,7 @@ func TestErrorsOfBefore(t *testing.T) {
 				}
 				calls = 0
 				_, err := b.UpdateTyped(t.Context(), "ns", id, way, func(s *corev1.Service) error {
+					s.Labels = map[string]string{"new": ""}
 					s.Spec = corev1.ServiceSpec{}
 					return json.Unmarshal([]byte(`{`+c.after+`}`), &s.Spec)
 				})

@@ -72,6 +72,7 @@ func TestStoredUnderLaxerRules(t *testing.T) {
 			`{"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}}`, `{"spec":{"tls":[{"secretName":"Bad"},{"secretName":"Bad"}]}}`},
 		"networkpolicies": {"networkpolicies", `"spec":{"podSelector":{},"ingress":[{"from":[{"ipBlock":{"cidr":"010.0.0.0/8"}}]}]}`, "",
 			`{"spec":{"ingress":[{"from":[{"ipBlock":{"cidr":"011.0.0.0/8"}}]}]}}`},
+		"configmaps": {"configmaps", `"data":{"k":"` + strings.Repeat("v", 1<<20+1) + `"}`, "", `{"data":{"more":""}}`},
 		"endpoints": {"services/endpoints", `"subsets":[{"addresses":[{"ip":"010.1.1.1"}],"ports":[{"port":1}]}]`, "",
 			`{"subsets":[{"addresses":[{"ip":"010.1.1.2"}],"ports":[{"port":1}]}]}`},
 		"endpointslices": {"endpointslices", `"addressType":"IPv6","endpoints":[{"addresses":["2001:DB8::1"]}]`, "",
