@@ -3,8 +3,10 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,18 +120,26 @@ func (v *View) Row(obj core.Object) []any {
 func (v *View) Get(ctx context.Context, namespace, name, resourceVersion string) (Encoded, error) {
 	e, err := v.Stored.Get(ctx, namespace, name, resourceVersion)
 	if err != nil {
-		return Encoded{}, v.missing(err, name)
+		return Encoded{}, v.named(err)
 	}
 	return v.encoded(e)
 }
 
-// missing makes a not-found error name the view's kind, if the view is a
-// resource.
-func (v *View) missing(err error, name string) error {
-	if v.Subresource == "" && apierrors.IsNotFound(err) {
-		return apierrors.NewNotFound(v.Shown.GVR().GroupResource(), name)
+// named makes an error about a stored object name the view's resource, if the view is one.
+func (v *View) named(err error) error {
+	stored, shown := v.Stored.Info().GVR().GroupResource(), v.Shown.GVR().GroupResource()
+	failure, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || v.Subresource != "" || stored == shown {
+		return err
 	}
-	return err
+	answer := failure.ErrStatus
+	if answer.Details == nil || answer.Details.Group != stored.Group || answer.Details.Kind != stored.Resource {
+		return err
+	}
+	answer.Details = answer.Details.DeepCopy()
+	answer.Details.Group, answer.Details.Kind = shown.Group, shown.Resource
+	answer.Message = strings.Replace(answer.Message, stored.String()+` "`, shown.String()+` "`, 1)
+	return &apierrors.StatusError{ErrStatus: answer}
 }
 
 // List implements Resource.
@@ -199,7 +209,7 @@ func (v *View) Create(ctx context.Context, obj core.Object, admit Admission, o *
 	}
 	e, err := v.Stored.Create(ctx, stored, v.admissionOfShown(admit), o)
 	if err != nil {
-		return Encoded{}, err
+		return Encoded{}, v.named(err)
 	}
 	return v.encoded(e)
 }
@@ -235,7 +245,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 	}
 	e, created, err := v.Stored.Update(ctx, target, inner, v.admissionOfShown(admit), o)
 	if err != nil {
-		return Encoded{}, false, v.missing(err, target.Name)
+		return Encoded{}, false, v.named(err)
 	}
 	e, err = v.encoded(e)
 	return e, created, err
@@ -245,7 +255,7 @@ func (v *View) Update(ctx context.Context, target Target, change Transform, admi
 func (v *View) Delete(ctx context.Context, namespace, name string, admit Admission, o *metav1.DeleteOptions) (Encoded, bool, error) {
 	e, gone, err := v.Stored.Delete(ctx, namespace, name, v.admissionOfShown(admit), o)
 	if err != nil {
-		return Encoded{}, gone, v.missing(err, name)
+		return Encoded{}, gone, v.named(err)
 	}
 	e, err = v.encoded(e)
 	return e, gone, err

@@ -58,6 +58,7 @@ func TestValidateChange(t *testing.T) {
 		"{deprecatedCount: 2}":                       `count: Invalid value: 2: field is immutable`,
 		"{reason: S, type: Warning}":                 `[reason: Invalid value: "S": field is immutable, type: Invalid value: "Warning": field is immutable]`,
 		"{reportingController: ''}":                  `[reportingController: Required value, reportingController: Invalid value: "": name part must be non-empty, `,
+		"{metadata: {finalizers: [a]}}":              `metadata.finalizers[0]: Invalid value: "a": name is neither a standard finalizer`,
 		"{eventTime: '2030-01-01T00:00:00.000002Z'}": "eventTime: Invalid value: ",
 	} {
 		e := fromCore(fromYAML(t, old))

@@ -1,12 +1,14 @@
 package event
 
 import (
+	"slices"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"kctl/apiserver/internal/field"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/check"
 	"kctl/proto/core"
 )
@@ -18,6 +20,9 @@ func validateUpdate(e *eventsv1.Event, old *core.Event) field.ErrorList {
 	now := new(core.Event)
 	ToCore(e, now)
 	errs := validate(now, "reportingController")
+	if !slices.Equal(e.Finalizers, old.Finalizers) {
+		errs = append(errs, registry.ValidateQualifiedFinalizers(e.Finalizers, field.NewPath("metadata", "finalizers").Upstream())...)
+	}
 	if !equality.Semantic.DeepEqual(now.Series, old.Series) {
 		errs = append(errs, validateSeries(e.Series)...)
 	}

@@ -19,6 +19,8 @@ func TestAnswers(t *testing.T) {
 		evict      = core + "/pods/web/eviction?dryRun=All"
 	)
 	aPod := `{"metadata":{"name":"web"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}],"serviceAccountName":"web"}}`
+	anEvent := `{"metadata":{"name":"b"},"regarding":{"namespace":"default"},"eventTime":"2030-01-01T00:00:00.000000Z","reportingController":"x.io/y",` +
+		`"reportingInstance":"i","action":"A","reason":"R","type":"Normal"}`
 	for _, test := range []struct {
 		name, method, path, body string
 		code                     int
@@ -122,6 +124,13 @@ func TestAnswers(t *testing.T) {
 		{"an event on which nothing depends", "DELETE", core + "/events/a?propagationPolicy=Foreground", "", 200, []string{`"status":"Success"`}},
 		{"an event that is not there", "GET", "/apis/events.k8s.io/v1/namespaces/default/events/a", "", 404,
 			[]string{`events.events.k8s.io \"a\" not found`, `"group":"events.k8s.io"`}},
+		{"an event of the other group", "POST", "/apis/events.k8s.io/v1/namespaces/default/events", anEvent, 201, nil},
+		{"an event that is there", "POST", "/apis/events.k8s.io/v1/namespaces/default/events", anEvent, 409,
+			[]string{`"events.events.k8s.io \"b\" already exists"`, `"group":"events.k8s.io"`}},
+		{"another's event", "PUT", "/apis/events.k8s.io/v1/namespaces/default/events/b", strings.Replace(anEvent, `"b"`, `"b","resourceVersion":"1"`, 1), 409,
+			[]string{`on events.events.k8s.io \"b\": the object has been modified`, `"group":"events.k8s.io"`}},
+		{"an event of no name", "POST", "/apis/events.k8s.io/v1/namespaces/default/events", strings.Replace(anEvent, `"name":"b"`, `"generateName":"A_b!"`, 1), 422,
+			[]string{`metadata.generateName: Invalid value: \"A_b!\"`}},
 		{"a method that is none", "PUT", core + "/configmaps", "", 405, []string{"the server does not allow this method on the requested resource", `"details":{}`}},
 		{"another's namespace", "PUT", "/api/v1/namespaces/default", `{"metadata":{"name":"default","uid":"x"}}`, 409,
 			[]string{"Code: 4, Key: /registry/namespaces/default, ResourceVersion: 0"}},
