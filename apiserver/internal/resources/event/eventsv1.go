@@ -105,7 +105,8 @@ func validateNew(e *eventsv1.Event) field.ErrorList {
 		errs = append(errs, check.Messages(field.NewPath("metadata", "name"), e.Name, check.NameIsSubdomain(e.Name, false))...)
 	}
 	if e.GenerateName != "" {
-		errs = append(errs, check.Messages(field.NewPath("metadata", "generateName"), e.GenerateName, check.NameIsSubdomain(e.GenerateName, true))...)
+		errs = append(errs, check.Messages(field.NewPath("metadata", "generateName"), e.GenerateName,
+			check.NameIsSubdomain(e.GenerateName, true))...)
 	}
 	errs = append(errs, validateSeries(e.Series)...)
 	if e.EventTime.IsZero() {
