@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
+
+	"kctl/proto/core"
 )
 
 var pods = []behaviour{
@@ -175,7 +177,7 @@ func podLifecycle(w *world) {
 		`{"metadata":{"labels":{"step":"patched"}},"spec":{"containers":[{"name":"c","image":%q}]}}`, w.shell+":latest"), metav1.PatchOptions{})
 	w.must(err)
 	w.await("lifecycle", "patched and Ready", func(p *corev1.Pod) bool {
-		return p.Labels["step"] == "patched" && p.Spec.Containers[0].Image == w.shell+":latest" && p.Status.ContainerStatuses[0].RestartCount == 1 && isReady(p)
+		return p.Labels["step"] == "patched" && p.Spec.Containers[0].Image == w.shell+":latest" && p.Status.ContainerStatuses[0].RestartCount == 1 && core.PodReady(p)
 	})
 	w.replaceStatus()
 	w.must(w.pods().DeleteCollection(w.ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "test=lifecycle"}))

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"kctl/proto/core"
 )
 
 // watched is how long a test watches for something that must not happen.
@@ -147,7 +149,7 @@ func neverReady(w *world) {
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: execProbe("false"), InitialDelaySeconds: 1, PeriodSeconds: 1}
 	w.start(pod)
 	w.unchanged("probed", watched, func(p *corev1.Pod) error {
-		if isReady(p) {
+		if core.PodReady(p) {
 			return errors.New("it is ready")
 		}
 		return neverRestarted(p)

@@ -16,6 +16,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"kctl/proto/core"
 	"kctl/test/harness"
 )
 
@@ -103,11 +104,7 @@ func (w *world) start(pod *corev1.Pod) *corev1.Pod {
 func (w *world) ready(pod *corev1.Pod) *corev1.Pod {
 	w.t.Helper()
 	w.Create(pod)
-	return w.await(pod.Name, "Ready", isReady)
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return conditionStatus(pod, corev1.PodReady) == corev1.ConditionTrue
+	return w.await(pod.Name, "Ready", core.PodReady)
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

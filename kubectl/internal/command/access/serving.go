@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ func foreignNames(ctx context.Context, client *rest.Client, request *unstructure
 	if err != nil {
 		return ""
 	}
-	name, isNode := strings.CutPrefix(asked.Subject.CommonName, "system:node:")
+	name, isNode := strings.CutPrefix(asked.Subject.CommonName, core.UserNodePrefix)
 	switch {
 	case !isNode:
 		return fmt.Sprintf("%q, which is no node's name", asked.Subject.CommonName)
@@ -45,18 +44,13 @@ func foreignNames(ctx context.Context, client *rest.Client, request *unstructure
 	has := func(name string) bool {
 		return slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == name })
 	}
-	foreign := slices.DeleteFunc(slices.Clone(asked.DNSNames), has)
-	foreign = append(foreign, slices.DeleteFunc(texts(asked.IPAddresses), has)...)
+	names := asked.DNSNames
+	for _, ip := range asked.IPAddresses {
+		names = append(names, ip.String())
+	}
+	foreign := slices.DeleteFunc(names, has)
 	if len(foreign) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s, which node %q has not", strings.Join(foreign, ", "), name)
-}
-
-func texts(ips []net.IP) []string {
-	all := make([]string, len(ips))
-	for i, ip := range ips {
-		all[i] = ip.String()
-	}
-	return all
 }
