@@ -136,6 +136,17 @@ func (s ISCSI) Check(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// ISCSIInterface checks the name of the interface that a node makes for a disk
+// whose initiator is given, from the volume's name and the portal. The error is
+// about value, at the path.
+func ISCSIInterface(volume, portal string, initiator *string, value string, at *field.Path) field.ErrorList {
+	if initiator == nil || len(volume+":"+portal) <= 64 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, value,
+		"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.")}
+}
+
 func (s ISCSI) name(name string, at *field.Path) field.ErrorList {
 	known := strings.HasPrefix(name, "iqn") || strings.HasPrefix(name, "eui") || strings.HasPrefix(name, "naa")
 	switch {

@@ -27,6 +27,9 @@ func validateVolumes(volumes []corev1.Volume, at *field.Path) (map[string]*corev
 	for i := range volumes {
 		v, path := &volumes[i], at.Index(i)
 		found := validateSource(v, path)
+		if s := v.ISCSI; s != nil {
+			found = append(found, check.ISCSIInterface(v.Name, s.TargetPortal, s.InitiatorName, v.Name, path.Child("name"))...)
+		}
 		found = append(found, uniqueLabel(v.Name, path.Child("name"), names)...)
 		if len(found) == 0 {
 			good[v.Name] = &v.VolumeSource
@@ -112,7 +115,11 @@ var sourceChecks = []sourceCheck{
 		return append(check.RequiredList(at, "monitors", s.RBD.CephMonitors), check.Required(at, "image", s.RBD.RBDImage)...)
 	}},
 	{"cinder", func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
-		return check.Required(at, "volumeID", s.Cinder.VolumeID)
+		errs := check.Required(at, "volumeID", s.Cinder.VolumeID)
+		if ref := s.Cinder.SecretRef; ref != nil {
+			errs = append(errs, check.Required(at.Child("secretRef"), "name", ref.Name)...)
+		}
+		return errs
 	}},
 	{"cephfs", func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		return check.RequiredList(at, "monitors", s.CephFS.Monitors)
@@ -173,8 +180,10 @@ var sourceChecks = []sourceCheck{
 	}},
 	{"csi", func(s *corev1.VolumeSource) bool { return s.CSI != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.DriverName(s.CSI.Driver, at.Child("driver"))
-		if ref := s.CSI.NodePublishSecretRef; ref != nil {
-			errs = append(errs, check.Required(at.Child("nodePublishSecretRef"), "name", ref.Name)...)
+		if ref := s.CSI.NodePublishSecretRef; ref != nil && ref.Name == "" {
+			errs = append(errs, field.Required(at.Child("nodePublishSecretRef", "name"), ""))
+		} else if ref != nil {
+			errs = append(errs, check.Subdomain(ref.Name, at.Child("name"))...) // so upstream calls it
 		}
 		return errs
 	}},

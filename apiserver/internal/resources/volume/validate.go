@@ -23,7 +23,8 @@ func validateQuantity(q resource.Quantity, at *field.Path) field.ErrorList {
 	return nil
 }
 
-func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
+func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
+	s := &v.Spec
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(specPath.Child("accessModes"), ""))
@@ -45,6 +46,10 @@ func validateVolume(s *corev1.PersistentVolumeSpec) field.ErrorList {
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
 	errs = append(errs, validateAffinity(s.NodeAffinity, specPath.Child("nodeAffinity", "required"))...)
 	errs = append(errs, validateSource(s, specPath)...)
+	if i := s.ISCSI; i != nil {
+		at := specPath.Child("iscsi", "targetportal") // so upstream calls it
+		errs = append(errs, check.ISCSIInterface(v.Name, i.TargetPortal, i.InitiatorName, i.TargetPortal, at)...)
+	}
 	if s.StorageClassName != "" {
 		errs = append(errs, check.Subdomain(s.StorageClassName, specPath.Child("storageClassName"))...)
 	}

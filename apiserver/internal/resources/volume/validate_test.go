@@ -1,10 +1,14 @@
 package volume
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"kctl/apiserver/internal/field"
 )
 
 // TestClaimFromBeforeTwoSources: a claim that was stored before dataSourceRef
@@ -62,5 +66,27 @@ func TestAffinityOfAVolumeMayTakeStableLabels(t *testing.T) {
 		if !equality.Semantic.DeepEqual(old, before) {
 			t.Errorf("%s: the stored object was changed", name)
 		}
+	}
+}
+
+// TestNameOfAnISCSIInterface: with an initiator, the volume's and the portal's name together
+// name an interface of the node, and are short.
+func TestNameOfAnISCSIInterface(t *testing.T) {
+	v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+		ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.2.15:3260", IQN: "iqn.2001-04.com.example:a"},
+	}}}
+	v.Name = strings.Repeat("v", 50)
+	refused := func() bool {
+		return slices.ContainsFunc(validateVolume(v), func(e *field.Error) bool { return e.Field == "spec.iscsi.targetportal" })
+	}
+	if refused() {
+		t.Error("without an initiator it is refused")
+	}
+	v.Spec.ISCSI.InitiatorName = &v.Spec.ISCSI.IQN
+	if !refused() {
+		t.Error("with an initiator it is taken")
+	}
+	if v.Name = v.Name[1:]; refused() {
+		t.Error("64 characters are refused")
 	}
 }

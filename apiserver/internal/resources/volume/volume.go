@@ -40,13 +40,13 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*corev1.PersistentVolu
 				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: new(metav1.NewTime(clock.Now()))}
 			},
 			ValidateName: check.NameIsSubdomain,
-			Validate:     func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(&v.Spec) },
+			Validate:     func(_ context.Context, v *corev1.PersistentVolume) field.ErrorList { return validateVolume(v) },
 			Warnings:     func(_ context.Context, v *corev1.PersistentVolume) []string { return volumeWarnings(v) },
 		},
 		Update: registry.UpdateStrategy[*corev1.PersistentVolume]{
 			AllowUnconditional: true,
 			Validate: func(_ context.Context, v, old *corev1.PersistentVolume) field.ErrorList {
-				return append(validateVolume(&v.Spec), sameVolume(&v.Spec, &old.Spec)...)
+				return append(validateVolume(v), sameVolume(&v.Spec, &old.Spec)...)
 			},
 			Warnings: func(_ context.Context, v, _ *corev1.PersistentVolume) []string { return volumeWarnings(v) },
 		},
