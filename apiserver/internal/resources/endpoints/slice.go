@@ -134,7 +134,7 @@ func validateSlice(e *discoveryv1.EndpointSlice) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Child("name"), name))
 		}
 		names.Insert(name)
-		errs = append(errs, protocol(ptr.Deref(port.Protocol, ""), at.Child("protocol"))...)
+		errs = append(errs, check.Supported(ptr.Deref(port.Protocol, ""), at.Child("protocol"), protocols...)...)
 		errs = append(errs, appProtocol(port.AppProtocol, at.Child("appProtocol"))...)
 	}
 	if len(e.Endpoints) > maxEndpoints {

@@ -84,7 +84,7 @@ func validateEndpoints(e *endpoints) field.ErrorList {
 				errs = append(errs, check.Label(port.Name, path.Child("name"))...)
 			}
 			errs = append(errs, check.Messages(path.Child("port"), port.Port, validation.IsValidPortNum(int(port.Port)))...)
-			errs = append(errs, protocol(port.Protocol, path.Child("protocol"))...)
+			errs = append(errs, check.OneOf(port.Protocol, path.Child("protocol"), protocols...)...)
 			errs = append(errs, appProtocol(port.AppProtocol, path.Child("appProtocol"))...)
 		}
 	}
@@ -133,9 +133,7 @@ func appProtocol(p *string, at *field.Path) field.ErrorList {
 	return check.QualifiedName(*p, at)
 }
 
-func protocol(p corev1.Protocol, at *field.Path) field.ErrorList {
-	return check.OneOf(p, at, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
-}
+var protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 
 func subsets(all []endpointSubset) string {
 	if len(all) == 0 {

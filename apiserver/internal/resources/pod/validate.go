@@ -157,18 +157,28 @@ func validateGates(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	return errs
 }
 
+const alphaMessage = "belongs to an alpha feature that this server does not have"
+
 // forbidAlphaFields returns errors for fields of alpha features: upstream drops them
 // silently, here the user is told.
 func forbidAlphaFields(spec *core.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	const text = "belongs to an alpha feature that this server does not have"
 	if len(spec.EvictionResponders) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("evictionResponders"), text))
+		errs = append(errs, field.Forbidden(at.Child("evictionResponders"), alphaMessage))
 	}
 	if spec.SchedulingGroup != nil {
-		errs = append(errs, field.Forbidden(at.Child("schedulingGroup"), text))
+		errs = append(errs, field.Forbidden(at.Child("schedulingGroup"), alphaMessage))
 	}
 	return errs
+}
+
+// owner checks the user that owns a volume's files (the alpha feature
+// AtomicWriteVolumeUserFields, which kctl's kubelet has).
+func owner(user *int64, at *field.Path) field.ErrorList {
+	if user == nil {
+		return nil
+	}
+	return inRange(*user, 0, math.MaxInt32, at)
 }
 
 func inRange(value, low, high int64, at *field.Path) field.ErrorList {

@@ -120,13 +120,13 @@ func validateRestartRules(c *core.Container, at *field.Path) field.ErrorList {
 	}
 	for i, rule := range c.RestartPolicyRules {
 		path := rules.Index(i)
-		errs = append(errs, check.OneOf(rule.Action, path.Child("action"), restartActions...)...)
+		errs = append(errs, check.Supported(rule.Action, path.Child("action"), restartActions...)...)
 		codes := path.Child("exitCodes")
 		if rule.ExitCodes == nil {
 			errs = append(errs, field.Required(codes, "must be specified"))
 			continue
 		}
-		errs = append(errs, check.OneOf(rule.ExitCodes.Operator, codes.Child("operator"), exitCodeOperators...)...)
+		errs = append(errs, check.Supported(rule.ExitCodes.Operator, codes.Child("operator"), exitCodeOperators...)...)
 		if len(rule.ExitCodes.Values) > maxRestartExitCodes {
 			errs = append(errs, field.TooMany(codes.Child("values"), len(rule.ExitCodes.Values), maxRestartExitCodes))
 		}

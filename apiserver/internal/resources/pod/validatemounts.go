@@ -68,7 +68,7 @@ func validateMount(m *corev1.VolumeMount, c *core.Container, mount, at *field.Pa
 		errs = append(errs, descendingPath(m.SubPathExpr, at.Child("subPathExpr"))...)
 	}
 	if p := m.MountPropagation; p != nil {
-		errs = append(errs, check.OneOf(*p, at.Child("mountPropagation"), propagations...)...)
+		errs = append(errs, check.Supported(*p, at.Child("mountPropagation"), propagations...)...)
 		privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 		if *p == corev1.MountPropagationBidirectional && !privileged {
 			errs = append(errs, field.Forbidden(at.Child("mountPropagation"),
@@ -76,7 +76,7 @@ func validateMount(m *corev1.VolumeMount, c *core.Container, mount, at *field.Pa
 		}
 	}
 	if len(m.BindMountOptions) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("bindMountOptions"), "belongs to an alpha feature that this server does not have"))
+		errs = append(errs, field.Forbidden(at.Child("bindMountOptions"), alphaMessage))
 	}
 	return append(errs, validateReadOnly(m, at.Child("recursiveReadOnly"))...)
 }
@@ -86,7 +86,7 @@ func validateReadOnly(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 		return nil
 	}
 	mode := *m.RecursiveReadOnly
-	errs := check.OneOf(mode, at, readOnlyModes...)
+	errs := check.Supported(mode, at, readOnlyModes...)
 	if mode != corev1.RecursiveReadOnlyIfPossible && mode != corev1.RecursiveReadOnlyEnabled {
 		return errs
 	}

@@ -25,6 +25,7 @@ const (
 // validatePodCertificate also returns the files that the projection writes.
 func validatePodCertificate(c *corev1.PodCertificateProjection, at *field.Path) (files []string, errs field.ErrorList) {
 	errs = certificatesigningrequest.ValidateSigner(c.SignerName, at.Child("signerName"))
+	errs = append(errs, owner(c.User, at.Child("user"))...)
 	if !slices.Contains(keyTypes, c.KeyType) {
 		errs = append(errs, field.NotSupported(at.Child("keyType"), c.KeyType, keyTypes))
 	}

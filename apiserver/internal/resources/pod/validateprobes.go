@@ -136,7 +136,7 @@ func validateHTTPGet(get *corev1.HTTPGetAction, at *field.Path) field.ErrorList 
 		errs = append(errs, check.Messages(at.Child("httpHeaders"), header.Name, validation.IsHTTPHeaderName(header.Name))...)
 	}
 	if get.Protocol != nil {
-		errs = append(errs, field.Forbidden(at.Child("protocol"), "belongs to an alpha feature that this server does not have"))
+		errs = append(errs, field.Forbidden(at.Child("protocol"), alphaMessage))
 	}
 	return errs
 }
@@ -144,7 +144,7 @@ func validateHTTPGet(get *corev1.HTTPGetAction, at *field.Path) field.ErrorList 
 func validateGRPC(grpc *corev1.GRPCAction, at *field.Path) field.ErrorList {
 	errs := portNumber(grpc.Port, at.Child("port"))
 	if grpc.Mode != nil {
-		errs = append(errs, field.Forbidden(at.Child("mode"), "belongs to an alpha feature that this server does not have"))
+		errs = append(errs, field.Forbidden(at.Child("mode"), alphaMessage))
 	}
 	return errs
 }

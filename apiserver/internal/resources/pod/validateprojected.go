@@ -15,7 +15,7 @@ import (
 // validateProjected validates each source of a projected volume, and that no
 // two of them write the same file.
 func validateProjected(p *corev1.ProjectedVolumeSource, at *field.Path) field.ErrorList {
-	errs := fileMode(p.DefaultMode, at.Child("defaultMode"))
+	errs := append(fileMode(p.DefaultMode, at.Child("defaultMode")), owner(p.DefaultUser, at.Child("defaultUser"))...)
 	files := sets.New[string]()
 	for i := range p.Sources {
 		path := at.Child("sources").Index(i)
@@ -76,6 +76,7 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 		kinds++
 		path := at.Child("clusterTrustBundle")
 		errs = append(errs, validateBundle(bundle, path)...)
+		errs = append(errs, owner(bundle.User, path.Child("user"))...)
 		errs = append(errs, check.Required(path, "path", bundle.Path)...)
 		errs = append(errs, fileName(bundle.Path, path.Child("path"))...)
 		files = append(files, file{path: bundle.Path})
@@ -96,7 +97,7 @@ func validateProjection(s *corev1.VolumeProjection, at, volume *field.Path) (fil
 
 // validateKeys validates a projected secret or config map: its name, and its keys.
 func validateKeys(name string, items []corev1.KeyToPath, at *field.Path) field.ErrorList {
-	return append(check.Required(at, "name", name), validateFiles(nil, items, at)...)
+	return append(check.Required(at, "name", name), validateFiles(nil, nil, items, at)...)
 }
 
 // Bounds on a projected token's lifetime.
@@ -116,9 +117,7 @@ func validateToken(token *corev1.ServiceAccountTokenProjection, at, path *field.
 	case *seconds > maxTokenSeconds:
 		errs = append(errs, field.Invalid(expiration, *seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
-	if token.User != nil {
-		errs = append(errs, field.Forbidden(at.Child("user"), "belongs to an alpha feature that this server does not have"))
-	}
+	errs = append(errs, owner(token.User, at.Child("user"))...)
 	if token.Path == "" {
 		return append(errs, field.Required(path, ""))
 	}

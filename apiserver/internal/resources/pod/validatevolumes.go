@@ -95,7 +95,7 @@ var sourceChecks = []sourceCheck{
 		}},
 	{"secret", func(s *corev1.VolumeSource) bool { return s.Secret != nil }, func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 		errs := check.Required(at, "secretName", s.Secret.SecretName)
-		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.Items, at)...)
+		return append(errs, validateFiles(s.Secret.DefaultMode, s.Secret.DefaultUser, s.Secret.Items, at)...)
 	}},
 	{"nfs", func(s *corev1.VolumeSource) bool { return s.NFS != nil },
 		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList { return validateNFS(s.NFS, at) }},
@@ -130,6 +130,7 @@ var sourceChecks = []sourceCheck{
 	{"downwardAPI", func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil },
 		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 			errs := fileMode(s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
+			errs = append(errs, owner(s.DownwardAPI.DefaultUser, at.Child("defaultUser"))...)
 			return append(errs, validateDownward(s.DownwardAPI.Items, at)...)
 		}},
 	{"fc", func(s *corev1.VolumeSource) bool { return s.FC != nil },
@@ -141,7 +142,7 @@ var sourceChecks = []sourceCheck{
 	{"configMap", func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil },
 		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
 			errs := check.Required(at, "name", s.ConfigMap.Name)
-			return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.Items, at)...)
+			return append(errs, validateFiles(s.ConfigMap.DefaultMode, s.ConfigMap.DefaultUser, s.ConfigMap.Items, at)...)
 		}},
 	{"azureFile", func(s *corev1.VolumeSource) bool { return s.AzureFile != nil },
 		func(s *corev1.VolumeSource, at *field.Path) field.ErrorList {
@@ -235,13 +236,14 @@ func fileMode(mode *int32, at *field.Path) field.ErrorList {
 }
 
 // validateFiles validates which keys of a secret or config map become which files.
-func validateFiles(defaultMode *int32, items []corev1.KeyToPath, at *field.Path) field.ErrorList {
-	errs := fileMode(defaultMode, at.Child("defaultMode"))
+func validateFiles(defaultMode *int32, defaultUser *int64, items []corev1.KeyToPath, at *field.Path) field.ErrorList {
+	errs := append(fileMode(defaultMode, at.Child("defaultMode")), owner(defaultUser, at.Child("defaultUser"))...)
 	for i, item := range items {
 		path := at.Child("items").Index(i)
 		errs = append(errs, check.Required(path, "key", item.Key, "path", item.Path)...)
 		errs = append(errs, fileName(item.Path, path.Child("path"))...)
 		errs = append(errs, fileMode(item.Mode, path.Child("mode"))...)
+		errs = append(errs, owner(item.User, path.Child("user"))...)
 	}
 	return errs
 }
@@ -267,6 +269,7 @@ func validateDownward(items []corev1.DownwardAPIVolumeFile, at *field.Path) fiel
 			errs = append(errs, field.Required(at, "one of fieldRef and resourceFieldRef is required"))
 		}
 		errs = append(errs, fileMode(item.Mode, at.Child("mode"))...)
+		errs = append(errs, owner(item.User, at.Child("user"))...)
 	}
 	return errs
 }

@@ -41,7 +41,13 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	"ISCSI": checkISCSI,
 	"CSI":   checkCSI,
 	"Glusterfs": func(s source) field.ErrorList {
-		return check.Required(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		errs := check.Required(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
+		if namespace := s.Glusterfs.EndpointsNamespace; namespace != nil && *namespace == "" {
+			errs = append(errs, field.Invalid(s.at.Child("endpointsNamespace"), "", "if the endpointnamespace is set, it must be a valid namespace name"))
+		} else if namespace != nil {
+			errs = append(errs, check.Label(*namespace, s.at.Child("endpointsNamespace"))...)
+		}
+		return errs
 	},
 	"RBD": func(s source) field.ErrorList {
 		return append(check.RequiredList(s.at, "monitors", s.RBD.CephMonitors), check.Required(s.at, "image", s.RBD.RBDImage)...)
@@ -148,10 +154,14 @@ func checkLocal(s source) field.ErrorList {
 
 func checkISCSI(s source) field.ErrorList {
 	i := s.ISCSI
-	return check.ISCSI{
+	errs := check.ISCSI{
 		Portal: i.TargetPortal, Name: i.IQN, LUN: i.Lun, Chap: i.DiscoveryCHAPAuth || i.SessionCHAPAuth,
 		Secret: i.SecretRef != nil, Initiator: i.InitiatorName,
 	}.Check(s.at)
+	if ref := i.SecretRef; ref != nil {
+		errs = append(errs, check.Required(s.at.Child("secretRef"), "name", ref.Name)...)
+	}
+	return errs
 }
 
 func checkCSI(s source) field.ErrorList {

@@ -70,11 +70,15 @@ func TestAffinityOfAVolumeMayTakeStableLabels(t *testing.T) {
 }
 
 // TestNameOfAnISCSIInterface: with an initiator, the volume's and the portal's name together
-// name an interface of the node, and are short.
+// name an interface of the node, and are short. The secret has a name.
 func TestNameOfAnISCSIInterface(t *testing.T) {
 	v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 		ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "10.0.2.15:3260", IQN: "iqn.2001-04.com.example:a"},
 	}}}
+	v.Spec.ISCSI.SecretRef = &corev1.SecretReference{Namespace: "n"}
+	if errs := validateVolume(v); !slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.iscsi.secretRef.name" }) {
+		t.Errorf("a secret without a name is taken: %v", errs)
+	}
 	v.Name = strings.Repeat("v", 50)
 	refused := func() bool {
 		return slices.ContainsFunc(validateVolume(v), func(e *field.Error) bool { return e.Field == "spec.iscsi.targetportal" })
