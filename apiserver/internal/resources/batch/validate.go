@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// maxCompletions bounds indexed jobs, maxParallelism their pods.
-	maxCompletions   = 1_000_000
+	// maxParallelism bounds the pods of indexed jobs.
 	maxParallelism   = 100_000
 	maxFailedIndexes = 100_000
 	// Jobs with more than manyCompletions completions and a back-off limit per
@@ -116,8 +115,6 @@ func validateCompletionMode(s *batchv1.JobSpec, at *field.Path) field.ErrorList 
 	if indexed {
 		if s.Completions == nil {
 			errs = append(errs, field.Required(at.Child("completions"), "when completion mode is Indexed"))
-		} else if *s.Completions > maxCompletions {
-			errs = append(errs, field.Invalid(at.Child("completions"), *s.Completions, check.LessThanOrEqual(maxCompletions)))
 		}
 		if n := ptr.Deref(s.Parallelism, 0); n > maxParallelism {
 			errs = append(errs, field.Invalid(at.Child("parallelism"), n, check.LessThanOrEqual(maxParallelism)+" when completion mode is Indexed"))
