@@ -2,6 +2,7 @@ package networking
 
 import (
 	"context"
+	"net"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -169,28 +170,34 @@ func ranges(s *networkingv1.NetworkPolicySpec) []string {
 	return out
 }
 
+// validateBlock checks the exceptions only if the range can be read, or was stored: that one
+// may stay, and must not hide what is added.
 func validateBlock(b *networkingv1.IPBlock, stored []string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if b.CIDR == "" {
-		return field.ErrorList{field.Required(at.Child("cidr"), "")}
+		errs = append(errs, field.Required(at.Child("cidr"), ""))
+	} else {
+		errs = append(errs, validation.IsValidCIDRForLegacyField(at.Child("cidr").Upstream(), b.CIDR, true, stored)...)
 	}
-	errs := validation.IsValidCIDRForLegacyField(at.Child("cidr").Upstream(), b.CIDR, true, stored)
 	_, whole, err := netutils.ParseCIDRSloppy(b.CIDR)
-	if err != nil {
+	if err != nil && !slices.Contains(stored, b.CIDR) {
 		return errs
 	}
-	bits, _ := whole.Mask.Size()
 	for i, text := range b.Except {
 		path := at.Child("except").Index(i)
 		errs = append(errs, validation.IsValidCIDRForLegacyField(path.Upstream(), text, true, stored)...)
-		_, part, err := netutils.ParseCIDRSloppy(text)
-		if err != nil {
-			continue
-		}
-		if partBits, _ := part.Mask.Size(); !whole.Contains(part.IP) || partBits <= bits {
+		if _, part, err := netutils.ParseCIDRSloppy(text); err == nil && whole != nil && !within(part, whole) {
 			errs = append(errs, field.Invalid(path, text, "must be a strict subset of `cidr`"))
 		}
 	}
 	return errs
+}
+
+// within reports whether part is a range within the whole, and smaller.
+func within(part, whole *net.IPNet) bool {
+	partBits, _ := part.Mask.Size()
+	bits, _ := whole.Mask.Size()
+	return whole.Contains(part.IP) && partBits > bits
 }
 
 // policyWarnings warns about address ranges in a non-canonical form.

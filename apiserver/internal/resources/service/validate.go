@@ -153,7 +153,8 @@ func validateUpdate(_ context.Context, s, old *corev1.Service) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
 	now, before := &s.Spec, &old.Spec
-	if len(validateFamilies(now, at)) == 0 {
+	// what was stored invalid may stay so, and must not hide what changes beside it
+	if len(validateFamilies(now, at)) == 0 || len(validateFamilies(before, at)) > 0 {
 		errs = append(errs, changedFamilies(now, before, at)...)
 	}
 	if balanced := corev1.ServiceTypeLoadBalancer; now.Type == balanced && before.Type == balanced &&

@@ -209,3 +209,13 @@ func testUpdates(t *testing.T, before string, cases map[string]string) {
 		}
 	}
 }
+
+// TestUpdatesOfInvalidFamilies: what a stored service has wrong in its families does not hide
+// that its address changes.
+func TestUpdatesOfInvalidFamilies(t *testing.T) {
+	const stored = "{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv5], ports: [{port: 80}]}"
+	testUpdates(t, stored, map[string]string{
+		strings.ReplaceAll(stored, "10.0.0.1", "10.0.0.2"): `[spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: may not change once set, ` +
+			`spec.ipFamilies[0]: Unsupported value: "IPv5": supported values: "IPv4", "IPv6"]`,
+	})
+}
