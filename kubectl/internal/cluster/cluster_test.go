@@ -82,9 +82,13 @@ func TestSettingsStay(t *testing.T) {
 	if err := l.checkAvailable(UpOptions{Port: port}); err == nil || !strings.Contains(err.Error(), "--port") {
 		t.Errorf("%v where port %d is another's", err, port)
 	}
-	first, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Without: []string{Apiserver}})
+	// Loopback, where the API server listens without an address, is not one to advertise.
+	first, err := chooseSettings(l, UpOptions{Port: 7443, NodeName: "n", Address: "127.0.0.1", Without: []string{Apiserver}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if first.Address != "" || first.listenOn() != "127.0.0.1" {
+		t.Errorf("--address=127.0.0.1 is kept: %+v", first)
 	}
 	if err := l.checkAvailable(UpOptions{Port: port}); err != nil {
 		t.Errorf("a cluster that has its port asks for another: %v", err)

@@ -92,7 +92,7 @@ func TestCertificatesOfACluster(t *testing.T) {
 // TestReachableByPods: the certificates cover all addresses that pods and other
 // machines connect to.
 func TestReachableByPods(t *testing.T) {
-	for address, good := range map[string]bool{"": true, "192.0.2.1": true, "0.0.0.0": false, "::1": false, "host": false} {
+	for address, good := range map[string]bool{"": true, "192.0.2.1": true, "127.0.0.1": true, "127.0.0.2": false, "0.0.0.0": false, "::1": false, "host": false} {
 		if err := (UpOptions{Port: 1, Address: address}).Validate(); (err == nil) != good {
 			t.Errorf("--address=%q: %v", address, err)
 		}

@@ -90,6 +90,9 @@ func chooseSettings(l Layout, o UpOptions) (*settings, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
+	if o.Address == loopback {
+		o.Address = "" // the API server takes it for none that others reach
+	}
 	s = &settings{NodeName: o.NodeName, Address: o.Address, Port: o.Port, EtcdServers: o.EtcdServers, Flags: o.Flags, Without: o.Without}
 	if s.NodeName == "" {
 		host, err := os.Hostname()

@@ -56,7 +56,7 @@ func (o UpOptions) Validate() error {
 	if o.Port < 1 || o.Port > 65535 {
 		return fmt.Errorf("--port=%d: not a port", o.Port)
 	}
-	if ip := net.ParseIP(o.Address); o.Address != "" && (ip.To4() == nil || ip.IsUnspecified()) {
+	if ip := net.ParseIP(o.Address); o.Address != "" && (ip.To4() == nil || ip.IsUnspecified() || ip.IsLoopback() && o.Address != loopback) {
 		return fmt.Errorf("--address=%s: not an IPv4 address of a machine", o.Address)
 	}
 	return nil

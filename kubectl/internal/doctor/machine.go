@@ -22,6 +22,7 @@ import (
 type Machine struct {
 	Runtime string // endpoint
 	Start   string // how the runtime is started
+	Install string // what else to do if there may be none
 	Restart string // what to do when it hangs
 	RootDir string // the kubelet's
 	Port    int    // the kubelet's; 0 for none
@@ -43,6 +44,7 @@ func NewMachine(runtime, rootDir string, port int) *Machine {
 	return &Machine{
 		Runtime: runtime,
 		Start:   "`systemctl start containerd`",
+		Install: ", or install one with CRI v1 (on Debian `apt install containerd`), or set its socket with --cri-socket",
 		Restart: "restart it: `systemctl restart containerd`, and see `journalctl -u containerd`",
 		RootDir: rootDir,
 		Port:    port,
@@ -95,9 +97,8 @@ func (m *Machine) checkRuntime(ctx context.Context) ([]Check, cluster.RuntimeNet
 func (m *Machine) runtimeFault(name string, err error) Check {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		return fail(name,
-			"install and start a container runtime with CRI v1 (on Debian `apt install containerd`), or set its socket with --cri-socket",
-			"%s does not exist", cluster.SocketPath(m.Runtime))
+		// One that was stopped has removed it.
+		return fail(name, "start it: "+m.Start+m.Install, "%s does not exist", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fail(name, "start it: "+m.Start, "nothing listens on %s", cluster.SocketPath(m.Runtime))
 	case errors.Is(err, context.DeadlineExceeded):

@@ -134,7 +134,7 @@ func TestNetworksOfRuntimes(t *testing.T) {
 // What is wrong with a runtime that only root may use is not the runtime.
 func TestRuntimeOfRoot(t *testing.T) {
 	m := NewMachine("unix:///run/containerd/containerd.sock", t.TempDir(), 0)
-	for fault, want := range map[error]string{syscall.EACCES: asRoot, syscall.ENOENT: "install and start", errors.New("unknown service"): "CRI plugin"} {
+	for fault, want := range map[error]string{syscall.EACCES: asRoot, syscall.ENOENT: "start containerd`, or install one", errors.New("unknown service"): "CRI plugin"} {
 		if check := m.runtimeFault("container-runtime", fmt.Errorf("Status: %w", fault)); check.Result != Fail || !strings.Contains(check.Advice, want) {
 			t.Errorf("%v: %+v", fault, check)
 		}

@@ -195,7 +195,7 @@ func nodeMachine(n bootstrap.Node) *doctor.Machine {
 	machine := doctor.NewMachine("unix://"+local.Socket(), local.KubeletRoot(), local.KubeletPort)
 	dir := shell.Word(local.Dir)
 	machine.Kubelet, machine.KubeletHint = true, doctor.ServiceHint(dir, cluster.Kubelet)
-	machine.Start = "`kctl up --dir " + dir + "`"
+	machine.Start, machine.Install = "`kctl up --dir "+dir+"`", ""
 	machine.Restart = fmt.Sprintf("if it hangs, end it with `kill -9 $(cat %s)`, and `kctl up --dir %s` starts it anew; %s is its log",
 		shell.Word(local.PIDFile(cluster.Containerd)), dir, shell.Word(local.Log(cluster.Containerd)))
 	return machine

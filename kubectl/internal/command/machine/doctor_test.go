@@ -32,6 +32,9 @@ func TestAdviceAboutTheRuntimeOfKctlUp(t *testing.T) {
 	if machine.Port != 0 {
 		t.Error("a kubelet is missed that was never started: kctl up --without=kubelet")
 	}
+	if machine.Install != "" {
+		t.Errorf("kctl up has a runtime of its own; advice %q", machine.Install)
+	}
 	for _, advice := range []string{machine.Start, machine.Restart} {
 		if !strings.Contains(advice, "`kctl up --dir '"+n.Dir+"'`") || strings.Contains(advice, "systemctl") {
 			t.Errorf("advice %q", advice)
