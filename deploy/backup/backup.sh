@@ -10,7 +10,10 @@
 #   ALSO    files and folders to keep beside the snapshot, e.g. "/etc/kctl":
 #           certificates and keys, the encryption configuration, flags
 set -eu
-[ $# = 1 ] || { echo "usage: backup.sh DIRECTORY" >&2; exit 2; }
+case $#:${1:-} in
+1:[!-]*) ;; # not --help, which would be a directory
+*) echo "usage: backup.sh DIRECTORY; it reads etcdctl's variables, KEEP, STALL and ALSO (docs/operations.md)" >&2; exit 2 ;;
+esac
 into=$1
 keep=${KEEP:-7}
 case $keep in '' | *[!0-9]* | 0) echo "backup.sh: KEEP=$keep is no number of backups" >&2; exit 2 ;; esac

@@ -214,6 +214,7 @@ func TestRestoreRefuses(t *testing.T) {
 	refuses("flock "+mounted+" deploy/backup/restore.sh "+backup+" "+mounted, "is under way")
 	s.MustShell("printf x | dd of=" + backup + "/snapshot.db bs=1 seek=100 conv=notrunc 2>&1")
 	refuses("deploy/backup/restore.sh "+backup+" "+target+"/etcd", "is damaged")
+	refuses("deploy/backup/backup.sh --help", "usage: ")
 	refuses("KEEP=none deploy/backup/backup.sh "+target, "is no number")
 	refuses("timeout 60 deploy/backup/backup.sh "+target, "does not answer")
 	if left, _ := filepath.Glob(target + "/[^.]*"); len(left) > 0 {
