@@ -129,6 +129,7 @@ func TestServers(t *testing.T) {
 		"a proxy's error":    {answers(http.StatusBadGateway, "text/plain", "no"), nil, "api-server", Fail, "status 502"},
 		"who are you?":       {answers(http.StatusUnauthorized, "application/json", "{}"), nil, "api-server", Fail, "authentication failed"},
 		"etcd is gone":       {func(p *patient) { p.handler = withoutEtcd }, nil, "ready", Fail, "not ready: etcd"},
+		"a key is lost":      {func(p *patient) { p.handler = holdingBack }, nil, "ready", Fail, "storage: held back: secrets"},
 		"a day behind":       {nil, func(s *Server) { s.Now = func() time.Time { return time.Now().Add(24 * time.Hour) } }, "clock", Fail, "off from the server"},
 		"lists are not ours": {func(p *patient) { p.handler = forbidden }, nil, "nodes", Warn, "not checked: Forbidden"},
 	} {
@@ -157,13 +158,20 @@ func TestServers(t *testing.T) {
 	}
 }
 
-func withoutEtcd(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/readyz" {
-		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprint(w, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
-		return
+var (
+	withoutEtcd = readiness(http.StatusInternalServerError, "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n")
+	holdingBack = readiness(http.StatusOK, "[+]storage ok, but held back: secrets\n[+]ping ok\n")
+)
+
+// readiness is a server that is well but for what it says of its readiness.
+func readiness(status int, says string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			http.Error(w, says, status)
+			return
+		}
+		healthy(w, r)
 	}
-	healthy(w, r)
 }
 
 // A server that answers no list is asked for one only.

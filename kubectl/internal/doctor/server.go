@@ -316,8 +316,11 @@ func (s *Server) checkReady(ctx context.Context) Check {
 	if err != nil {
 		return fail(name, "check the API server's log", "%v", err)
 	}
-	var failed []string
+	var failed, remarks []string
 	for line := range strings.Lines(string(body)) {
+		if part, remark, found := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "[+]")), " ok, but "); found {
+			remarks = append(remarks, part+": "+remark)
+		}
 		if part, found := strings.CutPrefix(line, "[-]"); found {
 			part, _, _ = strings.Cut(part, " ")
 			failed = append(failed, strings.TrimSpace(part))
@@ -332,6 +335,10 @@ func (s *Server) checkReady(ctx context.Context) Check {
 		return fail(name, advice, "not ready: %s", strings.Join(failed, ", "))
 	case status != http.StatusOK:
 		return fail(name, "check the API server's log", "/readyz: status %d", status)
+	}
+	if len(remarks) > 0 {
+		return fail(name, "the API server's log names the object, and so does `kctl get --all-namespaces` of its resource", "%s",
+			strings.Join(remarks, ", "))
 	}
 	return ok(name, "all components of the API server are ready, including etcd")
 }

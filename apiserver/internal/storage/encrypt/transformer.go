@@ -263,5 +263,5 @@ func open(ctx context.Context, providers []provider, key string, stored []byte,
 			errors.New("the value is stored as it is, and the configuration has no provider identity for its resource")
 	}
 	return nil, false, unknownLabels(providers, stored),
-		errors.New("no provider of the configuration has the key that the value was sealed with")
+		fmt.Errorf("no provider of the configuration has the key that the value was sealed with: %s", keyOf(stored))
 }

@@ -14,6 +14,7 @@ import (
 
 	"kctl/apiserver/internal/scheme"
 	"kctl/apiserver/internal/storage"
+	"kctl/apiserver/internal/storage/encrypt"
 	"kctl/apiserver/internal/storage/raw"
 	"kctl/proto/core"
 )
@@ -23,17 +24,6 @@ type Transformer interface {
 	Seal(ctx context.Context, key string, plain []byte) (stored []byte, err error)
 	// Open undoes Seal. stale: Seal would store the value differently today.
 	Open(ctx context.Context, key string, stored []byte) (plain []byte, stale bool, err error)
-}
-
-// identityTransformer is a Transformer that changes nothing.
-type identityTransformer struct{}
-
-func (identityTransformer) Seal(_ context.Context, _ string, plain []byte) ([]byte, error) {
-	return plain, nil
-}
-
-func (identityTransformer) Open(_ context.Context, _ string, stored []byte) ([]byte, bool, error) {
-	return stored, false, nil
 }
 
 // Forms turn objects of kinds that are only shown here, but that etcd may hold, into
@@ -50,7 +40,7 @@ type values struct {
 
 func newValues(transformer Transformer, forms Forms) values {
 	if transformer == nil {
-		transformer = identityTransformer{}
+		transformer = encrypt.None{}
 	}
 	others := sets.New[string]()
 	for kind := range forms {
