@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
 	"kctl/proto/relay"
@@ -66,11 +67,19 @@ func startedAt(status *core.ContainerStatus) time.Time {
 	case status.RestartCount > 0:
 		return time.Time{} // a later start is not part of the pod's first way
 	case status.State.Running != nil:
-		return status.State.Running.StartedAt.Time
+		return start(status.State.Running.StartedAt)
 	case status.State.Terminated != nil:
-		return status.State.Terminated.StartedAt.Time
+		return start(status.State.Terminated.StartedAt)
 	}
 	return time.Time{}
+}
+
+// start is when a container was started, by its status: one that could not be has the runtime's zero there, 1970.
+func start(at metav1.Time) time.Time {
+	if at.Unix() <= 0 {
+		return time.Time{}
+	}
+	return at.Time
 }
 
 func hopOfEvent(event *core.Event) (relay.Hop, bool) {

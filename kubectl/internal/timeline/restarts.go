@@ -40,8 +40,17 @@ func Restarts(told []relay.Restart, pod *core.Pod) []Restart {
 			all = append(all, newRestart(r, true))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Restart) int { return a.Last().Compare(b.Last()) })
+	slices.SortStableFunc(all, func(a, b Restart) int { return a.latest().Compare(b.latest()) })
 	return all
+}
+
+// latest is when the last of the restart may have been: what is known in seconds comes after what is known
+// of the same second.
+func (r Restart) latest() time.Time {
+	if r.Approximate {
+		return r.Last().Add(time.Second - 1)
+	}
+	return r.Last()
 }
 
 // lastRestart is what a container's status has of its last restart, or of the one that it waits for.
@@ -52,7 +61,7 @@ func lastRestart(status *core.ContainerStatus) (r relay.Restart, ok bool) {
 	}
 	r = relay.Restart{
 		Container: status.Name, Number: status.RestartCount, ExitCode: how.ExitCode, Reason: how.Reason,
-		Began: how.StartedAt.Time, Ended: how.FinishedAt.Time,
+		Began: start(how.StartedAt), Ended: how.FinishedAt.Time,
 	}
 	if how.Reason == "OOMKilled" {
 		r.Cause = relay.CauseOOM
@@ -61,9 +70,9 @@ func lastRestart(status *core.ContainerStatus) (r relay.Restart, ok bool) {
 	case status.State.Waiting != nil:
 		r.Number++
 	case status.State.Running != nil:
-		r.Started = status.State.Running.StartedAt.Time
+		r.Started = start(status.State.Running.StartedAt)
 	case status.State.Terminated != nil:
-		r.Started = status.State.Terminated.StartedAt.Time
+		r.Started = start(status.State.Terminated.StartedAt)
 	}
 	return r, true
 }

@@ -93,6 +93,27 @@ func TestRestartsFromAPIAlone(t *testing.T) {
 	}
 }
 
+// A runtime says 1970 of a container that it could not start, of which the kubelet tells only what came before.
+func TestARunThatNeverBegan(t *testing.T) {
+	never := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 128, Reason: "StartError", StartedAt: metav1.Unix(0, 0), FinishedAt: metav1.NewTime(later(9400).Truncate(time.Second)),
+	}}
+	pod := &core.Pod{}
+	pod.Status.ContainerStatuses = []core.ContainerStatus{{
+		Name: "web", RestartCount: 1, LastTerminationState: never, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}},
+	}}
+	all := Restarts([]relay.Restart{{Container: "web", Number: 1, Ended: later(8000), Created: later(9400)}}, pod)
+	if len(all) != 2 || all[1].Number != 2 || all[1].Because() != "it ended (exit code 128, StartError)" {
+		t.Errorf("got %+v", all)
+	}
+	pod.Status.ContainerStatuses = []core.ContainerStatus{{Name: "web", State: never}}
+	for _, m := range FromAPI(pod, nil) {
+		if m.Hop == relay.KubeletStarted.Of("web") {
+			t.Errorf("it started at %s", m.At)
+		}
+	}
+}
+
 func TestRestartsOnThePage(t *testing.T) {
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	var out bytes.Buffer
