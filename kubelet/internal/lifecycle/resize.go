@@ -35,7 +35,9 @@ func (l *Lifecycle) allocate(pod *core.Pod) *core.Pod {
 			if why = decision.Reason; decision.InsufficientResource != "" {
 				why = "OutOf" + string(decision.InsufficientResource)
 			}
-			now = &core.PodCondition{Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message}
+			now = &core.PodCondition{
+				Type: corev1.PodResizePending, Reason: decision.Reason, Message: decision.Message, ObservedGeneration: pod.Generation,
+			}
 		}
 		return now
 	})
@@ -43,7 +45,7 @@ func (l *Lifecycle) allocate(pod *core.Pod) *core.Pod {
 	case changed:
 		l.RecordGrants() // before anything is done about it
 		l.Events.Eventf(pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: %s", sizes(with, ""))
-	case now != nil && (before == nil || before.Reason != now.Reason):
+	case now != nil && (before == nil || before.Reason != now.Reason || before.ObservedGeneration != now.ObservedGeneration):
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "Resize"+now.Reason, "Pod resize %s: %s", why, sizes(pod, now.Message))
 	}
 	return with
