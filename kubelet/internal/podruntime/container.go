@@ -234,7 +234,9 @@ func (s *podSync) postStart(c *containerStart, id runtimestate.ContainerID) erro
 	if err == nil {
 		return nil
 	}
-	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed: %v", err)
+	s.Logger.Warn("postStart hook failed", daemon.PodFields(s.pod), zap.String("container", c.Name), zap.Error(err))
+	// Without the error: what a hook prints is not for all who may read events.
+	s.Events.ContainerEventf(s.pod, c.fieldPath, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
 	if s.ctx.Err() == nil {
 		kill := podactions.Kill{ID: id, Name: c.Name, Message: "FailedPostStartHook"}
 		if err := s.killContainer(s.ctx, s.pod, kill, ending{pace: newPace()}, nil); err != nil {

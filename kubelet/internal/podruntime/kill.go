@@ -212,18 +212,21 @@ func (m *Manager) preStop(ctx context.Context, pod *core.Pod, c *core.Container,
 	timer := m.Clock.NewTimer(grace)
 	defer timer.Stop()
 	var err error
+	told := "PreStopHook failed" // without the error: what a hook prints is not for all who may read events
 	select {
 	case err = <-done:
 		end = cancel
 	case <-timer.C():
 		err = fmt.Errorf("not done within the grace period of %v", grace)
+		told += ": " + err.Error()
 		end = func() {
 			cancel()
 			<-done // every hook ends with its context
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		m.Events.ContainerEventf(pod, fieldPath(pod, c.Name), corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed: %v", err)
+		m.Logger.Warn("preStop hook failed", daemon.PodFields(pod), zap.String("container", c.Name), zap.Error(err))
+		m.Events.ContainerEventf(pod, fieldPath(pod, c.Name), corev1.EventTypeWarning, "FailedPreStopHook", "%s", told)
 	}
 	return end
 }

@@ -243,8 +243,26 @@ func TestHangingPostStartEndsWithThePod(t *testing.T) {
 	if main := b.status(t, pod).Container("main"); main.State != runtimestate.StateExited {
 		t.Errorf("main is %+v", main)
 	}
-	if !b.events.has("FailedPostStartHook spec.containers{main}: PostStartHook failed: ") {
+	if !b.events.has("FailedPostStartHook spec.containers{main}: PostStartHook failed") {
 		t.Error("no event tells of the hook")
+	}
+}
+
+// What a hook prints may be a secret, and more users may read events than logs.
+func TestEventsDoNotTellWhatAHookPrints(t *testing.T) {
+	b := newBed(t)
+	hook := exec("echo s3cret; exit 7")
+	first, second := shell("first", forever), shell("second", ready+forever)
+	first.Lifecycle, second.Lifecycle = &corev1.Lifecycle{PostStart: hook}, &corev1.Lifecycle{PreStop: hook}
+	pod := newPod("secretive", first, second)
+	r := b.sync(t, pod, SyncOptions{})
+	b.untilReady(t, pod)
+	if err := b.KillPod(t.Context(), pod, r.Status.RunningPod(b.Name()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if !b.events.has("FailedPostStartHook spec.containers{first}: PostStartHook failed") ||
+		!b.events.has("FailedPreStopHook spec.containers{second}: PreStopHook failed") || b.events.has("s3cret") {
+		t.Errorf("events %q", b.events.lines)
 	}
 }
 
