@@ -115,6 +115,9 @@ func (e *podEvents) inAPI(obj runtime.Object) runtime.Object {
 	return obj
 }
 
+// systemOOM writes an event that the kernel ended a process because the node is out of memory.
+func (e *podEvents) systemOOM(message string) { e.nodeWarning("SystemOOM", message) }
+
 // nodeWarning writes an event about trouble of the node rather than of a pod.
 func (e *podEvents) nodeWarning(reason, message string) {
 	e.Eventf(e.node(), corev1.EventTypeWarning, reason, "%s", message)

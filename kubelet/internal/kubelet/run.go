@@ -14,6 +14,7 @@ import (
 	"kctl/kubelet/internal/metrics"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/nodestats"
+	"kctl/kubelet/internal/oomwatcher"
 	"kctl/kubelet/internal/server"
 	"kctl/proto/daemon"
 )
@@ -93,6 +94,9 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	if k.client != nil {
 		run("events", k.events.recorder.Run)
 		k.recordStart()
+		if k.hollow == nil {
+			run("machine's memory", (&oomwatcher.Watcher{Report: k.events.systemOOM, Logger: k.logger}).Run)
+		}
 		run("statuses", k.statuses.Run)
 		run("node", k.node.Run)
 		run("objects of pods", k.machinery.objects.Run)
