@@ -72,6 +72,7 @@ func (m *Manager) makeLocal(ctx context.Context, pod *core.Pod, made *volume, so
 		ReadOnly: made.readOnly,
 		Options:  options,
 		Pods:     podfiles.PodsDir(m.config.RootDir),
+		Clock:    m.config.Clock,
 		Warn:     func(reason, message string) { m.config.Warn(pod, reason, message) },
 	}
 	return one.SetUp(ctx, pod, made.path)

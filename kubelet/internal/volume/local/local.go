@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 
 	"kctl/kubelet/internal/filesystem"
 	"kctl/kubelet/internal/volume/mount"
@@ -20,7 +22,8 @@ type Volume struct {
 	ReadOnly bool
 	Options  []string // to mount with
 	// Pods is the directory of all pods', below which the source may be mounted already.
-	Pods string
+	Pods  string
+	Clock clock.Clock
 	// Warn receives messages for people.
 	Warn func(reason, message string)
 }
@@ -75,7 +78,10 @@ func (v Volume) mount(ctx context.Context, pod *core.Pod, dir string) error {
 			return err
 		case !shared:
 			// Through the clone, in which nothing else is mounted.
-			err = setGroup(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group)
+			var done atomic.Int64
+			end := v.tellProgress(ctx, pod, &done)
+			err = setGroup(ctx, fmt.Sprintf("/proc/self/fd/%d/.", tree.Fd()), group, &done)
+			end()
 		case int(is.Gid) != group:
 			v.Warn("AlreadyMountedVolume", fmt.Sprintf("The requested fsGroup is %d, but the volume %s has GID %d. The volume may not be shareable.",
 				group, v.Name, is.Gid))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +36,8 @@ func (v Volume) fsGroup(pod *core.Pod, is *unix.Stat_t) (group int, ok bool) {
 
 // setGroup gives a directory and everything in it to the group: the directory last, so
 // that its owner shows whether all is done. Links that somebody made in it are not
-// followed.
-func setGroup(ctx context.Context, dir string, group int) error {
+// followed. Meanwhile it counts the files in done.
+func setGroup(ctx context.Context, dir string, group int, done *atomic.Int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("opening the volume: %w", err)
@@ -44,7 +45,7 @@ func setGroup(ctx context.Context, dir string, group int) error {
 	defer root.Close()
 	info, err := root.Lstat(".")
 	if err == nil {
-		err = groupChange{root, group}.all(ctx, ".", info)
+		err = groupChange{root, group, done}.all(ctx, ".", info)
 	}
 	if err != nil {
 		return fmt.Errorf("giving the volume to the group %d: %w", group, err)
@@ -55,6 +56,7 @@ func setGroup(ctx context.Context, dir string, group int) error {
 type groupChange struct {
 	root  *os.Root
 	group int
+	done  *atomic.Int64
 }
 
 func (g groupChange) all(ctx context.Context, name string, info fs.FileInfo) error {
@@ -68,6 +70,7 @@ func (g groupChange) all(ctx context.Context, name string, info fs.FileInfo) err
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	g.done.Add(1)
 	if err := g.root.Lchown(name, -1, g.group); err != nil {
 		return err
 	}

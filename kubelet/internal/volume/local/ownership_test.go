@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,18 @@ func TestAPipeInADirectorysPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := (groupChange{root, os.Getgid()}).below(t.Context(), "pipe"); !errors.Is(err, unix.ENOTDIR) {
+	if err := (groupChange{root, os.Getgid(), new(atomic.Int64)}).below(t.Context(), "pipe"); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestFilesAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o700), os.WriteFile(filepath.Join(dir, "sub", "file"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Int64
+	if err := setGroup(t.Context(), dir, os.Getgid(), &done); err != nil || done.Load() != 3 {
+		t.Errorf("%d files, error %v", done.Load(), err)
 	}
 }
