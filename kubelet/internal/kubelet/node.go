@@ -11,6 +11,7 @@ import (
 	"kctl/kubelet/internal/eviction"
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/noderuntime"
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 )
 
@@ -37,6 +38,15 @@ func (g *given) checkMachine(machine node.Machine) error {
 		return errors.New("the machine has swap, and --fail-swap-on is set")
 	}
 	return nil
+}
+
+// secretsMaySwap reports whether the node has swap, from which its kernel can't keep what is in memory only.
+func secretsMaySwap(node *core.Node, noSwap func() (bool, error)) (bool, error) {
+	if swap := node.Status.NodeInfo.Swap; swap == nil || *swap.Capacity == 0 {
+		return false, nil
+	}
+	kept, err := noSwap()
+	return !kept && err == nil, err
 }
 
 // newNode makes the node manager. The node tells what rooms find that are made later.

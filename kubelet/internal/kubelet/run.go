@@ -16,6 +16,7 @@ import (
 	"kctl/kubelet/internal/nodestats"
 	"kctl/kubelet/internal/oomwatcher"
 	"kctl/kubelet/internal/server"
+	"kctl/kubelet/internal/volume/mount"
 	"kctl/proto/daemon"
 )
 
@@ -121,7 +122,8 @@ func (k *Kubelet) healthChecks() *daemon.Health {
 }
 
 // recordStart writes the node's events that its kubelet has started, that it holds the machine's
-// daemons to what is reserved for them, and what pods will not have of the node's search paths.
+// daemons to what is reserved for them, what pods will not have of the node's search paths, and that
+// secrets may reach a disk.
 func (k *Kubelet) recordStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
@@ -130,6 +132,15 @@ func (k *Kubelet) recordStart() {
 			daemons.Whose, daemons.Group)
 	}
 	k.machinery.resolver.CheckNode()
+	if k.hollow != nil {
+		return
+	}
+	if swaps, err := secretsMaySwap(node, mount.NoSwap); err != nil {
+		k.logger.Warn("whether secrets are kept from swap is not known", zap.Error(err))
+	} else if swaps {
+		k.events.nodeWarning("PossibleMemoryBackedVolumesOnDisk", "The tmpfs noswap option is not supported. Memory-backed volumes "+
+			"(e.g. secrets, emptyDirs, etc.) might be swapped to disk and should no longer be considered secure.")
+	}
 }
 
 // served is what the server shows.

@@ -38,6 +38,22 @@ func Tmpfs(dir string, limit int64) error {
 	return nil
 }
 
+// NoSwap reports whether what Tmpfs mounts is kept from being swapped to a disk.
+func NoSwap() (bool, error) {
+	fd, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return false, fmt.Errorf("opening a tmpfs: %w", err)
+	}
+	defer unix.Close(fd)
+	switch err := unix.FsconfigSetFlag(fd, "noswap"); {
+	case errors.Is(err, unix.EINVAL):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("asking for a tmpfs without swap: %w", err)
+	}
+	return true, nil
+}
+
 // HugePages mounts a file system of huge pages of a size, in bytes, on dir, unless there is one
 // already. How many pages may be used is for control groups to say.
 func HugePages(dir string, pageSize int64) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -73,6 +74,31 @@ func TestTmpfsIsMountedOnceAndBounded(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// NoSwap says what Tmpfs does.
+func TestMemoryIsKeptFromSwap(t *testing.T) {
+	keeps, err := NoSwap()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := mountable(t)
+	if err := Tmpfs(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); fields[1] == dir {
+			if has := slices.Contains(strings.Split(fields[3], ","), "noswap"); has != keeps {
+				t.Errorf("%s, and NoSwap says %t", line, keeps)
+			}
+			return
+		}
+	}
+	t.Error("it is not mounted")
+}
 
 func TestUnmountBelowTakesAllAndNothingElse(t *testing.T) {
 	base := mountable(t)
