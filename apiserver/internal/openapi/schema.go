@@ -42,6 +42,13 @@ func (v version) ref(name string) string {
 	return "#/components/schemas/" + name
 }
 
+func (s *schema) extend(extension string, value any) {
+	if s.extensions == nil {
+		s.extensions = map[string]any{}
+	}
+	s.extensions[extension] = value
+}
+
 // render is the schema in one version.
 func (s *schema) render(v version) map[string]any {
 	out := map[string]any{}

@@ -27,6 +27,7 @@ const (
 	extensionListType      = "x-kubernetes-list-type"
 	extensionListKeys      = "x-kubernetes-list-map-keys"
 	extensionMapType       = "x-kubernetes-map-type"
+	extensionUnions        = "x-kubernetes-unions"
 )
 
 // definitions are the named types, by the names upstream gives them.
@@ -68,7 +69,10 @@ func (d definitions) define(t reflect.Type) string {
 	}
 	s.kind = "object"
 	if of := mergeschema.Of(t); of.Kind == mergeschema.AtomicMap {
-		s.extensions = map[string]any{extensionMapType: "atomic"}
+		s.extend(extensionMapType, "atomic")
+	}
+	if u, ok := unions[shortName(name)]; ok {
+		s.extend(extensionUnions, u.extension())
 	}
 	d.addFields(s, t, doc, shortName(name))
 	return name
@@ -142,15 +146,9 @@ func zeroDefault(name string, t reflect.Type, always bool) any {
 
 // setMergeStrategy adds to a field's schema how its values are merged.
 func (s *schema) setMergeStrategy(f reflect.StructField, how *mergeschema.Schema) {
-	set := func(extension string, value any) {
-		if s.extensions == nil {
-			s.extensions = map[string]any{}
-		}
-		s.extensions[extension] = value
-	}
 	for key, extension := range map[string]string{"patchStrategy": extensionPatchStrategy, "patchMergeKey": extensionPatchMergeKey} {
 		if value := f.Tag.Get(key); value != "" {
-			set(extension, value)
+			s.extend(extension, value)
 		}
 	}
 	if how == nil {
@@ -158,20 +156,20 @@ func (s *schema) setMergeStrategy(f reflect.StructField, how *mergeschema.Schema
 	}
 	switch {
 	case s.kind == "array" && how.Kind == mergeschema.AtomicList:
-		set(extensionListType, "atomic")
+		s.extend(extensionListType, "atomic")
 	case s.kind == "array" && how.Kind == mergeschema.ListSet:
-		set(extensionListType, "set")
+		s.extend(extensionListType, "set")
 	case s.kind == "array" && how.Kind == mergeschema.ListMap:
 		keys := make([]any, len(how.Keys))
 		for i, key := range how.Keys {
 			keys[i] = key.Name
 		}
-		set(extensionListType, "map")
-		set(extensionListKeys, keys)
+		s.extend(extensionListType, "map")
+		s.extend(extensionListKeys, keys)
 	case s.kind == "object" && how.Kind == mergeschema.AtomicMap:
-		set(extensionMapType, "atomic")
+		s.extend(extensionMapType, "atomic")
 	case s.ref != "" && how.Kind == mergeschema.Struct && how.Name == "": // its type is atomic elsewhere
-		set(extensionMapType, "granular")
+		s.extend(extensionMapType, "granular")
 	}
 }
 
@@ -206,9 +204,6 @@ func (d definitions) schemaOf(t reflect.Type) *schema {
 // addKind records that a definition is the type of kind.
 func (d definitions) addKind(name string, kind runtimeschema.GroupVersionKind) {
 	s := d[name]
-	if s.extensions == nil {
-		s.extensions = map[string]any{}
-	}
 	kinds, _ := s.extensions[extensionKinds].([]any)
 	entry := kindEntry(kind)
 	for _, k := range kinds {
@@ -216,7 +211,7 @@ func (d definitions) addKind(name string, kind runtimeschema.GroupVersionKind) {
 			return
 		}
 	}
-	s.extensions[extensionKinds] = append(kinds, entry)
+	s.extend(extensionKinds, append(kinds, entry))
 }
 
 func kindEntry(kind runtimeschema.GroupVersionKind) any {
