@@ -73,7 +73,7 @@ func (p *pastReads) acquire(ctx context.Context, giveWay context.CancelFunc) (*p
 // waits until ctx ends.
 func (p *pastReads) makeRoom(ctx context.Context) {
 	const often = 50 * time.Millisecond // is often enough to look at those that have little time left, and take none
-	for {
+	for ctx.Err() == nil {
 		left := p.endSlowest()
 		if left <= 0 || backoff.Sleep(ctx, p.clock, max(left, often)) != nil {
 			return

@@ -63,6 +63,26 @@ func TestSlowReadersOfThePastGiveWay(t *testing.T) {
 	})
 }
 
+// One who has got a place meanwhile, or has gone, needs no room.
+func TestNobodyGivesWayToOneWhoNoLongerWaits(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	p := newPastReads(clock)
+	r, err := readPast(t, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.toClient()
+	clock.Step(pastReadPatience)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if p.makeRoom(gone); r.ctx.Err() != nil {
+		t.Fatal("a reader was ended for nobody")
+	}
+	if p.makeRoom(t.Context()); r.ctx.Err() == nil {
+		t.Error("the reader did not give way to one who waits")
+	}
+}
+
 // A client that takes nothing of the past that has been read for it is such a reader.
 func TestNobodyTakesThePast(t *testing.T) {
 	embedded, err := StartEmbedded(t.Context(), t.TempDir(), zap.NewNop())
