@@ -44,12 +44,19 @@ func ValidateSpec(s *corev1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))...)
 	}
 	if source := s.DataSourceRef; source != nil {
-		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, at.Child("dataSourceRef"))...)
+		ref := at.Child("dataSourceRef")
+		errs = append(errs, validateDataSource(source.APIGroup, source.Kind, source.Name, ref)...)
+		if namespace := ptr.Deref(source.Namespace, ""); namespace != "" {
+			errs = append(errs, check.Label(namespace, ref.Child("namespace"))...)
+		}
 	}
 	if source, ref := s.DataSource, s.DataSourceRef; source != nil && ref != nil {
 		same := Reference(source)
 		same.Namespace = ref.Namespace // "" is none
-		if !equality.Semantic.DeepEqual(same, ref) {
+		switch {
+		case ptr.Deref(ref.Namespace, "") != "":
+			errs = append(errs, field.Invalid(at, struct{}{}, "may not be specified when dataSourceRef.namespace is specified"))
+		case !equality.Semantic.DeepEqual(same, ref):
 			errs = append(errs, field.Invalid(at, struct{}{}, "must match dataSourceRef"))
 		}
 	}

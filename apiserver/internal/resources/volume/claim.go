@@ -152,10 +152,10 @@ func dropUnpromised(s *corev1.PersistentVolumeClaimSpec) {
 }
 
 // fillSources sets the one of the two source fields that is empty from the
-// other.
+// other. The older one can't name a namespace.
 func fillSources(s *corev1.PersistentVolumeClaimSpec) {
 	switch {
-	case s.DataSource == nil && s.DataSourceRef != nil:
+	case s.DataSource == nil && s.DataSourceRef != nil && ptr.Deref(s.DataSourceRef.Namespace, "") == "":
 		ref := s.DataSourceRef
 		s.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}
 	case s.DataSource != nil && s.DataSourceRef == nil:

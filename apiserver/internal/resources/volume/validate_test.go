@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/clock"
 
 	"kctl/apiserver/internal/field"
 )
@@ -27,6 +29,21 @@ func TestClaimFromBeforeTwoSources(t *testing.T) {
 	}
 	if now.Spec.DataSourceRef.Name = "bar"; len(sameClaim(now, old)) == 0 {
 		t.Error("another source is taken")
+	}
+}
+
+// One that upstream's server stored, with the alpha feature for it, stays as it is.
+func TestStoredClaimOfASourceInAnotherNamespace(t *testing.T) {
+	strategy := ClaimStrategy(clock.RealClock{})
+	old := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes:   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "foo", Namespace: new("far")},
+		Resources:     corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	now := old.DeepCopy()
+	strategy.Update.Prepare(t.Context(), now, old)
+	if errs := strategy.Update.Validate(t.Context(), now, old); len(errs) > 0 || now.Spec.DataSource != nil {
+		t.Errorf("%v, with %v", errs, now.Spec.DataSource)
 	}
 }
 
