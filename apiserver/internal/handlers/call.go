@@ -34,7 +34,7 @@ type call struct {
 	subresource   string
 	// jsonOnly: the resource's objects have no protobuf form.
 	jsonOnly bool
-	// converted: objects are stored as another kind or version, and converted for each reader.
+	// converted: objects are stored as another kind or version.
 	converted bool
 	// custom: neither the resource nor its scale takes strategic merge patches,
 	// which need a Go type.

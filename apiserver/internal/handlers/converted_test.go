@@ -30,7 +30,7 @@ func (s storedAsOther) Info() registry.Info {
 	return info
 }
 
-// TestConvertedObjectsAreNotHeld: their bytes are made for each reader, so that nobody would ever
+// TestConvertedObjectsAreNotHeld: most of their bytes are made for one reader, so that nobody would
 // find what was held of them, and it would take the place of what others find.
 func TestConvertedObjectsAreNotHeld(t *testing.T) {
 	const objects = 3

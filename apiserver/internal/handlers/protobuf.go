@@ -28,7 +28,7 @@ const (
 // protobufObject is a stored object as a protobuf message without the kind around it.
 func (c *call) protobufObject(f form, e registry.Encoded) ([]byte, error) {
 	encode := func() ([]byte, error) { return c.encodeProtobuf(f, e) }
-	if c.converted { // the JSON is this reader's own
+	if c.converted { // seldom are the bytes those that another reader gets
 		return encode()
 	}
 	return c.Encodings.of(e, c.resource.GVK(), f, encode)
