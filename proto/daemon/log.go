@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // LogOptions are the logging flags, named as upstream names them.
@@ -91,13 +92,23 @@ func isTerminal(f *os.File) bool {
 
 // PodFields are the fields of every log line about a pod, under the same keys
 // in all programs: pod (namespace/name) and uid.
-func PodFields(pod metav1.Object) zap.Field { return zap.Inline(podFields{pod}) }
+func PodFields(pod metav1.Object) zap.Field {
+	return PodKey(pod.GetNamespace(), pod.GetName(), pod.GetUID())
+}
 
-type podFields struct{ metav1.Object }
+// PodKey are PodFields where there is no object to take them from.
+func PodKey(namespace, name string, uid types.UID) zap.Field {
+	return zap.Inline(podFields{namespace, name, uid})
+}
+
+type podFields struct {
+	namespace, name string
+	uid             types.UID
+}
 
 // MarshalLogObject implements zapcore.ObjectMarshaler.
 func (p podFields) MarshalLogObject(line zapcore.ObjectEncoder) error {
-	line.AddString("pod", p.GetNamespace()+"/"+p.GetName())
-	line.AddString("uid", string(p.GetUID()))
+	line.AddString("pod", p.namespace+"/"+p.name)
+	line.AddString("uid", string(p.uid))
 	return nil
 }

@@ -11,10 +11,12 @@ import (
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/apiserver/internal/relaystamps"
 	"kctl/apiserver/internal/request"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/relay"
 )
 
@@ -43,7 +45,7 @@ func Relay(ring *relaystamps.Ring, logger *zap.Logger) gin.HandlerFunc {
 		if (stampHeader != "" || restartHeader != "") && mayStamp(sender, request.UserFrom(ctx)) {
 			sent, err := decode(stampHeader, restartHeader)
 			if err != nil {
-				logger.Debug("relay stamps ignored", zap.Error(err), zap.String("pod", pod.Namespace+"/"+pod.Name))
+				logger.Debug("relay stamps ignored", daemon.PodKey(pod.Namespace, pod.Name, types.UID(pod.UID)), zap.Error(err))
 			}
 			told = relaystamps.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
 		}

@@ -17,6 +17,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 const (
@@ -150,7 +151,7 @@ func isOutOfService(obj core.Object) bool {
 // has ended. Those that count pods, or keep one by a finalizer, read that in its status.
 func (g *podGarbage) remove(ctx context.Context, pod informer.Pod, because, disruption string) error {
 	g.logger.Info("removing a pod",
-		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("reason", because))
+		daemon.PodKey(pod.Namespace, pod.Name, pod.UID), zap.String("reason", because))
 	now, atOnce := metav1.NewTime(g.clock.Now()), int64(0)
 	return deletePod(ctx, g.store, pod, func(p *core.Pod) {
 		if core.Ended(p.Status.Phase) {

@@ -16,6 +16,7 @@ import (
 	"kctl/apiserver/internal/registry"
 	pods "kctl/apiserver/internal/resources/pod"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // taintEviction deletes pods from nodes whose NoExecute taints they do not, or no
@@ -192,7 +193,7 @@ func toleratesTaint(t *corev1.Toleration, taint corev1.Taint) bool {
 
 func (e *taintEviction) evict(ctx context.Context, pod informer.Pod) error {
 	e.logger.Info("evicting a pod whose node has a taint that it does not tolerate",
-		zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)), zap.String("node", pod.Node))
+		daemon.PodKey(pod.Namespace, pod.Name, pod.UID), zap.String("node", pod.Node))
 	now := metav1.NewTime(e.clock.Now())
 	return deletePod(ctx, e.store, pod, func(p *core.Pod) {
 		setDisruptionTarget(p, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", now)

@@ -19,6 +19,7 @@ import (
 	"kctl/kubelet/internal/loglinks"
 	"kctl/kubelet/internal/podfiles"
 	"kctl/kubelet/internal/runtimestate"
+	"kctl/proto/daemon"
 )
 
 // interval is upstream's between two rounds.
@@ -196,7 +197,7 @@ func (c *Collector) removePod(ctx context.Context, pod *runtimestate.RunningPod,
 		if err := c.Runtime.RemovePod(ctx, what); err != nil {
 			return left, err
 		}
-		c.Logger.Debug("removed what ended of a pod", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)),
+		c.Logger.Debug("removed what ended of a pod", daemon.PodKey(pod.Namespace, pod.Name, pod.UID),
 			zap.Int("containers", len(what.Containers)), zap.Int("sandboxes", len(what.Sandboxes)))
 	}
 	if known {

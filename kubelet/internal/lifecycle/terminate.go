@@ -87,7 +87,7 @@ func (l *Lifecycle) SyncTerminatingRuntimePod(ctx context.Context, pod podworker
 	}
 	running := found.RunningPod(l.State.Name())
 	if len(found.Running()) > 0 {
-		l.Logger.Info("ending a pod that no source has", zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("uid", string(pod.UID)))
+		l.Logger.Info("ending a pod that no source has", daemon.PodKey(pod.Namespace, pod.Name, pod.UID))
 	}
 	grace := int64(1)
 	if err := l.Runtime.KillPod(ctx, nil, running, &grace); err != nil {

@@ -62,7 +62,7 @@ var transitions = map[Phase][]Phase{
 // and never block; Workers calls them under its lock.
 type entry struct {
 	uid      types.UID
-	fullName string
+	fullName types.NamespacedName
 	phase    Phase
 
 	// pending is the newest update that no step has taken yet; active is the

@@ -28,8 +28,8 @@ type world struct {
 
 	mu      sync.Mutex
 	busy    map[types.UID]bool
-	names   map[string]types.UID // started pods by full name
-	ending  map[types.UID]bool   // termination has begun
+	names   map[types.NamespacedName]types.UID // started pods by full name
+	ending  map[types.UID]bool                 // termination has begun
 	grace   map[types.UID]int64
 	running map[types.UID]bool // may have containers
 	steps   int
@@ -38,7 +38,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	return &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 7)),
-		busy: map[types.UID]bool{}, names: map[string]types.UID{}, ending: map[types.UID]bool{},
+		busy: map[types.UID]bool{}, names: map[types.NamespacedName]types.UID{}, ending: map[types.UID]bool{},
 		grace: map[types.UID]int64{}, running: map[types.UID]bool{},
 	}
 }

@@ -59,7 +59,7 @@ func (w *Workers) leaveQueue(e *entry) {
 	w.waiting[e.fullName] = queue
 }
 
-func (w *Workers) wakeNext(fullName string) {
+func (w *Workers) wakeNext(fullName types.NamespacedName) {
 	if queue := w.waiting[fullName]; len(queue) > 0 {
 		if next, ok := w.entries[queue[0]]; ok {
 			w.wake(next)

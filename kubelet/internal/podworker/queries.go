@@ -66,7 +66,7 @@ func (w *Workers) CouldHaveRunningContainers(uid types.UID) bool {
 func (w *Workers) NameHeld(namespace, name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.names[namespace+"/"+name]) > 0
+	return len(w.names[types.NamespacedName{Namespace: namespace, Name: name}]) > 0
 }
 
 // Finished says that nothing is left to do for the pod, though its source may

@@ -67,11 +67,11 @@ func (u *Update) uid() types.UID {
 	return u.Running.UID
 }
 
-func (u *Update) fullName() string {
+func (u *Update) fullName() types.NamespacedName {
 	if u.Pod != nil {
-		return u.Pod.Namespace + "/" + u.Pod.Name
+		return types.NamespacedName{Namespace: u.Pod.Namespace, Name: u.Pod.Name}
 	}
-	return u.Running.Namespace + "/" + u.Running.Name
+	return types.NamespacedName{Namespace: u.Running.Namespace, Name: u.Running.Name}
 }
 
 // Job is one step that a worker asks the Syncer to do.

@@ -11,6 +11,7 @@ import (
 
 	"kctl/proto/backoff"
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 )
 
 // Options are what Workers need besides the Syncer. Resync and Retry have
@@ -49,8 +50,8 @@ type Workers struct {
 	entries map[types.UID]*entry
 	// names has the UIDs of the started pods for each full name, waiting those
 	// that wait for it, in order of arrival.
-	names   map[string]map[types.UID]bool
-	waiting map[string][]types.UID
+	names   map[types.NamespacedName]map[types.UID]bool
+	waiting map[types.NamespacedName][]types.UID
 	stopped bool
 }
 
@@ -79,8 +80,8 @@ func New(ctx context.Context, syncer Syncer, o Options) *Workers {
 		retry:   backoff.NewKeyed[types.UID](o.Retry, o.Clock),
 		queue:   newQueue(o.Clock),
 		entries: map[types.UID]*entry{},
-		names:   map[string]map[types.UID]bool{},
-		waiting: map[string][]types.UID{},
+		names:   map[types.NamespacedName]map[types.UID]bool{},
+		waiting: map[types.NamespacedName][]types.UID{},
 	}
 }
 
@@ -241,7 +242,7 @@ func (w *Workers) finish(e *entry, job Job, outcome Outcome, err error) {
 		// The kubelet is stopping; the next one continues.
 	case err != nil:
 		after := w.retry.Fail(e.uid)
-		w.logger.Warn("pod sync failed, will retry", zap.String("pod", e.fullName), zap.String("uid", string(e.uid)),
+		w.logger.Warn("pod sync failed, will retry", daemon.PodKey(e.fullName.Namespace, e.fullName.Name, e.uid),
 			zap.Stringer("phase", job.Phase), zap.Duration("after", after), zap.Error(err))
 		w.queue.bring(e.uid, after)
 	default:

@@ -78,7 +78,7 @@ func (m *Manager) send(ctx context.Context, uid types.UID, e *entry) {
 		failures++
 		if now := apierrors.ReasonForError(err); failures == 1 || now != why {
 			why = now
-			m.options.Logger.Warn("pod status not sent, will retry", zap.Stringer("pod", e.name), zap.String("uid", string(uid)), zap.Error(err))
+			m.options.Logger.Warn("pod status not sent, will retry", daemon.PodKey(e.name.Namespace, e.name.Name, uid), zap.Error(err))
 		}
 		m.pause(ctx, e, sendRetry.Delay(failures))
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/core"
+	"kctl/proto/daemon"
 	"kctl/proto/events"
 	"kctl/scheduler/framework"
 )
@@ -148,7 +149,7 @@ func (r *Reporter) enqueue(p patch) {
 	defer r.mu.Unlock()
 	if _, waits := r.waiting[p.uid]; !waits {
 		if len(r.order) >= maxPatches {
-			r.logger.Warn("too many pod conditions wait, one is dropped", zap.String("pod", p.namespace+"/"+p.name))
+			r.logger.Warn("too many pod conditions wait, one is dropped", daemon.PodKey(p.namespace, p.name, p.uid))
 			return
 		}
 		r.order = append(r.order, p.uid)
@@ -222,7 +223,7 @@ func (r *Reporter) send(ctx context.Context, p patch) {
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return
 	}
-	r.logger.Warn("status of pod could not be written", zap.String("pod", p.namespace+"/"+p.name), zap.Error(err))
+	r.logger.Warn("status of pod could not be written", daemon.PodKey(p.namespace, p.name, p.uid), zap.Error(err))
 }
 
 // encode writes a strategic merge patch that applies to one version of one pod only.
