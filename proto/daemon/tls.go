@@ -98,7 +98,7 @@ func Certificate(certFile, keyFile string, clock clock.PassiveClock, logger *zap
 	if err != nil {
 		return nil, err
 	}
-	shown.Tell(Told(logger))
+	shown.Tell(LogFileProblems(logger))
 	return shown, nil
 }
 
@@ -122,12 +122,12 @@ func ClientAuthorities(what, file string, clock clock.PassiveClock, logger *zap.
 	if err != nil {
 		return nil, err
 	}
-	authorities.Tell(Told(logger))
+	authorities.Tell(LogFileProblems(logger))
 	return authorities, nil
 }
 
-// Told logs what is wrong with certificates that are in use (see pki.Told).
-func Told(logger *zap.Logger) func(error) {
+// LogFileProblems logs what is wrong with certificates that are in use (see pki.Complaints).
+func LogFileProblems(logger *zap.Logger) func(error) {
 	return func(err error) {
 		logger.Error("a certificate, an authority or a kubeconfig in use needs attention", zap.Error(err))
 	}

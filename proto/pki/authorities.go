@@ -20,11 +20,11 @@ type Authorities struct {
 	what, file string // file is "" for those that never change
 	clock      clock.PassiveClock
 
-	mu      sync.Mutex
-	pool    *x509.CertPool
-	pem     []byte
-	checked time.Time
-	told    Told
+	mu         sync.Mutex
+	pool       *x509.CertPool
+	pem        []byte
+	checked    time.Time
+	complaints Complaints
 }
 
 // NewAuthorities reads file once, so that a bad one is noticed at start. what
@@ -79,16 +79,16 @@ func (a *Authorities) refresh() {
 	}
 	if now := a.clock.Now(); now.Sub(a.checked) >= reloadEvery {
 		a.checked = now
-		a.told.Read(a.load())
+		a.complaints.AboutReload(a.load())
 	}
 }
 
-// Tell has to hear from now on of a changed file that is not taken (see Told): who is to be
+// Tell has to hear from now on of a changed file that is not taken (see Complaints): who is to be
 // trusted from now on is not.
 func (a *Authorities) Tell(to func(error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.told = Told{To: to}
+	a.complaints = Complaints{To: to}
 }
 
 // Pool is what certificates are checked against.

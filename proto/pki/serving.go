@@ -58,11 +58,11 @@ type Reloader struct {
 	certFile, keyFile string
 	clock             clock.PassiveClock
 
-	mu       sync.Mutex
-	cert     *tls.Certificate
-	checked  time.Time
-	modified time.Time
-	told     Told
+	mu         sync.Mutex
+	cert       *tls.Certificate
+	checked    time.Time
+	modified   time.Time
+	complaints Complaints
 }
 
 // reloadEvery bounds how often a server, which anybody may connect to, looks at
@@ -79,12 +79,12 @@ func NewReloader(certFile, keyFile string, clock clock.PassiveClock) (*Reloader,
 	return r, nil
 }
 
-// Tell has to hear from now on of what is wrong (see Told), also with the certificate that was
+// Tell has to hear from now on of what is wrong (see Complaints), also with the certificate that was
 // read already.
 func (r *Reloader) Tell(to func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told = Told{To: to}
+	r.complaints = Complaints{To: to}
 	r.look(r.clock.Now())
 }
 
@@ -111,7 +111,7 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 	defer r.look(now)
 	info, err := os.Stat(r.certFile)
 	if err == nil && r.cert != nil && info.ModTime().Equal(r.modified) {
-		r.told.Read(nil)
+		r.complaints.AboutReload(nil)
 		return r.cert, nil
 	}
 	cert, loadErr := tls.LoadX509KeyPair(r.certFile, r.keyFile)
@@ -123,10 +123,10 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 		if r.cert == nil {
 			return nil, err
 		}
-		r.told.Read(err)
+		r.complaints.AboutReload(err)
 		return r.cert, nil
 	}
-	r.told.Read(nil)
+	r.complaints.AboutReload(nil)
 	r.cert, r.modified = &cert, info.ModTime()
 	return r.cert, nil
 }
@@ -134,7 +134,7 @@ func (r *Reloader) get(every time.Duration) (*tls.Certificate, error) {
 // look tells of a certificate that is not valid now.
 func (r *Reloader) look(now time.Time) {
 	if r.cert != nil {
-		r.told.Shown("certificate "+r.certFile, r.cert.Leaf, now)
+		r.complaints.AboutCertificate("certificate "+r.certFile, r.cert.Leaf, now)
 	}
 }
 

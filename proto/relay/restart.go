@@ -133,8 +133,8 @@ func forget(have []Restart, may func(*Restart) bool) []Restart {
 	return slices.Delete(have, oldest, oldest+1)
 }
 
-// Told is what one request tells of a pod's way.
-type Told struct {
+// Report is what one request tells of a pod's way.
+type Report struct {
 	Stamps   []Stamp
 	Restarts []Restart
 }

@@ -59,9 +59,9 @@ type Config struct {
 	Propagate func(context.Context, http.Header)
 	// Meter, if set, is called for every request.
 	Meter Meter
-	// Told, if set, hears of what is wrong with the files above in use (see pki.Told). It must not
-	// use the Client.
-	Told func(error)
+	// OnFileProblem, if set, hears of what is wrong with the files above in use (see
+	// pki.Complaints). It must not use the Client.
+	OnFileProblem func(error)
 }
 
 const (
@@ -152,14 +152,14 @@ func (cfg *Config) presentCertificate(c *tls.Config, file *kubeconfigFile, clock
 		if err != nil {
 			return fmt.Errorf("client %w", err)
 		}
-		reloader.Tell(cfg.Told)
+		reloader.Tell(cfg.OnFileProblem)
 		c.GetClientCertificate = reloader.GetClientCertificate
 		return nil
 	}
 	cert, err := cfg.pair()
 	if cert != nil {
 		if cfg.kubeconfig.path != "" {
-			inside := &kubeconfigCertificate{file: file, clock: clock, read: cfg, cert: cert, told: pki.Told{To: cfg.Told}}
+			inside := &kubeconfigCertificate{file: file, clock: clock, read: cfg, cert: cert, complaints: pki.Complaints{To: cfg.OnFileProblem}}
 			c.GetClientCertificate = inside.get
 		}
 		c.Certificates = []tls.Certificate{*cert}

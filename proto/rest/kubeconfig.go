@@ -137,14 +137,14 @@ type origin struct{ path, context, server string }
 type kubeconfigFile struct {
 	origin
 
-	mu       sync.Mutex
-	modified time.Time // of the file, when it was read last
-	newest   *Config   // the newest content that could be read
-	told     pki.Told
+	mu         sync.Mutex
+	modified   time.Time // of the file, when it was read last
+	newest     *Config   // the newest content that could be read
+	complaints pki.Complaints
 }
 
 func newKubeconfigFile(cfg *Config) *kubeconfigFile {
-	return &kubeconfigFile{origin: cfg.kubeconfig, newest: cfg, told: pki.Told{To: cfg.Told}}
+	return &kubeconfigFile{origin: cfg.kubeconfig, newest: cfg, complaints: pki.Complaints{To: cfg.OnFileProblem}}
 }
 
 // current is the newest content. A file that can't be read leaves the old in use, and so
@@ -153,7 +153,7 @@ func newKubeconfigFile(cfg *Config) *kubeconfigFile {
 func (f *kubeconfigFile) current() *Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.told.Read(f.load())
+	f.complaints.AboutReload(f.load())
 	return f.newest
 }
 
@@ -193,10 +193,10 @@ type kubeconfigCertificate struct {
 	file  *kubeconfigFile
 	clock clock.PassiveClock
 
-	mu   sync.Mutex
-	read *Config // what cert is from
-	cert *tls.Certificate
-	told pki.Told
+	mu         sync.Mutex
+	read       *Config // what cert is from
+	cert       *tls.Certificate
+	complaints pki.Complaints
 }
 
 func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -205,7 +205,7 @@ func (i *kubeconfigCertificate) get(*tls.CertificateRequestInfo) (*tls.Certifica
 	if now := i.file.current(); now != i.read {
 		i.take(now)
 	}
-	i.told.Shown("client certificate in kubeconfig "+i.file.path, i.cert.Leaf, i.clock.Now())
+	i.complaints.AboutCertificate("client certificate in kubeconfig "+i.file.path, i.cert.Leaf, i.clock.Now())
 	return i.cert, nil
 }
 
@@ -219,7 +219,7 @@ func (i *kubeconfigCertificate) take(newest *Config) {
 	default:
 		i.read, i.cert = newest, cert
 	}
-	i.told.Read(err)
+	i.complaints.AboutReload(err)
 }
 
 func (k *kubeconfig) config(dir string) (*Config, error) {

@@ -29,14 +29,14 @@ type pools struct {
 	trusted        []byte      // what the pools trust, or what was no authority
 	tls            *tls.Config // of the pools
 	lasting, short *http.Transport
-	told           pki.Told
+	complaints     pki.Complaints
 }
 
 // authoritiesEvery is how often a file is looked at: requests are more frequent.
 const authoritiesEvery = time.Second
 
 func newPools(cfg *Config, dial dialer, clock clock.PassiveClock) (*pools, error) {
-	p := &pools{config: *cfg, dial: dial, clock: clock, told: pki.Told{To: cfg.Told}}
+	p := &pools{config: *cfg, dial: dial, clock: clock, complaints: pki.Complaints{To: cfg.OnFileProblem}}
 	file := newKubeconfigFile(cfg)
 	switch {
 	case cfg.Insecure:
@@ -47,7 +47,7 @@ func newPools(cfg *Config, dial dialer, clock clock.PassiveClock) (*pools, error
 		if err != nil {
 			return nil, err
 		}
-		authorities.Tell(cfg.Told)
+		authorities.Tell(cfg.OnFileProblem)
 		p.authorities = authorities.PEM
 		p.config.CAData = authorities.PEM()
 	}
@@ -87,7 +87,7 @@ func (p *pools) follow(authorities []byte) {
 	if err != nil {
 		err = fmt.Errorf("kubeconfig %s: %w", p.config.kubeconfig.path, err)
 	}
-	if p.told.Read(err); err != nil {
+	if p.complaints.AboutReload(err); err != nil {
 		return
 	}
 	p.tls = changed

@@ -46,7 +46,7 @@ func TestWhatIsWrongWithAKubeconfigIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	config.Told = func(err error) { told = append(told, err.Error()) }
+	config.OnFileProblem = func(err error) { told = append(told, err.Error()) }
 	clock := testclock.NewFakeClock(start)
 	client, err := newClient(config, clock)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestWhatIsWrongWithFilesOfCredentialsIsTold(t *testing.T) {
 	var told []string
 	clock := testclock.NewFakeClock(start)
 	client, err := newClient(&Config{
-		Host: server.URL, CertFile: certificate, KeyFile: key, CAFile: authorities, Told: func(err error) { told = append(told, err.Error()) },
+		Host: server.URL, CertFile: certificate, KeyFile: key, CAFile: authorities, OnFileProblem: func(err error) { told = append(told, err.Error()) },
 	}, clock)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAKeyBesideAKubeconfigIsFollowed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			config.Told = func(err error) { told = append(told, err.Error()) }
+			config.OnFileProblem = func(err error) { told = append(told, err.Error()) }
 			if client, err = New(config); err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +190,7 @@ func TestAuthoritiesThatAKubeconfigLosesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	config.Told = func(err error) { told = append(told, err.Error()) }
+	config.OnFileProblem = func(err error) { told = append(told, err.Error()) }
 	clock := testclock.NewFakeClock(start)
 	client, err := newClient(config, clock)
 	if err != nil {

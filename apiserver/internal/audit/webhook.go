@@ -30,14 +30,14 @@ type webhook struct {
 }
 
 // NewWebhook reads the kubeconfig of the events' receiver. Failed requests are
-// tried again a few times, first after initial. told hears of what is wrong with that file
+// tried again a few times, first after initial. onProblem hears of what is wrong with that file
 // later on (see rest.Config).
-func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock, told func(error)) (Backend, error) {
+func NewWebhook(kubeconfig string, initial time.Duration, clock clock.Clock, onProblem func(error)) (Backend, error) {
 	config, err := rest.LoadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("audit webhook: %w", err)
 	}
-	config.Told = told
+	config.OnFileProblem = onProblem
 	client, err := rest.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("audit webhook: %w", err)

@@ -40,16 +40,16 @@ func Relay(ring *relaystamps.Ring, logger *zap.Logger) gin.HandlerFunc {
 		if pod.UID == "" || sender == fromClient && !pod.Created {
 			return
 		}
-		var told relay.Told
+		var report relay.Report
 		stampHeader, restartHeader := c.GetHeader(relay.Header), c.GetHeader(relay.RestartHeader)
 		if (stampHeader != "" || restartHeader != "") && mayStamp(sender, request.UserFrom(ctx)) {
 			sent, err := decode(stampHeader, restartHeader)
 			if err != nil {
 				logger.Debug("relay stamps ignored", daemon.PodKey(pod.Namespace, pod.Name, types.UID(pod.UID)), zap.Error(err))
 			}
-			told = relaystamps.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
+			report = relaystamps.Accept(sent, sender, pod.Born, request.ReceivedFrom(ctx))
 		}
-		stamps := told.Stamps
+		stamps := report.Stamps
 		switch sender {
 		case fromClient:
 			stamps = append(stamps, request.Stamps(ctx).Unsent()...)
@@ -59,17 +59,17 @@ func Relay(ring *relaystamps.Ring, logger *zap.Logger) gin.HandlerFunc {
 		if len(stamps) > 0 {
 			ring.Add(pod.Namespace, pod.Name, pod.UID, stamps...)
 		}
-		if len(told.Restarts) > 0 {
-			ring.AddRestarts(pod.Namespace, pod.Name, pod.UID, told.Restarts...)
+		if len(report.Restarts) > 0 {
+			ring.AddRestarts(pod.Namespace, pod.Name, pod.UID, report.Restarts...)
 		}
 	}
 }
 
 // decode reads the headers of a request, each whatever the other has.
-func decode(stamps, restarts string) (relay.Told, error) {
+func decode(stamps, restarts string) (relay.Report, error) {
 	sent, err := relay.Decode(stamps)
 	again, restartErr := relay.DecodeRestarts(restarts)
-	return relay.Told{Stamps: sent, Restarts: again}, errors.Join(err, restartErr)
+	return relay.Report{Stamps: sent, Restarts: again}, errors.Join(err, restartErr)
 }
 
 // The programs that send stamps, as hops name them.

@@ -17,18 +17,18 @@ const maxBackOff = time.Hour
 
 // Accept returns, of what came with a request, that which it can know of: the hops of the program that
 // makes such requests, and restarts if that is the kubelet, at times that can be true. It changes and
-// reuses told.
+// reuses report.
 //
 // A moment was before the request that tells of it arrived. If the last one says otherwise, the
 // sender's clock is ahead by that much at least, and all of them are put back by it: what lies
 // between them stays as it was measured. Of a clock that is behind nothing can be told, as stamps
 // may wait for the next request; they are taken as they are, if they are not more than maxEarly
 // before born (a pod may wait long for its node).
-func Accept(told relay.Told, program string, born, arrived time.Time) relay.Told {
-	taken := slices.DeleteFunc(told.Stamps, func(s relay.Stamp) bool { return s.Hop.Program() != program || !s.Hop.Known() })
+func Accept(report relay.Report, program string, born, arrived time.Time) relay.Report {
+	taken := slices.DeleteFunc(report.Stamps, func(s relay.Stamp) bool { return s.Hop.Program() != program || !s.Hop.Known() })
 	var restarts []relay.Restart
 	if program == relay.KubeletSeen.Program() {
-		restarts = told.Restarts
+		restarts = report.Restarts
 	}
 	floor := born.Add(-maxEarly)
 	possible := func(at time.Time) bool { return !at.Before(floor) && !at.After(arrived) }
@@ -44,7 +44,7 @@ func Accept(told relay.Told, program string, born, arrived time.Time) relay.Told
 	for i := range restarts {
 		keep(&restarts[i], possible)
 	}
-	return relay.Told{Stamps: taken, Restarts: slices.DeleteFunc(restarts, func(r relay.Restart) bool { return r.Last().IsZero() })}
+	return relay.Report{Stamps: taken, Restarts: slices.DeleteFunc(restarts, func(r relay.Restart) bool { return r.Last().IsZero() })}
 }
 
 func latest(stamps []relay.Stamp, restarts []relay.Restart) (last time.Time) {

@@ -45,7 +45,7 @@ func TestAccept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			same := func(a, b relay.Stamp) bool { return a.Hop == b.Hop && a.At.Equal(b.At) }
-			got := Accept(relay.Told{Stamps: slices.Clone(tc.sent)}, tc.program, tc.born, arrived).Stamps
+			got := Accept(relay.Report{Stamps: slices.Clone(tc.sent)}, tc.program, tc.born, arrived).Stamps
 			if !slices.EqualFunc(got, tc.want, same) {
 				t.Errorf("got  %v\nwant %v", got, tc.want)
 			}
@@ -86,13 +86,13 @@ func TestAcceptRestarts(t *testing.T) {
 		"the end of a wait, no more": {"kubelet", []relay.Restart{{Container: "web", Number: 1, BackOffUntil: at(-1)}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Accept(relay.Told{Restarts: tc.sent}, tc.program, start, arrived).Restarts; !slices.Equal(got, tc.want) {
+			if got := Accept(relay.Report{Restarts: tc.sent}, tc.program, start, arrived).Restarts; !slices.Equal(got, tc.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tc.want)
 			}
 		})
 	}
 	// What lies between stamps and restarts of one request stays as it was measured.
-	together := Accept(relay.Told{
+	together := Accept(relay.Report{
 		Stamps:   []relay.Stamp{{Hop: relay.KubeletSeen, At: at(time.Second)}},
 		Restarts: []relay.Restart{{Container: "web", Number: 1, Ended: at(-time.Second)}},
 	}, "kubelet", start, arrived)

@@ -56,7 +56,7 @@ func newAuditor(p *process) (*audit.Auditor, error) {
 		sinks = append(sinks, audit.NewSink(log, o.LogSink, lost, p.clock, p.logger))
 	}
 	if o.WebhookConfigFile != "" {
-		webhook, err := audit.NewWebhook(o.WebhookConfigFile, o.WebhookInitialBackoff, p.clock, daemon.Told(p.logger))
+		webhook, err := audit.NewWebhook(o.WebhookConfigFile, o.WebhookInitialBackoff, p.clock, daemon.LogFileProblems(p.logger))
 		if err != nil {
 			return nil, err
 		}

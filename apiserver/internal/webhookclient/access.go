@@ -38,16 +38,16 @@ type Credentials struct {
 
 // LoadCredentials reads a kubeconfig whose users are named after webhooks: HOST:PORT or,
 // for port 443, HOST, where "*." stands for any first parts of the name, and "*" for every
-// webhook. A service's host is NAME.NAMESPACE.svc. told hears of what is wrong with
+// webhook. A service's host is NAME.NAMESPACE.svc. onProblem hears of what is wrong with
 // certificates later on.
-func LoadCredentials(kubeconfig string, told func(error)) (*Credentials, error) {
+func LoadCredentials(kubeconfig string, onProblem func(error)) (*Credentials, error) {
 	users, current, err := rest.LoadUsers(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	c := &Credentials{users: users, tls: make(map[*rest.Config]*tls.Config, len(users)), current: current}
 	for name, user := range users {
-		user.Told = told
+		user.OnFileProblem = onProblem
 		if c.tls[user], err = user.TLS(); err != nil {
 			return nil, fmt.Errorf("%s: user %q: %w", kubeconfig, name, err)
 		}

@@ -36,13 +36,13 @@ type Service struct {
 }
 
 // Load reads the service's address, and the credentials for it, from a file in
-// the form of a kubeconfig. told hears of what is wrong with them later on (see rest.Config).
-func Load(file string, clock clock.Clock, told func(error)) (*Service, error) {
+// the form of a kubeconfig. onProblem hears of what is wrong with them later on (see rest.Config).
+func Load(file string, clock clock.Clock, onProblem func(error)) (*Service, error) {
 	cfg, err := rest.LoadKubeconfig(file)
 	if err != nil {
 		return nil, err
 	}
-	cfg.UserAgent, cfg.Told = "kctl-apiserver/"+release.Number, told
+	cfg.UserAgent, cfg.OnFileProblem = "kctl-apiserver/"+release.Number, onProblem
 	client, err := rest.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

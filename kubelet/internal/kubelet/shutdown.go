@@ -41,7 +41,7 @@ func (g *given) newShutdown(active *activepods.Pods, killer *podkiller.Killer, s
 			events.Eventf(node.Node(), corev1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown %s", what)
 			node.UpdateStatusSoon()
 		},
-		Told: func() <-chan struct{} { // all pods have ended; the API server has their status once it is closed
+		StatusesSent: func() <-chan struct{} { // all pods have ended; the API server has their status once it is closed
 			g.metrics.ShutdownEnd.Set(float64(g.clock.Now().Unix()))
 			return statuses.Rested()
 		},

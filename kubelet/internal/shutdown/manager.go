@@ -40,8 +40,8 @@ type Options struct {
 	// End starts ending a pod with at most the given seconds of grace, and closes
 	// done when it has ended.
 	End func(pod *core.Pod, grace int64, done chan<- struct{})
-	// Told is closed when the API has the final statuses of the ended pods.
-	Told func() <-chan struct{}
+	// StatusesSent is closed when the API has the final statuses of the ended pods.
+	StatusesSent func() <-chan struct{}
 	// Changed is called when a shutdown begins, and when it is called off.
 	Changed func()
 	Clock   clock.Clock
@@ -188,7 +188,7 @@ func (m *Manager) reportShutdown(ctx context.Context) {
 	timer := m.Clock.NewTimer(tellWithin)
 	defer timer.Stop()
 	select {
-	case <-m.Told():
+	case <-m.StatusesSent():
 	case <-timer.C():
 		m.Logger.Warn("not all pods' ends were reported to the API server before the machine's shutdown")
 	case <-ctx.Done():

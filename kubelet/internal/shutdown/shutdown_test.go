@@ -82,15 +82,15 @@ func start(t *testing.T, address func() string, dir string, periods []Period, c 
 	told := make(chan struct{})
 	close(told)
 	m := New(Options{
-		Periods:   periods,
-		ConfigDir: dir,
-		Clock:     c,
-		Logger:    zaptest.NewLogger(t),
-		Changed:   func() {},
-		Told:      func() <-chan struct{} { return told },
-		Connect:   func() (*dbus.Conn, error) { return dbus.Connect(address()) },
-		Pods:      func() []*core.Pod { return pods },
-		End:       func(pod *core.Pod, grace int64, done chan<- struct{}) { ended <- ending{pod.Name, grace, done} },
+		Periods:      periods,
+		ConfigDir:    dir,
+		Clock:        c,
+		Logger:       zaptest.NewLogger(t),
+		Changed:      func() {},
+		StatusesSent: func() <-chan struct{} { return told },
+		Connect:      func() (*dbus.Conn, error) { return dbus.Connect(address()) },
+		Pods:         func() []*core.Pod { return pods },
+		End:          func(pod *core.Pod, grace int64, done chan<- struct{}) { ended <- ending{pod.Name, grace, done} },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -146,7 +146,7 @@ func TestAShutdownDoesNotWaitForever(t *testing.T) {
 	m, ended := start(t, func() string { return address }, l.Dir, periods, fake, pod("stubborn", 5, 300), pod("critical", 2000000000, 300))
 	l.Await("a lock", true)
 	told := make(chan (<-chan struct{}))
-	m.Told = func() <-chan struct{} { return <-told }
+	m.StatusesSent = func() <-chan struct{} { return <-told }
 	l.Announce(true)
 	for _, want := range []string{"stubborn", "critical"} {
 		if got := <-ended; got.name != want {

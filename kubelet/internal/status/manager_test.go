@@ -48,7 +48,7 @@ func notFound() error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")
 }
 
-func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch []byte, told relay.Told) (*core.Pod, error) {
+func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch []byte, report relay.Report) (*core.Pod, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.flying++; a.flying > 1 {
@@ -80,7 +80,7 @@ func (a *fakeAPI) PatchStatus(_ context.Context, _ types.NamespacedName, patch [
 	patched.ResourceVersion = strconv.Itoa(n + 1)
 	a.pod = patched
 	a.patches = append(a.patches, string(patch))
-	a.stamps, a.restarts = append(a.stamps, told.Stamps...), append(a.restarts, told.Restarts)
+	a.stamps, a.restarts = append(a.stamps, report.Stamps...), append(a.restarts, report.Restarts)
 	a.mu.Unlock()
 	time.Sleep(a.late)
 	a.mu.Lock()

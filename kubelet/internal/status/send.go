@@ -27,7 +27,7 @@ import (
 type API interface {
 	// PatchStatus applies a strategic merge patch to the pod's status, and returns
 	// the resulting pod.
-	PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, told relay.Told) (*core.Pod, error)
+	PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, report relay.Report) (*core.Pod, error)
 	// Delete removes the object at once, if it still has that UID.
 	Delete(ctx context.Context, pod types.NamespacedName, uid types.UID) error
 }
@@ -36,13 +36,13 @@ type API interface {
 type RESTAPI struct{ Client *rest.Client }
 
 // PatchStatus implements API.
-func (a RESTAPI) PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, told relay.Told) (*core.Pod, error) {
+func (a RESTAPI) PatchStatus(ctx context.Context, pod types.NamespacedName, patch []byte, report relay.Report) (*core.Pod, error) {
 	options := []rest.Option{rest.Sub("status")}
-	if len(told.Stamps) > 0 {
-		options = append(options, rest.Header(relay.Header, relay.Encode(told.Stamps)))
+	if len(report.Stamps) > 0 {
+		options = append(options, rest.Header(relay.Header, relay.Encode(report.Stamps)))
 	}
-	if len(told.Restarts) > 0 {
-		options = append(options, rest.Header(relay.RestartHeader, relay.EncodeRestarts(told.Restarts)))
+	if len(report.Restarts) > 0 {
+		options = append(options, rest.Header(relay.RestartHeader, relay.EncodeRestarts(report.Restarts)))
 	}
 	var patched core.Pod
 	err := a.Client.Resource(core.Pods, pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, &patched, options...)
@@ -107,7 +107,7 @@ type work struct {
 	version uint64
 	patch   bool
 	remove  bool
-	told    relay.Told
+	report  relay.Report
 }
 
 // nextWork decides what to do for the entry; if nothing, the entry is no longer
@@ -136,7 +136,7 @@ func (m *Manager) nextWork(ctx context.Context, uid types.UID, e *entry) (work, 
 		return work{}, false
 	}
 	e.unsent = append(append(e.unsent, e.stamps.Unsent()...), e.endStamps.Unsent()...)
-	w.told = relay.Told{Stamps: e.unsent, Restarts: e.restarts.Unsent()}
+	w.report = relay.Report{Stamps: e.unsent, Restarts: e.restarts.Unsent()}
 	return w, true
 }
 
@@ -164,7 +164,7 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	if err != nil {
 		return err
 	}
-	patched, err := m.options.API.PatchStatus(ctx, nameOf(w.object), patch, w.told)
+	patched, err := m.options.API.PatchStatus(ctx, nameOf(w.object), patch, w.report)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -180,8 +180,8 @@ func (m *Manager) deliver(ctx context.Context, e *entry, w work) error {
 	}
 	e.base = patched
 	e.sent = max(e.sent, w.version)
-	e.unsent = e.unsent[len(w.told.Stamps):]
-	e.restarts.Sent(w.told.Restarts)
+	e.unsent = e.unsent[len(w.report.Stamps):]
+	e.restarts.Sent(w.report.Restarts)
 	m.observeSent(e, w)
 	return nil
 }

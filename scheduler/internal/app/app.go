@@ -161,7 +161,7 @@ func connect(kubeconfig, master string, meter rest.Meter, logger *zap.Logger) (*
 	if master != "" {
 		restConfig.Host = master
 	}
-	restConfig.UserAgent, restConfig.Meter, restConfig.Told = "kctl-scheduler/"+release.Number, meter, daemon.Told(logger)
+	restConfig.UserAgent, restConfig.Meter, restConfig.OnFileProblem = "kctl-scheduler/"+release.Number, meter, daemon.LogFileProblems(logger)
 	restConfig.ConnectionPerRequest = true // as many Bindings are under way
 	client, err := rest.New(restConfig)
 	if err != nil {

@@ -57,7 +57,7 @@ func newExtender(config configv1.Extender, logger *zap.Logger) (*Extender, error
 	if t := config.TLSConfig; t != nil {
 		security := rest.Config{
 			Host: config.URLPrefix, Insecure: t.Insecure, ServerName: t.ServerName, CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile,
-			CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData, Told: daemon.Told(logger),
+			CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData, OnFileProblem: daemon.LogFileProblems(logger),
 		}
 		var err error
 		if transport.TLSClientConfig, err = security.TLS(); err != nil {

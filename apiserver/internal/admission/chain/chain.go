@@ -89,8 +89,9 @@ func New(o Options) (*Control, error) {
 	quotas := lookup.NewScoped[*corev1.ResourceQuota](o.Resources.ResourceQuotas, o.Clock, o.Logger)
 	settings := plugins.Settings{
 		Enable: o.Flags.EnableAdmissionPlugins, Disable: o.Flags.DisableAdmissionPlugins,
-		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock, Told: daemon.Told(o.Logger),
-		Tolerations: defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
+		Files: files, RangesGiven: o.Flags.NodeRanges.Allocate, Metrics: o.Metrics, Clock: o.Clock,
+		OnFileProblem: daemon.LogFileProblems(o.Logger),
+		Tolerations:   defaulttoleration.Plugin{NotReadySeconds: o.Flags.NotReadySeconds, UnreachableSeconds: o.Flags.UnreachableSeconds},
 	}
 	users, err := newUserRules(o, settings)
 	if err != nil {

@@ -78,7 +78,7 @@ func accessOf(plugin string, o Options, s plugins.Settings) (webhookclient.Acces
 		return access, nil
 	}
 	var err error
-	access.Credentials, err = webhook.Credentials(s.Files, plugin, s.Told)
+	access.Credentials, err = webhook.Credentials(s.Files, plugin, s.OnFileProblem)
 	return access, err
 }
 

@@ -38,9 +38,9 @@ var (
 
 var errNoConfiguration = errors.New("admission plugin " + Name + ": no configuration in --admission-control-config-file")
 
-// New returns the plugin that files describe. told hears of what is wrong with the credentials
+// New returns the plugin that files describe. onProblem hears of what is wrong with the credentials
 // for its webhook later on.
-func New(files configuration.Files, clock clock.Clock, told func(error)) (*Plugin, error) {
+func New(files configuration.Files, clock clock.Clock, onProblem func(error)) (*Plugin, error) {
 	var s settings
 	found, err := files.DecodeBare(Name, &s)
 	if err != nil {
@@ -49,7 +49,7 @@ func New(files configuration.Files, clock clock.Clock, told func(error)) (*Plugi
 	if !found {
 		return nil, errNoConfiguration
 	}
-	service, err := webhookclient.Load(s.ImagePolicy.KubeConfigFile, clock, told)
+	service, err := webhookclient.Load(s.ImagePolicy.KubeConfigFile, clock, onProblem)
 	if err != nil {
 		return nil, fmt.Errorf("admission plugin %s: %w", Name, err)
 	}

@@ -74,7 +74,7 @@ var allPlugins = []pluginEntry{
 	{name: taintnodes.Name, enabledByDefault: true, make: withoutDependencies(taintnodes.New())},
 	{name: alwayspullimages.Name, make: withoutDependencies(alwayspullimages.Plugin{})},
 	{name: imagepolicy.Name, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
-		return imagepolicy.New(d.Files, d.Clock, d.Told)
+		return imagepolicy.New(d.Files, d.Clock, d.OnFileProblem)
 	}},
 	{name: podsecurity.Name, enabledByDefault: true, configurable: true, make: func(d *dependencies) (admission.Plugin, error) {
 		return podsecurity.New(d.namespaces, d.store(core.Pods), d.Files, d.Metrics, d.Clock)

@@ -61,8 +61,8 @@ type Settings struct {
 	RangesGiven bool
 	Metrics     prometheus.Registerer
 	Clock       clock.Clock
-	// Told hears of what is wrong with credentials that are shown to webhooks; nil for nobody.
-	Told func(error)
+	// OnFileProblem hears of what is wrong with credentials that are shown to webhooks; nil for nobody.
+	OnFileProblem func(error)
 }
 
 // dependencies are what plugins are built from.

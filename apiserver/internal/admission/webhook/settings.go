@@ -26,9 +26,9 @@ func Directory(files configuration.Files, plugin string) (string, error) {
 	return s.StaticManifestsDir, err
 }
 
-// Credentials are what the plugin's configuration has the server show to webhooks; nil for nothing. told
-// hears of what is wrong with them later on.
-func Credentials(files configuration.Files, plugin string, told func(error)) (*webhookclient.Credentials, error) {
+// Credentials are what the plugin's configuration has the server show to webhooks; nil for nothing.
+// onProblem hears of what is wrong with them later on.
+func Credentials(files configuration.Files, plugin string, onProblem func(error)) (*webhookclient.Credentials, error) {
 	s, err := settingsOf(files, plugin)
 	if err != nil || s.KubeConfigFile == "" {
 		return nil, err
@@ -36,7 +36,7 @@ func Credentials(files configuration.Files, plugin string, told func(error)) (*w
 	if !filepath.IsAbs(s.KubeConfigFile) {
 		return nil, fmt.Errorf("configuration of %s: kubeConfigFile: Invalid value: %q: must be an absolute file path", plugin, s.KubeConfigFile)
 	}
-	credentials, err := webhookclient.LoadCredentials(s.KubeConfigFile, told)
+	credentials, err := webhookclient.LoadCredentials(s.KubeConfigFile, onProblem)
 	if err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", plugin, err)
 	}

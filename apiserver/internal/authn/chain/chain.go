@@ -142,7 +142,7 @@ func (a *Authentication) tokenKinds(accounts authn.Tokens, issuers authn.TokenAu
 		kinds = append(kinds, issuers)
 	}
 	if w := o.TokenWebhook; w.ConfigFile != "" {
-		service, err := webhookclient.Load(w.ConfigFile, clock, daemon.Told(a.o.Logger))
+		service, err := webhookclient.Load(w.ConfigFile, clock, daemon.LogFileProblems(a.o.Logger))
 		if err != nil {
 			return nil, fmt.Errorf("--authentication-token-webhook-config-file: %w", err)
 		}

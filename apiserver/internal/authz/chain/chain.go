@@ -119,7 +119,7 @@ func (o Options) authorizerOf(mode string) (authz.Authorizer, error) {
 
 // askingAuthorizer makes a webhook authorizer from its file.
 func (o Options) askingAuthorizer(file string, asks webhook.Options) (authz.Authorizer, error) {
-	service, err := webhookclient.Load(file, o.Clock, daemon.Told(o.Logger))
+	service, err := webhookclient.Load(file, o.Clock, daemon.LogFileProblems(o.Logger))
 	if err != nil {
 		return nil, err
 	}
