@@ -67,10 +67,11 @@ enforceNodeAllocatable: [pods]
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.MaxPods != 7 || c.SyncFrequency != 2*time.Minute || c.StaticPodPath != "/from/flag" || c.LeaseDuration != 20*time.Second {
+	if c.MaxPods != 7 || c.SyncFrequency != 2*time.Minute || c.Sources.StaticPodPath != "/from/flag" || c.NodeStatus.LeaseDuration != 20*time.Second {
 		t.Errorf("%+v", c)
 	}
-	if c.ClientCAFile != "/ca" || c.AuthenticationTokenWebhook || c.AuthorizationMode != "AlwaysAllow" || c.SystemReserved.Cpu().String() != "100m" {
+	if c.Serving.ClientCAFile != "/ca" || c.Serving.AuthenticationTokenWebhook || c.Serving.AuthorizationMode != "AlwaysAllow" ||
+		c.Allocatable.SystemReserved.Cpu().String() != "100m" {
 		t.Errorf("%+v", c)
 	}
 	if c.ContainerLogs.MaxSize.String() != "1Mi" || c.ContainerLogs.MaxFiles != 4 || c.Images.HighThresholdPercent != 70 || c.Images.LowThresholdPercent != 60 ||
@@ -84,7 +85,7 @@ enforceNodeAllocatable: [pods]
 	if c.PodPidsLimit != 99 || c.Log.Format != "json" {
 		t.Errorf("%+v", c)
 	}
-	if c.NodeLabels["c"] != "d" || len(c.RegisterWithTaints) != 1 || c.StaticPodURLHeader.Get("X-A") != "1" || c.RootDir != "/var/lib/kubelet" {
+	if c.NodeLabels["c"] != "d" || len(c.RegisterWithTaints) != 1 || c.Sources.StaticPodURLHeader.Get("X-A") != "1" || c.RootDir != "/var/lib/kubelet" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -190,7 +191,7 @@ func TestLabelsAndTaintsThatAreTaken(t *testing.T) {
 // another.
 func TestDocumentIsAConfiguration(t *testing.T) {
 	c := New()
-	c.StaticPodPath, c.StaticPodURLHeader = "/etc/manifests", http.Header{"Authorization": {"Bearer secret"}}
+	c.Sources.StaticPodPath, c.Sources.StaticPodURLHeader = "/etc/manifests", http.Header{"Authorization": {"Bearer secret"}}
 	c.Eviction.Soft, c.Eviction.SoftGrace = map[string]string{"memory.available": "1Gi"}, map[string]string{"memory.available": "1m"}
 	data, err := json.Marshal(c.Effective())
 	if err != nil || strings.Contains(string(data), "secret") {
@@ -213,7 +214,7 @@ func TestDocumentIsAConfiguration(t *testing.T) {
 	if err := again.Load(pflag.NewFlagSet("", pflag.ContinueOnError)); err != nil {
 		t.Fatal(err)
 	}
-	again.ConfigFile, again.StaticPodURLHeader = "", c.StaticPodURLHeader
+	again.ConfigFile, again.Sources.StaticPodURLHeader = "", c.Sources.StaticPodURLHeader
 	shown, _ := json.Marshal(again.Effective())
 	if string(shown) != string(data) {
 		t.Errorf("read again: %s\nwant %s", shown, data)

@@ -6,11 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/cpuset"
 
 	"kctl/proto/release"
 )
@@ -49,7 +44,7 @@ type setting struct {
 // it, turning one off makes no difference.
 func (c *Config) bySetting() map[string]setting {
 	return map[string]setting{
-		"CustomCPUCFSQuotaPeriod":                {"cpuCFSQuotaPeriod", c.CPUCFSQuotaPeriod != New().CPUCFSQuotaPeriod},
+		"CustomCPUCFSQuotaPeriod":                {"cpuCFSQuotaPeriod", c.Cgroups.CPUCFSQuotaPeriod != New().Cgroups.CPUCFSQuotaPeriod},
 		"GracefulNodeShutdownBasedOnPodPriority": {"shutdownGracePeriodByPodPriority", len(c.Shutdown.GracePeriodByPodPriority) > 0},
 		"KubeletCrashLoopBackOffMax": {"crashLoopBackOff.maxContainerRestartPeriod",
 			c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
@@ -77,46 +72,11 @@ func (c *Config) checkGates() error {
 	return errors.Join(append(errs, release.CheckGates(gates, Gates))...)
 }
 
-// PullsAtOnce is how many images are pulled at one time; zero for the default.
-func (c *Config) PullsAtOnce() int {
-	if c.SerializeImagePulls && c.MaxParallelImagePulls == 0 {
-		return 1
-	}
-	return c.MaxParallelImagePulls
-}
-
 // DeclaredFeatures are those that the node declares (KEP-5328): the ones of
 // Kubernetes 1.37's list that this kubelet has.
 func (*Config) DeclaredFeatures() []string {
 	return []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
 		"RestartAllContainersOnContainerExits"}
-}
-
-// Reserved is the part of the machine that is kept for the system and for
-// Kubernetes' own programs.
-func (c *Config) Reserved() (corev1.ResourceList, error) {
-	sum := SumOf(c.SystemReserved, c.KubeReserved)
-	if c.ReservedSystemCPUs != "" {
-		cpus, err := cpuset.Parse(c.ReservedSystemCPUs)
-		if err != nil {
-			return nil, fmt.Errorf("--reserved-cpus=%s: %w", c.ReservedSystemCPUs, err)
-		}
-		sum[corev1.ResourceCPU] = *resource.NewQuantity(int64(cpus.Size()), resource.DecimalSI)
-	}
-	return sum, nil
-}
-
-// SumOf adds up amounts, by resource.
-func SumOf(lists ...corev1.ResourceList) corev1.ResourceList {
-	sum := corev1.ResourceList{}
-	for _, list := range lists {
-		for name, quantity := range list {
-			total := sum[name]
-			total.Add(quantity)
-			sum[name] = total
-		}
-	}
-	return sum
 }
 
 // MaxPodsFor is the maximum number of pods on a machine with the given number of cores.
@@ -125,27 +85,4 @@ func (c *Config) MaxPodsFor(cores int64) int64 {
 		return min(int64(c.MaxPods), int64(c.PodsPerCore)*cores)
 	}
 	return int64(c.MaxPods)
-}
-
-// validateDisk checks the limits of logs and images.
-func (c *Config) validateDisk(add func(format string, args ...any)) {
-	if c.ContainerLogs.MaxSize.Sign() <= 0 {
-		add("--container-log-max-size=%s: a positive size is needed", &c.ContainerLogs.MaxSize)
-	}
-	if c.ContainerLogs.MaxFiles < 2 {
-		add("--container-log-max-files=%d: two at least are needed, the present log and the one before", c.ContainerLogs.MaxFiles)
-	}
-	if c.ContainerLogs.Workers < 1 || c.ContainerLogs.Interval < 3*time.Second {
-		add("containerLogMaxWorkers must be at least 1, and containerLogMonitorInterval at least 3s")
-	}
-	if c.Images.HighThresholdPercent < 0 || c.Images.HighThresholdPercent > 100 || c.Images.LowThresholdPercent < 0 ||
-		c.Images.LowThresholdPercent > 100 {
-		add("--image-gc-high-threshold=%d, --image-gc-low-threshold=%d: percentages are needed",
-			c.Images.HighThresholdPercent, c.Images.LowThresholdPercent)
-	} else if c.Images.LowThresholdPercent >= c.Images.HighThresholdPercent {
-		add("--image-gc-low-threshold=%d must be below --image-gc-high-threshold=%d", c.Images.LowThresholdPercent, c.Images.HighThresholdPercent)
-	}
-	if c.Images.MinimumAge < 0 || c.Images.MaximumAge < 0 || c.Images.MaximumAge > 0 && c.Images.MaximumAge <= c.Images.MinimumAge {
-		add("imageMaximumGCAge=%s must be zero or more than imageMinimumGCAge=%s", c.Images.MaximumAge, c.Images.MinimumAge)
-	}
 }

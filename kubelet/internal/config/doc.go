@@ -5,7 +5,7 @@
 //
 // options.go has one line for each setting: its flag, its place here and its place
 // in the file. A setting that is added there becomes a flag, is read, and is
-// shown.
+// shown. Groups of settings have files of their own, with their defaults and validation.
 //
 // The command calls it once. It only reads files; it starts nothing.
 package config

@@ -25,7 +25,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 			o.addFlag(fs)
 		}
 	}
-	c.TLS.AddFlags(fs)
+	c.Serving.TLS.AddFlags(fs)
 	c.Log.AddFlags(fs)
 	daemon.AddUnused(fs, daemon.UnusedLogging...)
 	daemon.AddUnused(fs, unused...)

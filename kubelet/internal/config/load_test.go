@@ -43,7 +43,7 @@ authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.MaxPods != 22 || c.Port != 11111 || c.SerializeImagePulls || c.PodPidsLimit != 9007199254740993 || c.ProviderID != "cloud://1" {
+	if c.MaxPods != 22 || c.Serving.Port != 11111 || c.Pulls.Serialize || c.PodPidsLimit != 9007199254740993 || c.ProviderID != "cloud://1" {
 		t.Errorf("the later file does not count: %+v", c)
 	}
 	if !slices.Equal(c.ClusterDNS, []string{"10.0.0.2"}) || len(c.RegisterWithTaints) != 1 {
@@ -52,7 +52,7 @@ authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {
 	if hard := c.Eviction.Hard; len(hard) != 2 || hard["memory.available"] != "1Gi" || hard["nodefs.available"] != "7%" {
 		t.Errorf("maps are not merged: %v", hard)
 	}
-	if !c.AuthenticationTokenWebhook || c.AnonymousAuth || c.ClientCAFile != "/ca" {
+	if !c.Serving.AuthenticationTokenWebhook || c.Serving.AnonymousAuth || c.Serving.ClientCAFile != "/ca" {
 		t.Errorf("fields of fields are not merged: %+v", c)
 	}
 	if c.SyncFrequency.Minutes() != 9 {

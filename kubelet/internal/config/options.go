@@ -46,12 +46,13 @@ func (c *Config) identityOptions(f *kubeletv1beta1.KubeletConfiguration) []optio
 
 // sourceOptions: where pods come from besides the API server.
 func (c *Config) sourceOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	s := &c.Sources
 	return []option{
-		{"pod-manifest-path", &c.StaticPodPath, &f.StaticPodPath, "file or directory with manifests of static pods"},
-		{"manifest-url", &c.StaticPodURL, &f.StaticPodURL, "URL of a manifest with static pods"},
-		{"manifest-url-header", (*headerFlag)(&c.StaticPodURLHeader), c.manifestHeader(f), "HTTP headers for --manifest-url: name:value,…"},
-		{"file-check-frequency", &c.FileCheckFrequency, &f.FileCheckFrequency, "maximum interval between reads of --pod-manifest-path"},
-		{"http-check-frequency", &c.HTTPCheckFrequency, &f.HTTPCheckFrequency, "interval between reads of --manifest-url"},
+		{"pod-manifest-path", &s.StaticPodPath, &f.StaticPodPath, "file or directory with manifests of static pods"},
+		{"manifest-url", &s.StaticPodURL, &f.StaticPodURL, "URL of a manifest with static pods"},
+		{"manifest-url-header", (*headerFlag)(&s.StaticPodURLHeader), c.manifestHeader(f), "HTTP headers for --manifest-url: name:value,…"},
+		{"file-check-frequency", &s.FileCheckFrequency, &f.FileCheckFrequency, "maximum interval between reads of --pod-manifest-path"},
+		{"http-check-frequency", &s.HTTPCheckFrequency, &f.HTTPCheckFrequency, "interval between reads of --manifest-url"},
 	}
 }
 
@@ -76,22 +77,22 @@ func (c *Config) nodeOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 			"create the iptables chain KUBE-FIREWALL, which keeps other machines away from services on the node's loopback address"},
 		{"max-pods", &c.MaxPods, &f.MaxPods, "maximum number of pods on the node"},
 		{"pods-per-core", &c.PodsPerCore, &f.PodsPerCore, "maximum number of pods per CPU core, within --max-pods; 0 for no such limit"},
-		{"node-status-max-images", &c.NodeStatusMaxImages, &f.NodeStatusMaxImages,
+		{"node-status-max-images", &c.NodeStatus.MaxImages, &f.NodeStatusMaxImages,
 			"maximum number of images listed in the node's status; -1 for all"},
-		{"node-status-update-frequency", &c.NodeStatusUpdateFrequency, &f.NodeStatusUpdateFrequency,
+		{"node-status-update-frequency", &c.NodeStatus.UpdateFrequency, &f.NodeStatusUpdateFrequency,
 			"interval between computations of the node's status"},
-		{"", &c.NodeStatusReportFrequency, &f.NodeStatusReportFrequency, ""},
-		{"node-lease-duration-seconds", (*secondsFlag)(&c.LeaseDuration), c.leaseSeconds(f),
+		{"", &c.NodeStatus.ReportFrequency, &f.NodeStatusReportFrequency, ""},
+		{"node-lease-duration-seconds", (*secondsFlag)(&c.NodeStatus.LeaseDuration), c.leaseSeconds(f),
 			"duration of the node's lease in seconds; it is renewed four times in that period"},
-		{"system-reserved", (*resourcesFlag)(&c.SystemReserved), amounts(&c.SystemReserved, &f.SystemReserved),
+		{"system-reserved", (*resourcesFlag)(&c.Allocatable.SystemReserved), amounts(&c.Allocatable.SystemReserved, &f.SystemReserved),
 			"resources kept for the system: cpu=200m,memory=500Mi,pid=1000,…"},
-		{"kube-reserved", (*resourcesFlag)(&c.KubeReserved), amounts(&c.KubeReserved, &f.KubeReserved),
+		{"kube-reserved", (*resourcesFlag)(&c.Allocatable.KubeReserved), amounts(&c.Allocatable.KubeReserved, &f.KubeReserved),
 			"resources kept for Kubernetes' own programs: cpu=200m,memory=150Mi,…"},
-		{"reserved-cpus", &c.ReservedSystemCPUs, &f.ReservedSystemCPUs,
+		{"reserved-cpus", &c.Allocatable.ReservedCPUs, &f.ReservedSystemCPUs,
 			"CPUs reserved for the system and Kubernetes, such as 0-1,4; their number replaces cpu in --system-reserved and --kube-reserved"},
 		{"protect-kernel-defaults", &c.ProtectKernelDefaults, &f.ProtectKernelDefaults,
 			"refuse to start if kernel settings differ from what Kubernetes expects (vm.overcommit_memory=1, kernel.panic=10, …)"},
-		{"fail-cgroupv1", &c.FailCgroupV1, &f.FailCgroupV1, "refuse to start on a machine with cgroup v1"},
+		{"fail-cgroupv1", &c.Cgroups.FailV1, &f.FailCgroupV1, "refuse to start on a machine with cgroup v1"},
 		{"fail-swap-on", &c.FailSwapOn, &f.FailSwapOn, "refuse to start on a machine with swap enabled"},
 		{"", nil, c.shutdownPeriods(f), ""},
 		{"", &c.Shutdown.GracePeriod, &f.ShutdownGracePeriod, ""},
@@ -104,18 +105,18 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 	return []option{
 		{"sync-frequency", &c.SyncFrequency, &f.SyncFrequency, "interval between syncs of a healthy pod"},
 		{"", &c.ChangeDetection, c.changeDetection(f), ""},
-		{"cgroup-driver", &c.CgroupDriver, &f.CgroupDriver,
+		{"cgroup-driver", &c.Cgroups.Driver, &f.CgroupDriver,
 			"cgroup driver, cgroupfs or systemd; used only if the container runtime does not report its own"},
-		{"cgroup-root", &c.CgroupRoot, &f.CgroupRoot, "parent cgroup of all pod cgroups"},
-		{"cgroups-per-qos", &c.CgroupsPerQOS, &f.CgroupsPerQOS, "create a cgroup for each QoS class and each pod"},
-		{"enforce-node-allocatable", &c.EnforceNodeAllocatable, &f.EnforceNodeAllocatable,
+		{"cgroup-root", &c.Cgroups.Root, &f.CgroupRoot, "parent cgroup of all pod cgroups"},
+		{"cgroups-per-qos", &c.Cgroups.PerQOS, &f.CgroupsPerQOS, "create a cgroup for each QoS class and each pod"},
+		{"enforce-node-allocatable", &c.Allocatable.Enforce, &f.EnforceNodeAllocatable,
 			"limits to enforce: pods (all pods together), system-reserved and kube-reserved (daemons in the cgroups below; with the suffix " +
 				"-compressible only CPU), or none"},
-		{"system-reserved-cgroup", &c.SystemReservedCgroup, &f.SystemReservedCgroup,
+		{"system-reserved-cgroup", &c.Allocatable.SystemReservedCgroup, &f.SystemReservedCgroup,
 			"existing cgroup of system daemons: a path such as /system, or a systemd slice"},
-		{"kube-reserved-cgroup", &c.KubeReservedCgroup, &f.KubeReservedCgroup, "existing cgroup of Kubernetes' own programs"},
-		{"cpu-cfs-quota", &c.CPUCFSQuota, &f.CPUCFSQuota, "enforce CPU limits of containers"},
-		{"cpu-cfs-quota-period", &c.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "period over which CPU limits are enforced"},
+		{"kube-reserved-cgroup", &c.Allocatable.KubeReservedCgroup, &f.KubeReservedCgroup, "existing cgroup of Kubernetes' own programs"},
+		{"cpu-cfs-quota", &c.Cgroups.CPUCFSQuota, &f.CPUCFSQuota, "enforce CPU limits of containers"},
+		{"cpu-cfs-quota-period", &c.Cgroups.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "period over which CPU limits are enforced"},
 		{"", nil, c.oneProcessOOM(f), ""},
 		{"", nil, c.swapBehavior(f), ""},
 		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "DNS servers for pods with the DNS policy ClusterFirst"},
@@ -137,13 +138,13 @@ func (c *Config) runtimeOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 		{"container-runtime-endpoint", &c.ContainerRuntimeEndpoint, &f.ContainerRuntimeEndpoint, "socket of the CRI v1 runtime"},
 		{"runtime-request-timeout", &c.RuntimeRequestTimeout, &f.RuntimeRequestTimeout, "timeout of calls to the runtime"},
 		{"image-service-endpoint", &c.ImageServiceEndpoint, &f.ImageServiceEndpoint, "socket of the CRI v1 image service; must be the runtime's"},
-		{"image-credential-provider-config", &c.ImageCredentialProviderConfig, nil,
+		{"image-credential-provider-config", &c.Pulls.CredentialProviderConfig, nil,
 			"file or directory with CredentialProviderConfigs (kubelet.config.k8s.io/v1): plugins that supply credentials for image pulls"},
-		{"image-credential-provider-bin-dir", &c.ImageCredentialProviderBinDir, nil, "directory with the credential provider plugins"},
-		{"", &c.ImagePullCredentialsVerification.Verify, &f.ImagePullCredentialsVerificationPolicy, ""},
-		{"", &c.ImagePullCredentialsVerification.Allowed, &f.PreloadedImagesVerificationAllowlist, ""},
-		{"serialize-image-pulls", &c.SerializeImagePulls, &f.SerializeImagePulls, "pull images one at a time"},
-		{"", &c.MaxParallelImagePulls, c.parallelPulls(f), ""},
+		{"image-credential-provider-bin-dir", &c.Pulls.CredentialProviderBinDir, nil, "directory with the credential provider plugins"},
+		{"", &c.Pulls.CredentialsVerification.Verify, &f.ImagePullCredentialsVerificationPolicy, ""},
+		{"", &c.Pulls.CredentialsVerification.Allowed, &f.PreloadedImagesVerificationAllowlist, ""},
+		{"serialize-image-pulls", &c.Pulls.Serialize, &f.SerializeImagePulls, "pull images one at a time"},
+		{"", &c.Pulls.MaxParallel, c.parallelPulls(f), ""},
 	}
 }
 
@@ -163,7 +164,7 @@ func (c *Config) diskOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 			"disk usage in percent at which removal of unused images stops"},
 		{"minimum-image-ttl-duration", &c.Images.MinimumAge, &f.ImageMinimumGCAge, "minimum time that an unused image is kept"},
 		{"", &c.Images.MaximumAge, &f.ImageMaximumGCAge, ""},
-		{"volume-stats-agg-period", &c.VolumeStatsAggPeriod, &f.VolumeStatsAggPeriod,
+		{"volume-stats-agg-period", &c.Serving.VolumeStatsAggPeriod, &f.VolumeStatsAggPeriod,
 			"interval between measurements of pods' disk usage for statistics; negative to disable"},
 	}
 }
@@ -204,27 +205,28 @@ func (c *Config) processOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 
 // servingOptions: what the kubelet serves, and what it logs and traces.
 func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
+	s := &c.Serving
 	return []option{
-		{"enable-server", &c.EnableServer, &f.EnableServer, "listen on --port"},
-		{"address", &c.Address, &f.Address, "address that the kubelet serves on"},
-		{"port", &c.Port, &f.Port, "port that the kubelet serves on; 0 for any free port"},
-		{"read-only-port", &c.ReadOnlyPort, &f.ReadOnlyPort,
+		{"enable-server", &s.EnableServer, &f.EnableServer, "listen on --port"},
+		{"address", &s.Address, &f.Address, "address that the kubelet serves on"},
+		{"port", &s.Port, &f.Port, "port that the kubelet serves on; 0 for any free port"},
+		{"read-only-port", &s.ReadOnlyPort, &f.ReadOnlyPort,
 			"port that serves pods, statistics and metrics to anyone over plain HTTP, without authentication; 0 to disable"},
 		{"cert-dir", &c.CertDir, nil, "directory for the generated serving certificate if --tls-cert-file is not set"},
-		{"tls-cert-file", &c.TLSCertFile, &f.TLSCertFile, "serving certificate"},
-		{"tls-private-key-file", &c.TLSKeyFile, &f.TLSPrivateKeyFile, "key of the serving certificate"},
-		{"tls-min-version", &c.TLS.MinVersion, &f.TLSMinVersion, ""},
-		{"tls-cipher-suites", &c.TLS.CipherSuites, &f.TLSCipherSuites, ""},
-		{"", &c.TLS.Curves, &f.TLSCurvePreferences, ""},
-		{"healthz-bind-address", &c.HealthzAddress, &f.HealthzBindAddress, "address of the health endpoint"},
-		{"healthz-port", &c.HealthzPort, &f.HealthzPort, "port of the health endpoint (plain HTTP); 0 to disable"},
-		{"enable-debugging-handlers", &c.EnableDebuggingHandlers, &f.EnableDebuggingHandlers,
+		{"tls-cert-file", &s.TLSCertFile, &f.TLSCertFile, "serving certificate"},
+		{"tls-private-key-file", &s.TLSKeyFile, &f.TLSPrivateKeyFile, "key of the serving certificate"},
+		{"tls-min-version", &s.TLS.MinVersion, &f.TLSMinVersion, ""},
+		{"tls-cipher-suites", &s.TLS.CipherSuites, &f.TLSCipherSuites, ""},
+		{"", &s.TLS.Curves, &f.TLSCurvePreferences, ""},
+		{"healthz-bind-address", &s.HealthzAddress, &f.HealthzBindAddress, "address of the health endpoint"},
+		{"healthz-port", &s.HealthzPort, &f.HealthzPort, "port of the health endpoint (plain HTTP); 0 to disable"},
+		{"enable-debugging-handlers", &s.EnableDebuggingHandlers, &f.EnableDebuggingHandlers,
 			"serve the endpoints for logs, exec, attach, port-forward and run, and for profiles, log levels and the machine's logs"},
-		{"", &c.EnableProfilingHandler, &f.EnableProfilingHandler, ""},
-		{"contention-profiling", &c.EnableContentionProfiling, &f.EnableContentionProfiling, "record contention for locks and channels"},
-		{"", &c.EnableDebugFlagsHandler, &f.EnableDebugFlagsHandler, ""},
-		{"", &c.EnableSystemLogHandler, &f.EnableSystemLogHandler, ""},
-		{"", &c.EnableSystemLogQuery, &f.EnableSystemLogQuery, ""},
+		{"", &s.EnableProfilingHandler, &f.EnableProfilingHandler, ""},
+		{"contention-profiling", &s.EnableContentionProfiling, &f.EnableContentionProfiling, "record contention for locks and channels"},
+		{"", &s.EnableDebugFlagsHandler, &f.EnableDebugFlagsHandler, ""},
+		{"", &s.EnableSystemLogHandler, &f.EnableSystemLogHandler, ""},
+		{"", &s.EnableSystemLogQuery, &f.EnableSystemLogQuery, ""},
 		{"", nil, c.logging(f), ""},
 		{"", nil, c.tracing(f), ""},
 	}
@@ -232,17 +234,17 @@ func (c *Config) servingOptions(f *kubeletv1beta1.KubeletConfiguration) []option
 
 // accessOptions: who may use the kubelet's port.
 func (c *Config) accessOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
-	who, may := &f.Authentication, &f.Authorization
+	s, who, may := &c.Serving, &f.Authentication, &f.Authorization
 	return []option{
-		{"client-ca-file", &c.ClientCAFile, &who.X509.ClientCAFile, "CA that client certificates must be signed by"},
-		{"anonymous-auth", &c.AnonymousAuth, &who.Anonymous.Enabled, "accept requests without credentials as system:anonymous"},
-		{"authentication-token-webhook", &c.AuthenticationTokenWebhook, &who.Webhook.Enabled, "let the API server validate bearer tokens"},
-		{"authentication-token-webhook-cache-ttl", &c.CacheTTLs.Token, &who.Webhook.CacheTTL, "how long validated bearer tokens are cached"},
-		{"authorization-mode", &c.AuthorizationMode, &may.Mode,
+		{"client-ca-file", &s.ClientCAFile, &who.X509.ClientCAFile, "CA that client certificates must be signed by"},
+		{"anonymous-auth", &s.AnonymousAuth, &who.Anonymous.Enabled, "accept requests without credentials as system:anonymous"},
+		{"authentication-token-webhook", &s.AuthenticationTokenWebhook, &who.Webhook.Enabled, "let the API server validate bearer tokens"},
+		{"authentication-token-webhook-cache-ttl", &s.CacheTTLs.Token, &who.Webhook.CacheTTL, "how long validated bearer tokens are cached"},
+		{"authorization-mode", &s.AuthorizationMode, &may.Mode,
 			"authorization of requests to the kubelet's port: Webhook (ask the API server) or AlwaysAllow"},
-		{"authorization-webhook-cache-authorized-ttl", &c.CacheTTLs.Allowed, &may.Webhook.CacheAuthorizedTTL,
+		{"authorization-webhook-cache-authorized-ttl", &s.CacheTTLs.Allowed, &may.Webhook.CacheAuthorizedTTL,
 			"how long positive authorization answers are cached"},
-		{"authorization-webhook-cache-unauthorized-ttl", &c.CacheTTLs.Denied, &may.Webhook.CacheUnauthorizedTTL,
+		{"authorization-webhook-cache-unauthorized-ttl", &s.CacheTTLs.Denied, &may.Webhook.CacheUnauthorizedTTL,
 			"how long negative authorization answers are cached"},
 	}
 }

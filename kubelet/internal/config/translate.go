@@ -38,7 +38,7 @@ func (c *Config) gates(f *kubeletv1beta1.KubeletConfiguration) translation {
 // manifestHeader is shown without its values: they may be credentials.
 func (c *Config) manifestHeader(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{field: &f.StaticPodURLHeader, write: func() {
-		for name := range c.StaticPodURLHeader {
+		for name := range c.Sources.StaticPodURLHeader {
 			if f.StaticPodURLHeader == nil {
 				f.StaticPodURLHeader = map[string][]string{}
 			}
@@ -49,8 +49,11 @@ func (c *Config) manifestHeader(f *kubeletv1beta1.KubeletConfiguration) translat
 
 func (c *Config) leaseSeconds(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.NodeLeaseDurationSeconds,
-		func() error { c.LeaseDuration = time.Duration(f.NodeLeaseDurationSeconds) * time.Second; return nil },
-		func() { f.NodeLeaseDurationSeconds = int32(c.LeaseDuration.Seconds()) }}
+		func() error {
+			c.NodeStatus.LeaseDuration = time.Duration(f.NodeLeaseDurationSeconds) * time.Second
+			return nil
+		},
+		func() { f.NodeLeaseDurationSeconds = int32(c.NodeStatus.LeaseDuration.Seconds()) }}
 }
 
 func (c *Config) changeDetection(f *kubeletv1beta1.KubeletConfiguration) translation {
@@ -105,14 +108,14 @@ func (c *Config) userNamespaces(f *kubeletv1beta1.KubeletConfiguration) translat
 
 func (c *Config) parallelPulls(f *kubeletv1beta1.KubeletConfiguration) translation {
 	return translation{&f.MaxParallelImagePulls, func() error {
-		c.MaxParallelImagePulls = int(*f.MaxParallelImagePulls)
-		if c.MaxParallelImagePulls < 1 {
-			return fmt.Errorf("it is %d, and must be positive", c.MaxParallelImagePulls)
+		c.Pulls.MaxParallel = int(*f.MaxParallelImagePulls)
+		if c.Pulls.MaxParallel < 1 {
+			return fmt.Errorf("it is %d, and must be positive", c.Pulls.MaxParallel)
 		}
 		return nil
 	}, func() {
-		if c.MaxParallelImagePulls > 0 {
-			f.MaxParallelImagePulls = new(int32(c.MaxParallelImagePulls))
+		if c.Pulls.MaxParallel > 0 {
+			f.MaxParallelImagePulls = new(int32(c.Pulls.MaxParallel))
 		}
 	}}
 }
@@ -161,13 +164,13 @@ func (c *Config) tracing(f *kubeletv1beta1.KubeletConfiguration) translation {
 func (c *Config) oneProcessOOM(f *kubeletv1beta1.KubeletConfiguration) translation {
 	unified := cgroups.IsCgroup2UnifiedMode()
 	return translation{&f.SingleProcessOOMKill, func() error {
-		if c.SingleProcessOOMKill = *f.SingleProcessOOMKill; !c.SingleProcessOOMKill && !unified {
+		if c.Cgroups.SingleProcessOOMKill = *f.SingleProcessOOMKill; !c.Cgroups.SingleProcessOOMKill && !unified {
 			return errors.New("it can't be false with cgroup v1")
 		}
 		return nil
 	}, func() {
 		if unified {
-			f.SingleProcessOOMKill = new(c.SingleProcessOOMKill)
+			f.SingleProcessOOMKill = new(c.Cgroups.SingleProcessOOMKill)
 		}
 	}}
 }
@@ -181,11 +184,11 @@ func (c *Config) swapBehavior(f *kubeletv1beta1.KubeletConfiguration) translatio
 		case behavior == limitedSwap && !cgroups.IsCgroup2UnifiedMode():
 			return fmt.Errorf("swapBehavior=%q: it needs cgroup v2", behavior)
 		default:
-			c.LimitedSwap = behavior == limitedSwap
+			c.Cgroups.LimitedSwap = behavior == limitedSwap
 		}
 		return nil
 	}, func() {
-		if c.LimitedSwap {
+		if c.Cgroups.LimitedSwap {
 			f.MemorySwap.SwapBehavior = limitedSwap
 		}
 	}}

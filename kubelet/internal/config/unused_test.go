@@ -55,8 +55,8 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.AllowedUnsafeSysctls) != 2 || c.TLS.MinVersion != "VersionTLS13" || c.PullsAtOnce() != 1 ||
-		c.CgroupDriver != "systemd" {
+	if c.PodPidsLimit != 100 || !c.SeccompDefault || len(c.AllowedUnsafeSysctls) != 2 || c.Serving.TLS.MinVersion != "VersionTLS13" || c.Pulls.AtOnce() != 1 ||
+		c.Cgroups.Driver != "systemd" {
 		t.Errorf("%+v", c)
 	}
 	if !slices.Contains(c.DeclaredFeatures(), "RestartAllContainersOnContainerExits") {
@@ -65,7 +65,7 @@ func TestWhatInstallersSayIsTaken(t *testing.T) {
 	c, err = load(t,
 		header+"seccompDefault: true\nfeatureGates: {ImageVolume: true}\nserializeImagePulls: true\nmaxParallelImagePulls: 1\ntlsMinVersion: VersionTLS13\n",
 		"--kubeconfig=/k", "--anonymous-auth")
-	if err != nil || !c.SeccompDefault || !c.AnonymousAuth || c.TLS.MinVersion != "VersionTLS13" {
+	if err != nil || !c.SeccompDefault || !c.Serving.AnonymousAuth || c.Serving.TLS.MinVersion != "VersionTLS13" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -268,21 +268,21 @@ func TestUpstreamsConfigurationsAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.FailCgroupV1 || !c.FailSwapOn || c.PullsAtOnce() != 1 || c.Address != "0.0.0.0" || !c.EnforcesPods() {
+	if !c.Cgroups.FailV1 || !c.FailSwapOn || c.Pulls.AtOnce() != 1 || c.Serving.Address != "0.0.0.0" || !c.Allocatable.EnforcesPods() {
 		t.Errorf("%+v", c)
 	}
 	if c, err = load(t, installersFields, "--kubeconfig=/k", "--runtime-cgroups=/system.slice/containerd.service"); err != nil {
 		t.Fatal(err)
 	}
-	if c.CPUCFSQuota || c.EnableDebuggingHandlers || !c.EnableContentionProfiling || c.EnforcesPods() || c.VolumeStatsAggPeriod != 10*time.Second ||
-		c.Process.Group != "/system.slice/kubelet.service" {
+	if c.Cgroups.CPUCFSQuota || c.Serving.EnableDebuggingHandlers || !c.Serving.EnableContentionProfiling || c.Allocatable.EnforcesPods() ||
+		c.Serving.VolumeStatsAggPeriod != 10*time.Second || c.Process.Group != "/system.slice/kubelet.service" {
 		t.Errorf("%+v", c)
 	}
-	if n, err := load(t, nodeTestsFields, "--kubeconfig=/k"); err != nil || n.ReadOnlyPort != 10255 || n.Process.SystemGroup != "/system" || !n.AnonymousAuth ||
-		n.AuthorizationMode != "AlwaysAllow" {
+	if n, err := load(t, nodeTestsFields, "--kubeconfig=/k"); err != nil || n.Serving.ReadOnlyPort != 10255 || n.Process.SystemGroup != "/system" ||
+		!n.Serving.AnonymousAuth || n.Serving.AuthorizationMode != "AlwaysAllow" {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if reserved, err := c.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MaxPodsFor(4) != 40 ||
+	if reserved, err := c.Allocatable.Reserved(); err != nil || reserved.Cpu().String() != "2" || reserved.Memory().String() != "442Mi" || c.MaxPodsFor(4) != 40 ||
 		c.MaxPodsFor(400) != 110 {
 		t.Errorf("%v, %v, %d pods", reserved, err, c.MaxPodsFor(4))
 	}

@@ -125,7 +125,7 @@ func (i *Identity) ServingCertificates() certificate.Options {
 // ServingIPs are the addresses that others reach us by.
 func (i *Identity) ServingIPs() []net.IP {
 	var ips []net.IP
-	for _, address := range append([]string{i.config.Address}, i.HostIPs()...) {
+	for _, address := range append([]string{i.config.Serving.Address}, i.HostIPs()...) {
 		ip := net.ParseIP(address)
 		if !ip.IsUnspecified() && !slices.ContainsFunc(ips, ip.Equal) {
 			ips = append(ips, ip)

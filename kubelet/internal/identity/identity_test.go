@@ -151,7 +151,7 @@ func TestServingIPs(t *testing.T) {
 		"192.0.2.1": "[192.0.2.1 2001:db8::1]",
 		"127.0.0.1": "[127.0.0.1 192.0.2.1 2001:db8::1]",
 	} {
-		c.Address = address
+		c.Serving.Address = address
 		if got := fmt.Sprint(find(t, c).ServingIPs()); got != want {
 			t.Errorf("listening on %s: %s", address, got)
 		}

@@ -18,10 +18,10 @@ import (
 func TestMoreManifestsThanRoom(t *testing.T) {
 	const manifests, room = 40, 7
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath, c.MaxPods = t.TempDir(), room
+		c.Sources.StaticPodPath, c.MaxPods = t.TempDir(), room
 		for i := range manifests {
 			text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p%d"},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":1,"hostPort":%d}]}]}}`, i, 1+i%20)
-			if err := os.WriteFile(filepath.Join(c.StaticPodPath, fmt.Sprint(i, ".json")), []byte(text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(c.Sources.StaticPodPath, fmt.Sprint(i, ".json")), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

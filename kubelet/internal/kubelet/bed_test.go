@@ -44,12 +44,12 @@ func newBed(t testing.TB, configure ...func(*config.Config)) *bed {
 	b.config.NodeName, b.config.NodeIP = "node-1", "127.0.0.1"
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
 	b.config.ContainerRuntimeEndpoint = b.containerd.Endpoint
-	b.config.Address, b.config.Port, b.config.HealthzPort = "127.0.0.1", 0, 0
+	b.config.Serving.Address, b.config.Serving.Port, b.config.Serving.HealthzPort = "127.0.0.1", 0, 0
 	b.config.MakeIPTablesUtilChains = false // the machine's rules are not the tests'
-	b.config.CgroupRoot = "/kctl-test-" + filepath.Base(b.containerd.Dir)
+	b.config.Cgroups.Root = "/kctl-test-" + filepath.Base(b.containerd.Dir)
 	b.config.Eviction.Hard, b.config.Images.HighThresholdPercent = nil, 100 // the tests must not depend on how full the machine's disk is
-	b.config.StaticPodPath = filepath.Join(dir, "manifests")
-	if err := os.Mkdir(b.config.StaticPodPath, 0o700); err != nil {
+	b.config.Sources.StaticPodPath = filepath.Join(dir, "manifests")
+	if err := os.Mkdir(b.config.Sources.StaticPodPath, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := rest.LoadKubeconfig(b.config.Kubeconfig)
@@ -109,8 +109,8 @@ func (b *bed) run(k *Kubelet, ctx context.Context, cancel func()) {
 
 // removeGroups removes the control groups, which outlive a kubelet.
 func (b *bed) removeGroups() {
-	dirs, _ := filepath.Glob("/sys/fs/cgroup/*" + b.config.CgroupRoot)
-	for _, root := range append(dirs, "/sys/fs/cgroup"+b.config.CgroupRoot) {
+	dirs, _ := filepath.Glob("/sys/fs/cgroup/*" + b.config.Cgroups.Root)
+	for _, root := range append(dirs, "/sys/fs/cgroup"+b.config.Cgroups.Root) {
 		var groups []string
 		_ = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {

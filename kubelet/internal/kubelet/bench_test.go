@@ -46,7 +46,7 @@ func (b *bed) raw(t testing.TB, i int) (took time.Duration, remove func()) {
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: fmt.Sprint("raw-", i), Namespace: "raw", Uid: fmt.Sprint("raw-", i)},
 		LogDirectory: t.TempDir(),
 		DnsConfig:    &runtimeapi.DNSConfig{},
-		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: b.config.CgroupRoot},
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{CgroupParent: b.config.Cgroups.Root},
 	}
 	container := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "main"},

@@ -24,25 +24,26 @@ func (g *given) newCgroups(ctx context.Context, runtime *cri.Client, capacity co
 	if err != nil {
 		return nil, fmt.Errorf("asking the container runtime for its cgroup driver: %w", err)
 	}
-	if driver = cmp.Or(driver, g.config.CgroupDriver); driver != g.config.CgroupDriver {
+	if driver = cmp.Or(driver, g.config.Cgroups.Driver); driver != g.config.Cgroups.Driver {
 		g.logger.Warn("the container runtime's cgroup driver is used, not the one of cgroupDriver or --cgroup-driver",
-			zap.String("runtime", driver), zap.String("configured", g.config.CgroupDriver))
-		g.config.CgroupDriver = driver // so that /configz shows it
+			zap.String("runtime", driver), zap.String("configured", g.config.Cgroups.Driver))
+		g.config.Cgroups.Driver = driver // so that /configz shows it
 	}
-	reserved, err := g.config.Reserved()
+	reserved, err := g.config.Allocatable.Reserved()
 	if err != nil {
 		return nil, err
 	}
 	groups, err := cgroup.New(cgroup.Options{
-		Root: g.config.CgroupRoot, Driver: driver, PerQOS: g.config.CgroupsPerQOS,
+		Root: g.config.Cgroups.Root, Driver: driver, PerQOS: g.config.Cgroups.PerQOS,
 		Allocatable: boundOfPods(capacity, reserved), Processes: processesOfPods(int64(node.MaxProcesses()), reserved),
-		PodsUnlimited: !g.config.EnforcesPods(), NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
+		PodsUnlimited: !g.config.Allocatable.EnforcesPods(), NoCPUQuota: !g.config.Cgroups.CPUCFSQuota,
+		CPUPeriod:    g.config.Cgroups.CPUCFSQuotaPeriod.Microseconds(),
 		PodPidsLimit: g.config.PodPidsLimit, Observe: g.metrics.ObserveGroup,
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, daemons := range g.config.BoundDaemons() {
+	for _, daemons := range g.config.Allocatable.BoundDaemons() {
 		if err := groups.BoundDaemons(daemons.Group, daemons.Reserved, daemons.Compressible); err != nil {
 			return nil, fmt.Errorf("holding the %s reserved control group %s to its bounds: %w", daemons.Whose, daemons.Group, err)
 		}

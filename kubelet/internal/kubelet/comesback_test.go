@@ -55,8 +55,8 @@ func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath = t.TempDir()
-		path = filepath.Join(c.StaticPodPath, "static.json")
+		c.Sources.StaticPodPath = t.TempDir()
+		path = filepath.Join(c.Sources.StaticPodPath, "static.json")
 	}, stopWaitsFor(stopped))
 	b.api.mu.Lock()
 	b.api.refuses = refuses
@@ -117,8 +117,8 @@ func TestAManifestThatChanges(t *testing.T) {
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath = t.TempDir()
-		path = filepath.Join(c.StaticPodPath, "static.json")
+		c.Sources.StaticPodPath = t.TempDir()
+		path = filepath.Join(c.Sources.StaticPodPath, "static.json")
 	}, stopWaitsFor(stopped))
 	if err := os.WriteFile(path, []byte(staticManifest), 0o600); err != nil {
 		t.Fatal(err)

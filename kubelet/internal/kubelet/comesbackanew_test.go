@@ -19,8 +19,8 @@ func TestAManifestThatComesBackStartsAnew(t *testing.T) {
 	stopped := make(chan struct{})
 	var path string
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath = t.TempDir()
-		path = filepath.Join(c.StaticPodPath, "static.json")
+		c.Sources.StaticPodPath = t.TempDir()
+		path = filepath.Join(c.Sources.StaticPodPath, "static.json")
 	}, stopWaitsFor(stopped))
 	manifest := strings.Replace(staticManifest, `"name":"static"`, `"name":"static","uid":"its-own"`, 1)
 	manifest = strings.Replace(manifest, `"dnsPolicy"`, `"restartPolicy":"Always","dnsPolicy"`, 1)

@@ -47,7 +47,7 @@ func TestAPluginKnowsThePassword(t *testing.T) {
 	write("providers.yaml", `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"cloud",
 		"apiVersion":"credentialprovider.kubelet.k8s.io/v1","matchImages":[`+fmt.Sprintf("%q", host)+`],"defaultCacheDuration":"0s"}]}`, 0o600)
 	b := newBed(t, func(c *config.Config) {
-		c.ImageCredentialProviderConfig, c.ImageCredentialProviderBinDir = filepath.Join(dir, "providers.yaml"), dir
+		c.Pulls.CredentialProviderConfig, c.Pulls.CredentialProviderBinDir = filepath.Join(dir, "providers.yaml"), dir
 	})
 	private := func(name string) *core.Pod {
 		pod := shellPod(name, forever)

@@ -21,7 +21,7 @@ func (k *Kubelet) makeEviction() error {
 		return err
 	}
 	machine := eviction.Machine{RootDir: k.config.RootDir, Memory: node.MemoryLeft, Processes: node.Processes, ImageFS: k.cri.ImageFsInfo}
-	if k.config.CgroupsPerQOS && k.config.EnforcesPods() {
+	if k.config.Cgroups.PerQOS && k.config.Allocatable.EnforcesPods() {
 		machine.PodsMemory = func() (available, capacity int64, err error) { return podsMemory(k.machinery.cgroups) }
 	}
 	meter := eviction.Meter{
@@ -36,10 +36,10 @@ func (k *Kubelet) makeEviction() error {
 		MessageDir: func(pod *core.Pod, c string) string { return podfiles.MessageDir(k.config.RootDir, pod.UID, c) },
 		Processes:  func(pod *core.Pod) int { return k.machinery.cgroups.Processes(pod) },
 	}
-	k.usages = nodestats.NewUsages(meter.Measure, k.active.Running, k.config.VolumeStatsAggPeriod, k.clock)
+	k.usages = nodestats.NewUsages(meter.Measure, k.active.Running, k.config.Serving.VolumeStatsAggPeriod, k.clock)
 	k.eviction = eviction.New(eviction.Options{
 		Thresholds: thresholds, IgnoreLimits: !k.config.LocalStorageCapacityIsolation,
-		LongestRest: max(k.config.VolumeStatsAggPeriod, time.Minute),
+		LongestRest: max(k.config.Serving.VolumeStatsAggPeriod, time.Minute),
 		MaxPodGrace: int64(k.config.Eviction.MaxPodGracePeriod), TransitionPeriod: k.config.Eviction.TransitionPeriod,
 		Observe: machine.Observe, Measure: meter.Measure, Pods: k.active.Evictable,
 		Reclaim: k.evictor.Reclaim, Evict: k.evictor.Evict, Changed: k.node.UpdateStatusSoon, Warn: k.events.nodeWarning,

@@ -45,8 +45,8 @@ func TestMoreIsReservedThanThereIs(t *testing.T) {
 	b, runtime := newHollowBed(t, nil)
 	b.stop()
 	c := *b.config
-	c.SystemReserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("20Gi"), corev1.ResourceCPU: resource.MustParse("8")}
-	c.KubeReserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("13Gi")}
+	c.Allocatable.SystemReserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("20Gi"), corev1.ResourceCPU: resource.MustParse("8")}
+	c.Allocatable.KubeReserved = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("13Gi")}
 	_, err := NewHollow(t.Context(), &c, Hollow{Runtime: runtime, Machine: node.Machine{CPUs: 8, Memory: 32 << 30}},
 		clock.RealClock{}, zaptest.NewLogger(t), prometheus.NewRegistry())
 	const want = "memory: 33Gi are reserved, and the machine has 32Gi: "

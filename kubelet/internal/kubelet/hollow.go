@@ -40,7 +40,7 @@ func NewHollow(ctx context.Context, c *config.Config, h Hollow, clock clock.With
 		return nil, errors.New("a hollow kubelet needs a kubeconfig")
 	}
 	hollow := *c
-	hollow.CgroupsPerQOS, hollow.EnableServer, hollow.HealthzPort, hollow.ReadOnlyPort = false, false, 0, 0
+	hollow.Cgroups.PerQOS, hollow.Serving.EnableServer, hollow.Serving.HealthzPort, hollow.Serving.ReadOnlyPort = false, false, 0, 0
 	hollow.Eviction.Hard, hollow.Eviction.Soft, hollow.Images.HighThresholdPercent = nil, nil, 100 // nothing of the machine is its business
 	// Thousands of nodes in one process would have a watch for each object.
 	hollow.ChangeDetection = kubeletv1beta1.TTLCacheChangeDetectionStrategy

@@ -31,7 +31,7 @@ func newHollowBed(t *testing.T, configure func(*config.Config), change ...func(*
 	dir := t.TempDir()
 	b.config = config.New()
 	b.config.Kubeconfig, b.config.NodeName, b.config.NodeIP = b.api.kubeconfig(), "node-1", "192.0.2.1"
-	b.config.Address = "127.0.0.1"
+	b.config.Serving.Address = "127.0.0.1"
 	b.config.RootDir, b.config.PodLogsDir, b.config.CertDir = filepath.Join(dir, "kubelet"), filepath.Join(dir, "logs"), filepath.Join(dir, "pki")
 	if configure != nil {
 		configure(b.config)
@@ -166,8 +166,8 @@ func TestHollowInitContainers(t *testing.T) {
 // the pod, the status is corrected; a static pod's is that of its mirror.
 func TestAStatusThatIsOverwritten(t *testing.T) {
 	b, _ := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath = t.TempDir()
-		if err := os.WriteFile(filepath.Join(c.StaticPodPath, "static.json"), []byte(staticManifest), 0o600); err != nil {
+		c.Sources.StaticPodPath = t.TempDir()
+		if err := os.WriteFile(filepath.Join(c.Sources.StaticPodPath, "static.json"), []byte(staticManifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -161,7 +161,7 @@ func TestAKubeletThatComesBackToACopyOfAPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string][]byte{"copy.json": copied, "static.json": []byte(staticManifest)} {
-		if err := os.WriteFile(filepath.Join(b.config.StaticPodPath, name), text, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(b.config.Sources.StaticPodPath, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,7 +259,7 @@ const staticManifest = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"stat
 
 func TestStaticPodsHaveMirrors(t *testing.T) {
 	b := newBed(t)
-	path := filepath.Join(b.config.StaticPodPath, "static.json")
+	path := filepath.Join(b.config.Sources.StaticPodPath, "static.json")
 	if err := os.WriteFile(path, []byte(staticManifest), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -38,15 +38,15 @@ func (b *bed) finish() {
 // removeManifests ends the static pods. Hollow kubelets have no manifest
 // directory, and an empty path would be the test's own.
 func (b *bed) removeManifests() {
-	if b.config.StaticPodPath == "" {
+	if b.config.Sources.StaticPodPath == "" {
 		return
 	}
-	entries, err := os.ReadDir(b.config.StaticPodPath)
+	entries, err := os.ReadDir(b.config.Sources.StaticPodPath)
 	if err != nil {
 		b.t.Error(err)
 	}
 	for _, entry := range entries {
-		if err := os.Remove(filepath.Join(b.config.StaticPodPath, entry.Name())); err != nil {
+		if err := os.Remove(filepath.Join(b.config.Sources.StaticPodPath, entry.Name())); err != nil {
 			b.t.Error(err)
 		}
 	}
@@ -109,7 +109,7 @@ func (b *bed) left() []string {
 	patterns := []string{filepath.Join(b.config.RootDir, "pods", "*"), filepath.Join(b.config.PodLogsDir, "*")}
 	if b.containerd != nil {
 		for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} { // in cgroup v2 and v1
-			patterns = append(patterns, root+b.config.CgroupRoot+"/kubepods/pod*", root+b.config.CgroupRoot+"/kubepods/*/pod*")
+			patterns = append(patterns, root+b.config.Cgroups.Root+"/kubepods/pod*", root+b.config.Cgroups.Root+"/kubepods/*/pod*")
 		}
 		patterns = append(patterns, filepath.Join(b.containerd.Dir, "state", "io.containerd.grpc.v1.cri", "netns", "*"))
 	}

@@ -90,7 +90,7 @@ func (k *Kubelet) newPodRuntime(m *machinery) (*podruntime.Manager, error) {
 		Count: k.metrics.Count, Started: k.metrics.ObserveStart, SandboxStarted: k.metrics.ObserveSandbox,
 		Resized:    k.metrics.ObserveResize,
 		Restarting: k.statuses.Restarting, MaxContainerBackOff: k.config.MaxContainerRestartPeriod,
-		Registries: registries, MaxParallelPulls: k.config.PullsAtOnce(), ImageAccess: m.imageAccess,
+		Registries: registries, MaxParallelPulls: k.config.Pulls.AtOnce(), ImageAccess: m.imageAccess,
 		ImageAsked: k.metrics.ImageAsked, ImagePulled: k.metrics.ObservePull, ImageFetched: k.statuses.Pulled,
 		// The event of an image comes when the container begins, which is later than the node has the image.
 		ImageUsed: func(r image.Request, id string) {
@@ -172,8 +172,8 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 		SeccompRoot: filepath.Join(g.config.RootDir, "seccomp"), SeccompDefault: g.config.SeccompDefault,
 		UserIDs:      func(pod types.UID) (first, count uint32, err error) { return userIDsOf(m.userIDs, pod) },
 		VolumeGroups: func(pod types.UID) []int64 { return m.volumes.Groups(pod) },
-		CgroupParent: m.cgroups.Parent, NoCPUQuota: !g.config.CPUCFSQuota, CPUPeriod: g.config.CPUCFSQuotaPeriod.Microseconds(),
-		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.SingleProcessOOMKill, LimitedSwap: g.config.LimitedSwap,
+		CgroupParent: m.cgroups.Parent, NoCPUQuota: !g.config.Cgroups.CPUCFSQuota, CPUPeriod: g.config.Cgroups.CPUCFSQuotaPeriod.Microseconds(),
+		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.Cgroups.SingleProcessOOMKill, LimitedSwap: g.config.Cgroups.LimitedSwap,
 	})
 }
 

@@ -53,7 +53,7 @@ func TestMetricsTellOfPods(t *testing.T) {
 	b := newBed(t)
 	static := "apiVersion: v1\nkind: Pod\nmetadata: {name: still, namespace: default}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n" +
 		"  - {name: main, image: " + shellPod("", "").Spec.Containers[0].Image + ", imagePullPolicy: IfNotPresent, command: [sleep, \"1000\"]}\n"
-	if err := os.WriteFile(filepath.Join(b.config.StaticPodPath, "still.yaml"), []byte(static), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.config.Sources.StaticPodPath, "still.yaml"), []byte(static), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	pod := shellPod("probed", forever)

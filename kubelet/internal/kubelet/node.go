@@ -31,7 +31,7 @@ func (g *given) checkMachine(machine node.Machine) error {
 			return fmt.Errorf("--protect-kernel-defaults is set: %w", err)
 		}
 	}
-	if g.config.FailCgroupV1 && !cgroups.IsCgroup2UnifiedMode() {
+	if g.config.Cgroups.FailV1 && !cgroups.IsCgroup2UnifiedMode() {
 		return errors.New("the machine has cgroup v1, and --fail-cgroupv1 is set")
 	}
 	if machine.Swap > 0 && g.config.FailSwapOn {
@@ -62,7 +62,7 @@ func (k *Kubelet) newNode() (*node.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	reserved, err := k.config.Reserved()
+	reserved, err := k.config.Allocatable.Reserved()
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (k *Kubelet) newNode() (*node.Manager, error) {
 		AttachedMounted: func() bool { return node.AttachedMounted(k.config.RootDir) },
 		Version:         daemon.Version().GitVersion, DeclaredFeatures: k.config.DeclaredFeatures(),
 		Runtime: noderuntime.Runtime{
-			Health: k.health, CRI: k.cri, MostImages: int(k.config.NodeStatusMaxImages),
+			Health: k.health, CRI: k.cri, MostImages: int(k.config.NodeStatus.MaxImages),
 			ShuttingDown: func() bool { return k.shutdown.ShuttingDown() }, Relisting: func() error { return k.pleg.Healthy() },
 		},
-		StatusUpdateFrequency: k.config.NodeStatusUpdateFrequency, StatusReportFrequency: k.config.NodeStatusReportFrequency,
-		LeaseDuration: k.config.LeaseDuration, Startup: k.metrics.ObserveStartup,
+		StatusUpdateFrequency: k.config.NodeStatus.UpdateFrequency, StatusReportFrequency: k.config.NodeStatus.ReportFrequency,
+		LeaseDuration: k.config.NodeStatus.LeaseDuration, Startup: k.metrics.ObserveStartup,
 	}), nil
 }
 

@@ -21,13 +21,13 @@ import (
 func (g *given) newRegistries(client *rest.Client, objects *objects.Objects) (*credential.NodeCredentials, error) {
 	home, _ := os.UserHomeDir() // a service may have none
 	o := credential.Options{
-		Files: credential.NewFiles(g.config.RootDir, home), BinDir: g.config.ImageCredentialProviderBinDir, Clock: g.clock, Registry: g.registry,
+		Files: credential.NewFiles(g.config.RootDir, home), BinDir: g.config.Pulls.CredentialProviderBinDir, Clock: g.clock, Registry: g.registry,
 	}
 	if client != nil {
 		o.Accounts = serviceAccounts{client, objects}
 	}
 	var err error
-	if g.config.ImageCredentialProviderConfig != "" {
+	if g.config.Pulls.CredentialProviderConfig != "" {
 		if o.Plugins, err = g.loadPlugins(); err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func (g *given) newRegistries(client *rest.Client, objects *objects.Objects) (*c
 // newImageAccess makes the records of who may use the node's images. Simulated
 // images are for everybody.
 func (g *given) newImageAccess(ctx context.Context, runtime *cri.Client) (*pullrecords.Records, error) {
-	policy := g.config.ImagePullCredentialsVerification
+	policy := g.config.Pulls.CredentialsVerification
 	if g.hollow != nil {
 		policy = pullrecords.Policy{Verify: kubeletv1beta1.NeverVerify}
 	}
@@ -51,7 +51,7 @@ func (g *given) newImageAccess(ctx context.Context, runtime *cri.Client) (*pullr
 }
 
 func (g *given) loadPlugins() ([]kubeletv1.CredentialProvider, error) {
-	plugins, err := credential.Load(g.config.ImageCredentialProviderConfig, g.config.ImageCredentialProviderBinDir)
+	plugins, err := credential.Load(g.config.Pulls.CredentialProviderConfig, g.config.Pulls.CredentialProviderBinDir)
 	if err != nil {
 		return nil, fmt.Errorf("--image-credential-provider-config: %w", err)
 	}

@@ -85,7 +85,7 @@ func (k *Kubelet) runLoops(ctx context.Context, run func(name string, f func(con
 	if k.shutdown != nil {
 		run("shutdown", k.shutdown.Run)
 	}
-	if k.config.CgroupsPerQOS {
+	if k.config.Cgroups.PerQOS {
 		run("bounds of pods", func(ctx context.Context) error { return k.boundPods(ctx, k.machinery.cgroups, k.events) })
 	}
 	if k.config.MakeIPTablesUtilChains && k.hollow == nil {
@@ -127,7 +127,7 @@ func (k *Kubelet) healthChecks() *daemon.Health {
 func (k *Kubelet) recordStart() {
 	node := k.node.Node()
 	k.events.Eventf(node, corev1.EventTypeNormal, "Starting", "Starting kubelet.")
-	for _, daemons := range k.config.BoundDaemons() {
+	for _, daemons := range k.config.Allocatable.BoundDaemons() {
 		k.events.Eventf(node, corev1.EventTypeNormal, "NodeAllocatableEnforced", "Updated limits on %s reserved cgroup %s",
 			daemons.Whose, daemons.Group)
 	}
@@ -146,7 +146,7 @@ func (k *Kubelet) recordStart() {
 // served is what the server shows.
 func (k *Kubelet) served() server.Config {
 	var perPod *cgroup.Manager
-	if k.config.CgroupsPerQOS {
+	if k.config.Cgroups.PerQOS {
 		perPod = k.machinery.cgroups
 	}
 	groups := nodestats.NewGroups(k.pods, perPod)

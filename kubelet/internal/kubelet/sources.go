@@ -34,10 +34,10 @@ func (g *given) newSources(client *rest.Client, node *node.Manager, state *runti
 
 func (s *sources) names() []string {
 	var names []string
-	if s.config.StaticPodPath != "" {
+	if s.config.Sources.StaticPodPath != "" {
 		names = append(names, core.FileSource)
 	}
-	if s.config.StaticPodURL != "" {
+	if s.config.Sources.StaticPodURL != "" {
 		names = append(names, core.HTTPSource)
 	}
 	if s.client != nil {
@@ -93,20 +93,20 @@ func (s *sources) start(ctx context.Context, run func(func() error)) {
 			return from(ctx, s.mux)
 		})
 	}
-	if s.config.StaticPodPath != "" {
+	if s.config.Sources.StaticPodPath != "" {
 		file := &source.File{
-			Path:     s.config.StaticPodPath,
+			Path:     s.config.Sources.StaticPodPath,
 			NodeName: s.identity.NodeName,
-			Period:   s.config.FileCheckFrequency,
+			Period:   s.config.Sources.FileCheckFrequency,
 			Clock:    s.clock,
 			Logger:   s.logger,
 		}
 		manifests(file.Run)
 	}
-	if s.config.StaticPodURL != "" {
+	if s.config.Sources.StaticPodURL != "" {
 		url := &source.HTTP{
-			URL: s.config.StaticPodURL, Header: s.config.StaticPodURLHeader, NodeName: s.identity.NodeName, Period: s.config.HTTPCheckFrequency,
-			Clock: s.clock, Logger: s.logger, Client: source.NewClient(manifestTimeout),
+			URL: s.config.Sources.StaticPodURL, Header: s.config.Sources.StaticPodURLHeader, NodeName: s.identity.NodeName,
+			Period: s.config.Sources.HTTPCheckFrequency, Clock: s.clock, Logger: s.logger, Client: source.NewClient(manifestTimeout),
 		}
 		manifests(url.Run)
 	}

@@ -22,12 +22,12 @@ import (
 // there before the API has told of its mirror, and so of what the probes answered.
 func TestAStaticPodStaysReadyOverARestart(t *testing.T) {
 	b, runtime := newHollowBed(t, func(c *config.Config) {
-		c.StaticPodPath = t.TempDir()
+		c.Sources.StaticPodPath = t.TempDir()
 		// Their next probe is hours away: nothing but the mirror's status says what they answered.
 		probe := `{"tcpSocket":{"port":1},"periodSeconds":86400}`
 		manifest := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"static"},"spec":{"containers":[{"name":"main","image":"img","startupProbe":` + probe +
 			`,"readinessProbe":` + probe + `}]}}`
-		if err := os.WriteFile(filepath.Join(c.StaticPodPath, "static.json"), []byte(manifest), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(c.Sources.StaticPodPath, "static.json"), []byte(manifest), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	})

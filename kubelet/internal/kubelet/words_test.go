@@ -122,7 +122,7 @@ func TestAPodThatMayBeginNoMore(t *testing.T) {
 func TestAStaticPodThatMayRunNoMore(t *testing.T) {
 	b := newBed(t)
 	manifest := strings.Replace(staticManifest, `"name":"main"`, `"resources":{"requests":{"cpu":"100m"}},"name":"main"`, 1)
-	if err := os.WriteFile(filepath.Join(b.config.StaticPodPath, "static.json"), []byte(manifest), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.config.Sources.StaticPodPath, "static.json"), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b.waitPhase("static-node-1", corev1.PodRunning)
@@ -131,7 +131,7 @@ func TestAStaticPodThatMayRunNoMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.config.SystemReserved = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(1000*machine.CPUs-50, resource.DecimalSI)}
+	b.config.Allocatable.SystemReserved = corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(1000*machine.CPUs-50, resource.DecimalSI)}
 	b.start()
 	b.waitEvent("static-node-1", "OutOfcpu", "Node didn't have enough resource: cpu")
 	b.waitNothingRuns()

@@ -44,9 +44,9 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	c := config.New()
-	c.RootDir, c.CertDir, c.ClientCAFile = dir, filepath.Join(dir, "pki"), filepath.Join(dir, "ca.crt")
-	c.NodeName, c.NodeIP, c.Address, c.Port, c.HealthzPort = "n1", "192.0.2.1", "127.0.0.1", 0, 0
-	if err := ca.Save(c.ClientCAFile, filepath.Join(dir, "ca.key")); err != nil {
+	c.RootDir, c.CertDir, c.Serving.ClientCAFile = dir, filepath.Join(dir, "pki"), filepath.Join(dir, "ca.crt")
+	c.NodeName, c.NodeIP, c.Serving.Address, c.Serving.Port, c.Serving.HealthzPort = "n1", "192.0.2.1", "127.0.0.1", 0, 0
+	if err := ca.Save(c.Serving.ClientCAFile, filepath.Join(dir, "ca.key")); err != nil {
 		t.Fatal(err)
 	}
 	id, err := identity.Find(c, clock.RealClock{}, zap.NewNop())
@@ -175,8 +175,8 @@ func TestAProvisionalCertificate(t *testing.T) {
 // What the configuration closes is closed, and what it opens is open.
 func TestTheConfigurationOpensAndCloses(t *testing.T) {
 	b := newBed(t)
-	b.config.AnonymousAuth, b.config.EnableDebugFlagsHandler = true, false
-	b.config.EnableProfilingHandler, b.config.EnableSystemLogHandler = false, false
+	b.config.Serving.AnonymousAuth, b.config.Serving.EnableDebugFlagsHandler = true, false
+	b.config.Serving.EnableProfilingHandler, b.config.Serving.EnableSystemLogHandler = false, false
 	b.run()
 	client, base := b.client(b.shown("kubelet.crt"), nil), fmt.Sprintf("https://127.0.0.1:%d", b.Port())
 	for path, want := range map[string]int{
@@ -199,9 +199,9 @@ func TestTheConfigurationOpensAndCloses(t *testing.T) {
 func TestTheReadOnlyPort(t *testing.T) {
 	for _, beside := range []bool{true, false} {
 		b := newBed(t)
-		b.config.EnableServer, b.config.ReadOnlyPort = beside, freePort(t)
+		b.config.Serving.EnableServer, b.config.Serving.ReadOnlyPort = beside, freePort(t)
 		b.run()
-		base := fmt.Sprintf("http://127.0.0.1:%d", b.config.ReadOnlyPort)
+		base := fmt.Sprintf("http://127.0.0.1:%d", b.config.Serving.ReadOnlyPort)
 		eventually.Holds(t, "the read-only port to answer", func() bool {
 			code, _ := b.get(http.DefaultClient, base+"/pods")
 			return code == http.StatusOK
@@ -218,7 +218,7 @@ func TestTheReadOnlyPort(t *testing.T) {
 // A kubelet without ports goes on.
 func TestNoPorts(t *testing.T) {
 	b := newBed(t)
-	b.config.EnableServer = false
+	b.config.Serving.EnableServer = false
 	listening := false
 	if err := b.Run(t.Context(), server.Config{}, func() { listening = true }); err != nil || !listening {
 		t.Errorf("no port is known: %t, %v", listening, err)
@@ -231,11 +231,11 @@ func TestNoPorts(t *testing.T) {
 // The health port answers everybody, until the kubelet ends.
 func TestTheHealthPort(t *testing.T) {
 	b := newBed(t)
-	b.config.HealthzPort = freePort(t)
+	b.config.Serving.HealthzPort = freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- b.RunHealth(ctx, daemon.NewHealth(), prometheus.NewRegistry()) }()
-	url := fmt.Sprintf("http://127.0.0.1:%d/healthz", b.config.HealthzPort)
+	url := fmt.Sprintf("http://127.0.0.1:%d/healthz", b.config.Serving.HealthzPort)
 	eventually.Holds(t, "the health port to answer", func() bool {
 		code, text := b.get(http.DefaultClient, url)
 		return code == http.StatusOK && text == "ok"
@@ -249,10 +249,10 @@ func TestTheHealthPort(t *testing.T) {
 // Clients' authorities that can't be read are said so before anything listens.
 func TestABadAuthority(t *testing.T) {
 	b := newBed(t)
-	b.config.ClientCAFile = filepath.Join(t.TempDir(), "none")
+	b.config.Serving.ClientCAFile = filepath.Join(t.TempDir(), "none")
 	ctx, cancel := context.WithCancel(t.Context())
 	err := b.Run(ctx, server.Config{}, cancel) // it listens until then
-	if err == nil || !strings.Contains(err.Error(), b.config.ClientCAFile) {
+	if err == nil || !strings.Contains(err.Error(), b.config.Serving.ClientCAFile) {
 		t.Errorf("got %v", err)
 	}
 }

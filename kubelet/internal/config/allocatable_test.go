@@ -10,15 +10,15 @@ import (
 func TestEnforcement(t *testing.T) {
 	const kubeconfig = "--kubeconfig=/k"
 	c, err := load(t, header+"kubeReserved: {cpu: 70m, memory: 442Mi}\nkubeReservedCgroup: /runtime\nsystemReservedCgroup: /system", kubeconfig)
-	if err != nil || len(c.BoundDaemons()) > 0 || !c.EnforcesPods() {
-		t.Errorf("groups that are only named: %+v, %v", c.BoundDaemons(), err)
+	if err != nil || len(c.Allocatable.BoundDaemons()) > 0 || !c.Allocatable.EnforcesPods() {
+		t.Errorf("groups that are only named: %+v, %v", c.Allocatable.BoundDaemons(), err)
 	}
 	c, err = load(t, header+"enforceNodeAllocatable: [pods, kube-reserved-compressible, system-reserved]\nkubeReserved: {cpu: 70m}\nsystemReserved: {pid: \"99\"}",
 		kubeconfig, "--kube-reserved-cgroup=/runtime", "--system-reserved-cgroup=/system.slice")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound := c.BoundDaemons()
+	bound := c.Allocatable.BoundDaemons()
 	if len(bound) != 2 || bound[0].Whose != "system" || bound[0].Group != "/system.slice" || bound[0].Compressible || len(bound[0].Reserved) != 1 ||
 		bound[0].Reserved["pid"] != resource.MustParse("99") {
 		t.Fatalf("%+v", bound)
