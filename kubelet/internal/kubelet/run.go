@@ -153,10 +153,12 @@ func (k *Kubelet) served() server.Config {
 	return server.Config{
 		Pods: k.pods, Sandboxes: k.cache.All, Status: k.statuses.Get, Runtime: k.cri,
 		Health: k.healthChecks(), Metrics: k.registry, ProbeMetrics: k.metrics.Probes.Registry, Tracer: k.tracer,
-		Machine:  func() corev1.NodeStatus { return k.node.Node().Status },
-		Usage:    func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
-		Daemons:  func() map[string]cgroup.Usage { return nodestats.DaemonUsage(k.config.ContainerRuntimeEndpoint) },
-		PodUsage: k.usages.Get,
-		Groups:   groups.Usage, GroupDetails: groups.Details, ClassGroups: groups.ClassDetails, Interfaces: groups.Interfaces,
+		Stats: server.Stats{
+			Machine:  func() corev1.NodeStatus { return k.node.Node().Status },
+			Usage:    func() (node.Usage, error) { return node.ReadUsage(k.config.RootDir, k.clock.Now()) },
+			Daemons:  func() map[string]cgroup.Usage { return nodestats.DaemonUsage(k.config.ContainerRuntimeEndpoint) },
+			PodUsage: k.usages.Get,
+			Groups:   groups.Usage, GroupDetails: groups.Details, ClassGroups: groups.ClassDetails, Interfaces: groups.Interfaces,
+		},
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,11 @@ import (
 
 	"kctl/kubelet/internal/cri"
 )
+
+// Checkpointing makes archives of running containers.
+type Checkpointing interface {
+	CheckpointContainer(ctx context.Context, id, path string, timeout time.Duration) error
+}
 
 // checkpoint makes the container runtime write a running container to an archive,
 // with its memory (Kubernetes docs, "Kubelet Checkpoint API").

@@ -38,16 +38,16 @@ func (s *Server) containerMetrics(c *gin.Context) {
 	}
 	s.addGroupsAbove(f)
 	failed := 0
-	if s.Usage != nil {
-		usage, err := s.Usage()
+	if s.Stats.Usage != nil {
+		usage, err := s.Stats.Usage()
 		if err != nil {
 			failed = 1
 		} else {
 			addMachine(f, usage)
 		}
 	}
-	if s.Machine != nil {
-		addMachineInfo(f, s.Machine())
+	if s.Stats.Machine != nil {
+		addMachineInfo(f, s.Stats.Machine())
 	}
 	f.plain("container_scrape_error", "", fmt.Sprint(failed))
 	f.plain("machine_scrape_error", "", "0") // it is asked for nothing here
@@ -108,7 +108,7 @@ func (s *Server) addContainer(f samples, one *runtimeapi.ContainerStats, pods ma
 		f.addStart(at.Time, r.of())
 		f.addMeasured(one, r)
 		if owner, ok := s.Pods.ByName(r.namespace, r.pod); ok && owner.UID == uid && !ended(one) {
-			addLimits(f, owner, r.container, r.of(), s.CPUPeriod)
+			addLimits(f, owner, r.container, r.of(), s.Stats.CPUPeriod)
 		}
 	}
 	if layer := one.GetWritableLayer(); layer != nil {
@@ -136,13 +136,13 @@ func (s *Server) addSandboxes(ctx context.Context, f samples, pods map[types.UID
 
 // addGroupsAbove adds the groups that pods are in, and those of the daemons.
 func (s *Server) addGroupsAbove(f samples) {
-	if s.ClassGroups != nil {
-		for _, details := range s.ClassGroups() {
+	if s.Stats.ClassGroups != nil {
+		for _, details := range s.Stats.ClassGroups() {
 			f.addDetails(details, s.Clock.Now(), row{id: details.Usage.Path})
 		}
 	}
-	if s.Daemons != nil {
-		for _, usage := range s.Daemons() {
+	if s.Stats.Daemons != nil {
+		for _, usage := range s.Stats.Daemons() {
 			f.addUsage(usage, s.Clock.Now(), row{id: usage.Path})
 		}
 	}

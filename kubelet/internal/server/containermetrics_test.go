@@ -88,7 +88,7 @@ func TestRowsOfGroups(t *testing.T) {
 func TestRowsWithoutGroups(t *testing.T) {
 	n, _ := newNode(t)
 	s := newServer(t, n, auth.Authentication{Anonymous: true})
-	s.GroupDetails, s.ClassGroups, s.Daemons = nil, nil, nil
+	s.Stats.GroupDetails, s.Stats.ClassGroups, s.Stats.Daemons = nil, nil, nil
 	server := httptest.NewServer(s)
 	defer server.Close()
 	_, text := get(t, server, "/metrics/cadvisor")

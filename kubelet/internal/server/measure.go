@@ -59,10 +59,10 @@ func (s *Server) measure(c *gin.Context) ([]*runtimeapi.ContainerStats, bool) {
 // measuredByGroups is what the groups of running containers report, in the runtime's form; false where
 // pods have no groups.
 func (s *Server) measuredByGroups() (all []*runtimeapi.ContainerStats, known bool) {
-	if s.Groups == nil {
+	if s.Stats.Groups == nil {
 		return nil, false
 	}
-	if _, known := s.Groups("", ""); !known {
+	if _, known := s.Stats.Groups("", ""); !known {
 		return nil, false
 	}
 	layers := s.lastLayers()
@@ -105,7 +105,7 @@ func (s *Server) lastLayers() map[string]*runtimeapi.FilesystemUsage {
 // statsOfGroup is nil for a container that has ended meanwhile.
 func (s *Server) statsOfGroup(pod *core.Pod, c *core.ContainerStatus) *runtimeapi.ContainerStats {
 	_, id, _ := strings.Cut(c.ContainerID, "://")
-	usage, known := s.Groups(pod.UID, id)
+	usage, known := s.Stats.Groups(pod.UID, id)
 	if !known {
 		return nil
 	}

@@ -43,7 +43,7 @@ func trafficOf(all []node.Interface) []interfaceTraffic {
 // podNetworks are the networks of pods that have their own. The kernel reports more
 // than runtimes, some of which measure nothing, and while they are silent.
 func (s *Server) podNetworks(ctx context.Context) []network {
-	if s.Interfaces == nil {
+	if s.Stats.Interfaces == nil {
 		return s.measuredNetworks(ctx, nil)
 	}
 	var all []network
@@ -53,7 +53,7 @@ func (s *Server) podNetworks(ctx context.Context) []network {
 			if !sandbox.Ready {
 				continue
 			}
-			if of := s.Interfaces(pod.UID, sandbox.ID); of != nil {
+			if of := s.Stats.Interfaces(pod.UID, sandbox.ID); of != nil {
 				named := &runtimeapi.PodSandboxMetadata{Uid: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name}
 				all = append(all, network{sandbox.ID, named, s.Clock.Now(), trafficOf(of)})
 				told[sandbox.ID] = true

@@ -251,16 +251,29 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 	flags.String("node-name", "node-1", "")
 	s, err := New(Config{
 		Pages: daemon.Pages{Flags: flags}, NodeLogs: filepath.Dir(n.logPath), Checkpoints: n.checkpoints(),
-		ProbeMetrics: ofProbes, NodeName: "node-1", CPUPeriod: cgroup.Period,
+		ProbeMetrics: ofProbes, NodeName: "node-1",
+		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
+		Pods: n, Sandboxes: n.sandboxes, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
+		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
+		Stats:   measurements(),
+		Clock:   clock.RealClock{}, Logger: zap.NewNop(), Debugging: true, Profiling: true, Log: &daemon.LogOptions{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// measurements are one of each kind.
+func measurements() Stats {
+	return Stats{
+		CPUPeriod: cgroup.Period,
 		Machine: func() corev1.NodeStatus {
 			return corev1.NodeStatus{
 				Capacity: corev1.ResourceList{"memory": resource.MustParse("1Ki")},
 				NodeInfo: corev1.NodeSystemInfo{BootID: "boot", MachineID: "machine", SystemUUID: "system", Swap: &corev1.NodeSwapStatus{Capacity: new(int64(6))}},
 			}
 		},
-		Authenticator: auth.NewAuthenticator(accept, nil, clock.RealClock{}), Authorizer: auth.AlwaysAllow(),
-		Pods: n, Sandboxes: n.sandboxes, Status: n.Status, Runtime: n, Health: daemon.NewHealth(), Metrics: daemon.NewRegistry(),
-		Configz: func() any { return map[string]string{"kind": "KubeletConfiguration"} },
 		Usage: func() (machine.Usage, error) {
 			return machine.Usage{
 				At: time.Unix(7, 0), CPU: 15e8, WorkingSet: 5, Swap: 9, SwapFree: 6, Processes: 3, MaxProcesses: 4, Booted: time.Unix(1, 0),
@@ -302,12 +315,7 @@ func newServer(t *testing.T, n *oneNode, accept auth.Authentication) *Server {
 			return map[types.UID]PodUsage{"uid-1": {At: metav1.Unix(7, 0), Disk: 21, Inodes: 2, Processes: 5,
 				Volumes: map[string]VolumeUsage{"scratch": {Dir: "/proc", Claim: "data", Bytes: 20, Inodes: 3}}, Logs: map[string]LogUsage{"c": {Bytes: 8, Inodes: 1}}}}
 		},
-		Clock: clock.RealClock{}, Logger: zap.NewNop(), Debugging: true, Profiling: true, Log: &daemon.LogOptions{},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	return s
 }
 
 func get(t *testing.T, server *httptest.Server, path string) (int, string) {

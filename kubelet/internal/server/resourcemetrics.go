@@ -26,11 +26,11 @@ func (s *Server) resourceMetrics(c *gin.Context) {
 		return
 	}
 	f := samples{}
-	f.addContainers(all, s.Groups, s.Clock.Now())
+	f.addContainers(all, s.Stats.Groups, s.Clock.Now())
 	f.addStarts(all, s.Status)
 	failed := 0
-	if s.Usage != nil {
-		usage, err := s.Usage()
+	if s.Stats.Usage != nil {
+		usage, err := s.Stats.Usage()
 		if err != nil {
 			failed = 1
 		} else {

@@ -15,7 +15,7 @@ type sandboxImages struct {
 }
 
 // of is a sandbox's image; "" as long as the runtime does not tell it.
-func (s *sandboxImages) of(ctx context.Context, runtime Runtime, id string) string {
+func (s *sandboxImages) of(ctx context.Context, runtime RuntimeStats, id string) string {
 	s.mu.Lock()
 	image, known := s.known[id]
 	s.mu.Unlock()

@@ -17,15 +17,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
-	"kctl/kubelet/internal/cgroup"
-	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/logs"
-	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/server/auth"
 	"kctl/proto/core"
@@ -42,18 +38,17 @@ type Pods interface {
 
 // Runtime is what the server needs from the container runtime.
 type Runtime interface {
+	RuntimeLists
+	RuntimeStats
+	Streaming
+	Checkpointing
+}
+
+// RuntimeLists are what the runtime has.
+type RuntimeLists interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error)
-	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
-	SandboxImage(ctx context.Context, id string) (string, error)
-	ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error)
-	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
 	ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error)
-	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
-	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
-	Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error)
-	PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (string, error)
-	CheckpointContainer(ctx context.Context, id, path string, timeout time.Duration) error
 }
 
 // Config is a Server's parameters.
@@ -87,33 +82,9 @@ type Config struct {
 	Debugging bool
 	// Profiling serves the Go runtime's profiles.
 	Profiling bool
-	// CPUPeriod is the time, in microseconds, over which limits of cpu are kept; zero if they are not.
-	CPUPeriod int64
-	// Usage is what the machine uses; may be nil.
-	Usage func() (node.Usage, error)
-	// PodUsage is the last measurement of pods' disk usage and numbers of
-	// processes; may be nil.
-	PodUsage func(ctx context.Context) map[types.UID]PodUsage
-	// Groups is the usage of a control group: of a pod's container by its id, without an id of
-	// the pod, and without a uid of all pods; false if there is none. May be nil.
-	Groups func(pod types.UID, id string) (cgroup.Usage, bool)
-	// Daemons is the usage of the groups of the kubelet and of the container runtime,
-	// by their names in the summary. May be nil.
-	Daemons func() map[string]cgroup.Usage
-	// GroupDetails is what the group of a pod's container reports, by the id of the
-	// container or of the sandbox; of the pod itself without an id. It is false if there is none.
-	// May be nil.
-	GroupDetails func(pod types.UID, id string) (cgroup.Details, bool)
-	// ClassGroups is what the groups above the pods' report; may be nil.
-	ClassGroups func() []cgroup.Details
-	// Interfaces is the traffic of a pod's interfaces, by its sandbox's id; nil if the
-	// kernel does not report it. May be nil.
-	Interfaces func(pod types.UID, sandbox string) []node.Interface
+	Stats     Stats
 	// ProbeMetrics are served at /metrics/probes; may be nil.
 	ProbeMetrics *prometheus.Registry
-	// Machine is the node's status, which has what the machine is called and how large it
-	// is; may be nil.
-	Machine func() corev1.NodeStatus
 	// Tracer makes a span of every request; nil makes none.
 	Tracer *tracing.Tracer
 	Clock  clock.Clock

@@ -83,7 +83,7 @@ func TestNetworksOfPods(t *testing.T) {
 	s := newServer(t, n, auth.Authentication{Anonymous: true})
 	of := map[string][]machine.Interface{"sandbox-1": {{Name: "eth0", RxBytes: 1, RxPackets: 2, RxErrors: 3, RxDropped: 4, TxBytes: 5, TxPackets: 6, TxErrors: 7,
 		TxDropped: 8}}}
-	s.Interfaces = func(_ types.UID, sandbox string) []machine.Interface { return of[sandbox] }
+	s.Stats.Interfaces = func(_ types.UID, sandbox string) []machine.Interface { return of[sandbox] }
 	server := httptest.NewServer(s)
 	defer server.Close()
 	_, metrics := get(t, server, "/metrics/cadvisor")

@@ -76,7 +76,7 @@ func TestStatsOfASilentRuntime(t *testing.T) {
 					t.Errorf("%s: no %s in\n%s", path, part, w.Body)
 				}
 			}
-			s.Groups = nil
+			s.Stats.Groups = nil
 			w = httptest.NewRecorder()
 			if s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil)); w.Code != http.StatusInternalServerError {
 				t.Errorf("%s without control groups: %d", path, w.Code)
@@ -94,11 +94,11 @@ func TestWhatIsKnownOfASilentRuntime(t *testing.T) {
 		s := newServer(t, n, auth.Authentication{Anonymous: true})
 		core, lines := observer.New(zap.InfoLevel)
 		s.Logger = zap.New(core)
-		s.Interfaces = func(_ types.UID, sandbox string) []machine.Interface {
+		s.Stats.Interfaces = func(_ types.UID, sandbox string) []machine.Interface {
 			return []machine.Interface{{Name: "eth0", RxBytes: uint64(len(sandbox))}}
 		}
-		cpu, groups := uint64(0), s.Groups
-		s.Groups = func(uid types.UID, id string) (cgroup.Usage, bool) {
+		cpu, groups := uint64(0), s.Stats.Groups
+		s.Stats.Groups = func(uid types.UID, id string) (cgroup.Usage, bool) {
 			usage, known := groups(uid, id)
 			usage.CPU = cpu
 			return usage, known

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -19,6 +21,43 @@ import (
 	"kctl/kubelet/internal/node"
 )
 
+// Stats are what the node measures for the summary and the metrics. Each function may be nil:
+// what it measures is then not shown.
+type Stats struct {
+	// CPUPeriod is the time, in microseconds, over which limits of cpu are kept; zero if they are not.
+	CPUPeriod int64
+	// Usage is what the machine uses.
+	Usage func() (node.Usage, error)
+	// PodUsage is the last measurement of pods' disk usage and numbers of
+	// processes.
+	PodUsage func(ctx context.Context) map[types.UID]PodUsage
+	// Groups is the usage of a control group: of a pod's container by its id, without an id of
+	// the pod, and without a uid of all pods; false if there is none.
+	Groups func(pod types.UID, id string) (cgroup.Usage, bool)
+	// Daemons is the usage of the groups of the kubelet and of the container runtime,
+	// by their names in the summary.
+	Daemons func() map[string]cgroup.Usage
+	// GroupDetails is what the group of a pod's container reports, by the id of the
+	// container or of the sandbox; of the pod itself without an id. It is false if there is none.
+	GroupDetails func(pod types.UID, id string) (cgroup.Details, bool)
+	// ClassGroups is what the groups above the pods' report.
+	ClassGroups func() []cgroup.Details
+	// Interfaces is the traffic of a pod's interfaces, by its sandbox's id; nil if the
+	// kernel does not report it.
+	Interfaces func(pod types.UID, sandbox string) []node.Interface
+	// Machine is the node's status, which has what the machine is called and how large it
+	// is.
+	Machine func() corev1.NodeStatus
+}
+
+// RuntimeStats are what the runtime measures.
+type RuntimeStats interface {
+	ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error)
+	ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error)
+	ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error)
+	SandboxImage(ctx context.Context, id string) (string, error)
+}
+
 // summary answers with the usage of the pods' containers, as the runtime
 // measures it.
 func (s *Server) summary(c *gin.Context) {
@@ -26,13 +65,13 @@ func (s *Server) summary(c *gin.Context) {
 	if !ok {
 		return
 	}
-	summary := summaryOf(s.NodeName, all, s.Groups)
+	summary := summaryOf(s.NodeName, all, s.Stats.Groups)
 	s.addStarts(summary)
 	s.addGroups(summary)
 	var usage node.Usage
-	if s.Usage != nil {
+	if s.Stats.Usage != nil {
 		var err error
-		if usage, err = s.Usage(); err != nil {
+		if usage, err = s.Stats.Usage(); err != nil {
 			s.refuse(c, http.StatusInternalServerError, err)
 			return
 		}
@@ -162,10 +201,10 @@ func (s *Server) containerGroup(of *runtimeapi.ContainerStats) (cgroup.Details, 
 // group is what the group of a pod's container or sandbox reports, or without an id that of the
 // pod.
 func (s *Server) group(pod types.UID, id string) (cgroup.Details, bool) {
-	if s.GroupDetails == nil {
+	if s.Stats.GroupDetails == nil {
 		return cgroup.Details{}, false
 	}
-	return s.GroupDetails(pod, id)
+	return s.Stats.GroupDetails(pod, id)
 }
 
 func summaryOf(node string, all []*runtimeapi.ContainerStats, groups func(types.UID, string) (cgroup.Usage, bool)) *stats.Summary {

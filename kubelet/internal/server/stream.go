@@ -23,6 +23,14 @@ import (
 	"kctl/proto/upgrade"
 )
 
+// Streaming are the ways into running containers.
+type Streaming interface {
+	ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (cri.ExecResult, error)
+	Exec(ctx context.Context, request *runtimeapi.ExecRequest) (string, error)
+	Attach(ctx context.Context, request *runtimeapi.AttachRequest) (string, error)
+	PortForward(ctx context.Context, request *runtimeapi.PortForwardRequest) (string, error)
+}
+
 // streams are those that a caller of exec or attach wants.
 type streams struct{ stdin, stdout, stderr, tty bool }
 

@@ -54,22 +54,22 @@ func (s *Server) addStarts(summary *stats.Summary) {
 // include the sandbox, and a limit for the whole pod. All pods together are one of the
 // system containers, as the daemons are.
 func (s *Server) addGroups(summary *stats.Summary) {
-	if s.Groups == nil {
+	if s.Stats.Groups == nil {
 		return
 	}
 	now := metav1.NewTime(s.Clock.Now())
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
-		if usage, known := s.Groups(types.UID(pod.PodRef.UID), ""); known {
+		if usage, known := s.Stats.Groups(types.UID(pod.PodRef.UID), ""); known {
 			pod.CPU, pod.Memory = groupStats(now, usage, pod.CPU)
 			pod.IO = addPressure(now, usage.Pressure, pod.CPU, pod.Memory)
 		}
 	}
 	system := map[string]cgroup.Usage{}
-	if s.Daemons != nil {
-		system = s.Daemons()
+	if s.Stats.Daemons != nil {
+		system = s.Stats.Daemons()
 	}
-	if usage, known := s.Groups("", ""); known {
+	if usage, known := s.Stats.Groups("", ""); known {
 		system[stats.SystemContainerPods] = usage
 	}
 	for _, name := range slices.Sorted(maps.Keys(system)) {
@@ -104,8 +104,8 @@ func (s *Server) addPods(ctx context.Context, summary *stats.Summary, machine no
 		networks[one.pod.GetUid()] = one.stats()
 	}
 	var usages map[types.UID]PodUsage
-	if s.PodUsage != nil {
-		usages = s.PodUsage(ctx)
+	if s.Stats.PodUsage != nil {
+		usages = s.Stats.PodUsage(ctx)
 	}
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]

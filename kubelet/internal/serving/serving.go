@@ -87,7 +87,7 @@ func (s *Servers) newServer(about server.Config, clients *pki.Authorities) (*ser
 		about.NodeLogs, about.NodeLogQueries = nodeLogs, serving.EnableSystemLogQuery
 	}
 	if c.Cgroups.CPUCFSQuota {
-		about.CPUPeriod = cmp.Or(c.Cgroups.CPUCFSQuotaPeriod.Microseconds(), cgroup.Period)
+		about.Stats.CPUPeriod = cmp.Or(c.Cgroups.CPUCFSQuotaPeriod.Microseconds(), cgroup.Period)
 	}
 	if serving.EnableDebugFlagsHandler {
 		about.Log = &c.Log
