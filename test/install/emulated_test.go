@@ -115,7 +115,10 @@ func TestUnifiedGroups(t *testing.T) {
 	if err := os.WriteFile(classes, []byte(threeClasses), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	said := emulated(t, packages(t, "1.0.0", "1.0.0"), "testdata/unified.sh", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"), classes)
+	unit := filepath.Join(t.TempDir(), "cgroup.test") // of what other machines skip, too
+	run(t, "env", "CGO_ENABLED=0", "go", "-C", "../../kubelet", "test", "-c", "-o", unit, "./internal/cgroup")
+	said := emulated(t, packages(t, "1.0.0", "1.0.0"), "testdata/unified.sh", filepath.Join(images, "pause.tar"), filepath.Join(images, "demo.tar"),
+		classes, unit)
 	var facts []string
 	for line := range strings.Lines(said) {
 		if fact, is := strings.CutPrefix(line, "= "); is {
@@ -124,19 +127,30 @@ func TestUnifiedGroups(t *testing.T) {
 	}
 	for _, want := range []string{
 		"groups cgroup2fs",
+		"the kubelet's tests of groups pass",
 		"guaranteed place /kubepods.slice/kubepods-podUID.slice",
 		"guaranteed cpu.max 50000 100000",
 		"guaranteed memory.max 67108864",
 		"guaranteed scope",
+		"guaranteed memory.min 67108864 67108864",
+		"guaranteed memory.low 0 0",
+		"guaranteed memory.high max max",
 		"burstable place /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice",
 		"burstable cpu.max max 100000",
 		"burstable memory.max 134217728",
 		"burstable scope",
+		"burstable memory.min 0 0",
+		"burstable memory.low 33554432 33554432",
+		"burstable memory.high max 83886080",
 		"besteffort place /kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podUID.slice",
 		"besteffort cpu.weight 1",
 		"besteffort memory.max max",
 		"besteffort scope",
+		"besteffort memory.low 0 0",
+		"kubepods.slice protects 100663296 33554432",
+		"kubepods-burstable.slice protects 0 33554432",
 		"resized memory.max 100663296",
+		"resized memory.high 67108864",
 		"resized restarts 0",
 		"nothing left",
 		"status 0",

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/opencontainers/cgroups"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,8 @@ func (m *Manager) BoundPods() error {
 }
 
 // BoundDaemons gives a group that others have made the share and the limits of what is
-// reserved for the processes in it; only the share if it is to be compressible only. The group
+// reserved for the processes in it; only the share if it is to be compressible only. With ProtectDaemons
+// and cgroup v2, reserved memory is not taken from them either. The group
 // is a path below the root of all groups, or of systemd the path or name of a slice.
 func (m *Manager) BoundDaemons(group string, reserved corev1.ResourceList, compressible bool) error {
 	names, err := newNaming(m.Driver, group)
@@ -33,6 +35,9 @@ func (m *Manager) BoundDaemons(group string, reserved corev1.ResourceList, compr
 	bounds := boundsOf(reserved, compressible)
 	if processes, ok := reserved[Processes]; ok && !compressible {
 		bounds.PidsLimit = new(processes.Value())
+	}
+	if bounds.Memory > 0 && m.ProtectDaemons && cgroups.IsCgroup2UnifiedMode() {
+		bounds.Unified = map[string]string{memoryMin: strconv.FormatInt(bounds.Memory, 10)}
 	}
 	daemons, err := (&Manager{naming: names, mounts: m.mounts}).group("", bounds)
 	if err != nil {

@@ -47,6 +47,10 @@ type Options struct {
 	CPUPeriod int64
 	// Processes bounds the processes of all pods together; zero for no bound.
 	Processes int64
+	// MemoryQoS is what groups have beside limits of memory, with cgroup v2.
+	MemoryQoS MemoryQoS
+	// ProtectDaemons is for BoundDaemons.
+	ProtectDaemons bool
 	// PodPidsLimit bounds the processes of one pod; zero or less for no bound.
 	PodPidsLimit int64
 	// Observe is called with the duration of each creation, update or removal of a
@@ -61,6 +65,7 @@ type Manager struct {
 	naming     naming
 	mounts     map[string]string // see findMounts
 	burstable  burstable
+	protected  protected
 	incomplete incompleteGroups
 	applied    sync.Map // by the UIDs of pods, the amounts that their groups have got
 }
@@ -70,6 +75,8 @@ type amounts struct {
 	group            string
 	cpuRequest       int64 // thousandths of a core, as cpuLimit
 	cpuLimit, memory int64 // zero for none
+	memoryRequest    int64
+	memoryHigh       string // if it is set
 }
 
 // incompleteGroups are pods whose groups may exist in some hierarchies only, because making
@@ -117,6 +124,9 @@ func New(o Options) (*Manager, error) {
 			return nil, fmt.Errorf("cgroups can't be managed on this machine: %w "+
 				"(with --cgroups-per-qos=false they are left to the container runtime)", err)
 		}
+	}
+	if err := m.startProtecting(); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -184,13 +194,17 @@ func (m *Manager) set(operation string, pod *core.Pod, milliCPU, memory int64) e
 		return nil
 	}
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	wanted := amounts{podGroup(pod), requests.Cpu().MilliValue(), milliCPU, memory}
+	var unified map[string]string
+	if cgroups.IsCgroup2UnifiedMode() {
+		unified = m.MemoryQoS.pod(pod, requests.Memory().Value())
+	}
+	wanted := amounts{podGroup(pod), requests.Cpu().MilliValue(), milliCPU, memory, requests.Memory().Value(), unified[memoryHigh]}
 	if has, ok := m.applied.Load(pod.UID); ok && has == wanted && m.isThere(wanted.group) {
 		return nil
 	}
 	m.applied.Delete(pod.UID) // what it has is unknown until all of it is done
 	defer m.observe(operation)()
-	r := &cgroups.Resources{Memory: memory}
+	r := &cgroups.Resources{Memory: memory, Unified: unified}
 	setShares(r, Shares(wanted.cpuRequest))
 	period := cmp.Or(m.CPUPeriod, Period)
 	if quota := Quota(milliCPU, period); quota > 0 && !m.NoCPUQuota {
@@ -206,6 +220,9 @@ func (m *Manager) set(operation string, pod *core.Pod, milliCPU, memory int64) e
 	}
 	if err == nil {
 		err = m.shareBurstable(pod.UID, QOSClass(pod), wanted.cpuRequest, false)
+	}
+	if err == nil {
+		err = m.protect(pod.UID, QOSClass(pod), wanted.memoryRequest)
 	}
 	if err != nil {
 		return fmt.Errorf("control group of pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -269,7 +286,7 @@ func (m *Manager) Destroy(uid types.UID, class corev1.PodQOSClass) (err error) {
 	if err := m.shareBurstable(uid, class, 0, true); err != nil {
 		return fmt.Errorf("share of the burstable pods: %w", err)
 	}
-	return nil
+	return m.protect(uid, class, 0)
 }
 
 // remove removes an empty group, and with systemd the slice.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/proto/release"
 )
 
@@ -17,7 +18,7 @@ var Gates = map[string]bool{
 	"AtomicWriteVolumeUserFields": true, "ContainerStopSignals": true, "EmptyDirVolumeMode": true,
 	"PodLogsQuerySplitStreams": true, "TaintTolerationComparisonOperators": true,
 
-	"MemoryQoS": false, "PodsAPI": false, "ExtendWebSocketsToKubelet": false,
+	"PodsAPI": false, "ExtendWebSocketsToKubelet": false,
 	"ResourceHealthStatus": false, "ResourceHealthStatusMessage": false,
 	"CPUManagerPolicyOptions": false, "CPUManagerPolicyBetaOptions": false,
 	"TopologyManagerPolicyOptions": false, "TopologyManagerPolicyBetaOptions": false,
@@ -48,8 +49,31 @@ func (c *Config) bySetting() map[string]setting {
 		"GracefulNodeShutdownBasedOnPodPriority": {"shutdownGracePeriodByPodPriority", len(c.Shutdown.GracePeriodByPodPriority) > 0},
 		"KubeletCrashLoopBackOffMax": {"crashLoopBackOff.maxContainerRestartPeriod",
 			c.MaxContainerRestartPeriod != New().MaxContainerRestartPeriod},
+		memoryQoS: {"memoryThrottlingFactor or memoryReservationPolicy",
+			c.Cgroups.MemoryQoS != cgroup.MemoryQoS{} && c.Cgroups.MemoryQoS != cgroup.MemoryQoS{ThrottlingFactor: formerFactor}},
 		"RotateKubeletServerCertificate": {"serverTLSBootstrap", c.ServerTLSBootstrap},
 	}
+}
+
+const memoryQoS = "MemoryQoS"
+
+// formerFactor was upstream's default of memoryThrottlingFactor before 1.37, and may be left
+// in a configuration that has MemoryQoS off.
+const formerFactor = 0.9
+
+// MemoryQoS is what the settings ask for, unless the gate is off.
+func (c *Config) MemoryQoS() cgroup.MemoryQoS {
+	if !c.ProtectsDaemons() {
+		return cgroup.MemoryQoS{}
+	}
+	return c.Cgroups.MemoryQoS
+}
+
+// ProtectsDaemons reports whether memory that is reserved for daemons, and enforced, is kept for
+// them, with cgroup v2: unless the gate MemoryQoS is off.
+func (c *Config) ProtectsDaemons() bool {
+	on, err := strconv.ParseBool(c.FeatureGates[memoryQoS])
+	return on || err != nil
 }
 
 // checkGates refuses feature gates that would have to change what this kubelet does.

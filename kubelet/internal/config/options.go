@@ -119,6 +119,8 @@ func (c *Config) podOptions(f *kubeletv1beta1.KubeletConfiguration) []option {
 		{"cpu-cfs-quota-period", &c.Cgroups.CPUCFSQuotaPeriod, &f.CPUCFSQuotaPeriod, "period over which CPU limits are enforced"},
 		{"", nil, c.oneProcessOOM(f), ""},
 		{"", nil, c.swapBehavior(f), ""},
+		{"", nil, c.memoryThrottling(f), ""},
+		{"", nil, c.memoryReservation(f), ""},
 		{"cluster-dns", &c.ClusterDNS, &f.ClusterDNS, "DNS servers for pods with the DNS policy ClusterFirst"},
 		{"cluster-domain", &c.ClusterDomain, &f.ClusterDomain, "DNS domain of the cluster"},
 		{"resolv-conf", &c.ResolvConf, &f.ResolverConfig, "resolver configuration on which that of pods is based"},

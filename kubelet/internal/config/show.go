@@ -31,8 +31,7 @@ func showFixed(d *kubeletv1beta1.KubeletConfiguration) {
 	d.EnableControllerAttachDetach = &yes
 	d.MakeIPTablesUtilChains, d.MergeDefaultEvictionSettings = &no, &no
 	d.EventRecordQPS, d.RegistryPullQPS = &unbounded, &unbounded
-	d.CPUManagerReconcilePeriod, d.MemoryReservationPolicy = metav1.Duration{Duration: 10 * time.Second},
-		kubeletv1beta1.NoneMemoryReservationPolicy
+	d.CPUManagerReconcilePeriod = metav1.Duration{Duration: 10 * time.Second}
 	d.StreamingConnectionIdleTimeout = metav1.Duration{Duration: 4 * time.Hour}
 	d.ContentType, d.HairpinMode = "application/json", "promiscuous-bridge"
 	d.CPUManagerPolicy, d.MemoryManagerPolicy, d.TopologyManagerPolicy, d.TopologyManagerScope = "none", "None", "none", "container"

@@ -194,4 +194,35 @@ func (c *Config) swapBehavior(f *kubeletv1beta1.KubeletConfiguration) translatio
 	}}
 }
 
+// memoryThrottling has no default: containers are not slowed down.
+func (c *Config) memoryThrottling(f *kubeletv1beta1.KubeletConfiguration) translation {
+	return translation{&f.MemoryThrottlingFactor, func() error {
+		factor := *f.MemoryThrottlingFactor
+		if factor == 0 {
+			return errors.New("it must be greater than 0 and at most 1")
+		}
+		c.Cgroups.MemoryQoS.ThrottlingFactor = factor
+		return nil
+	}, func() {
+		if factor := c.Cgroups.MemoryQoS.ThrottlingFactor; factor != 0 {
+			f.MemoryThrottlingFactor = &factor
+		}
+	}}
+}
+
+func (c *Config) memoryReservation(f *kubeletv1beta1.KubeletConfiguration) translation {
+	none, tiered := kubeletv1beta1.NoneMemoryReservationPolicy, kubeletv1beta1.TieredReservationMemoryReservationPolicy
+	return translation{&f.MemoryReservationPolicy, func() error {
+		if policy := f.MemoryReservationPolicy; policy != none && policy != tiered {
+			return fmt.Errorf("memoryReservationPolicy=%q: there are %s and %s", policy, none, tiered)
+		}
+		c.Cgroups.MemoryQoS.Tiered = f.MemoryReservationPolicy == tiered
+		return nil
+	}, func() {
+		if f.MemoryReservationPolicy = none; c.Cgroups.MemoryQoS.Tiered {
+			f.MemoryReservationPolicy = tiered
+		}
+	}}
+}
+
 const limitedSwap = "LimitedSwap"

@@ -51,9 +51,6 @@ var unused = []daemon.Unused{
 	{Flag: "topology-manager-policy", Field: "topologyManagerPolicy", Values: daemon.Off},
 	{Flag: "topology-manager-policy-options", Field: "topologyManagerPolicyOptions", Values: daemon.Off},
 	{Flag: "topology-manager-scope", Field: "topologyManagerScope", Values: []string{"container"}},
-	{Field: "memoryReservationPolicy", Values: daemon.Off},
-	// Upstream had these as defaults when MemoryQoS was off, and what it wrote has them: nobody asked for anything.
-	{Field: "memoryThrottlingFactor", Values: []string{"0.8", "0.9"}},
 	{Flag: "reserved-memory", Values: daemon.Off}, {Flag: "qos-reserved", Values: daemon.Off},
 	{Flag: "lock-file", Values: daemon.Off}, {Flag: "exit-on-lock-contention", Switch: true, Values: daemon.Off},
 	{Flag: "runonce", Switch: true, Values: daemon.Off},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+
+	"kctl/kubelet/internal/cgroup"
 )
 
 // What kubeadm writes for a kubelet, and the flags that kubeadm and other
@@ -81,9 +83,40 @@ func TestGatesOfFields(t *testing.T) {
 			t.Errorf("%s: %v", gates, err)
 		}
 	}
-	for _, gates := range []string{"ContainerStopSignals=yes", "GRPCContainerProbeTLS=true", "MemoryQoS=true", "NodeLogQuery=false"} {
+	for _, gates := range []string{"ContainerStopSignals=yes", "GRPCContainerProbeTLS=true", "PodsAPI=true", "NodeLogQuery=false"} {
 		if _, err := load(t, "", "--kubeconfig=/k", "--feature-gates="+gates); err == nil {
 			t.Errorf("%s was taken", gates)
+		}
+	}
+}
+
+// MemoryQoS does what its settings ask for, and for daemons what it always does, unless it is off.
+func TestMemoryQoS(t *testing.T) {
+	const both = "memoryThrottlingFactor: 0.7\nmemoryReservationPolicy: TieredReservation\n"
+	for _, c := range []struct {
+		file     string
+		want     cgroup.MemoryQoS
+		daemons  bool
+		refusing string
+	}{
+		{"", cgroup.MemoryQoS{}, true, ""},
+		{"memoryReservationPolicy: None\n", cgroup.MemoryQoS{}, true, ""},
+		{both, cgroup.MemoryQoS{ThrottlingFactor: 0.7, Tiered: true}, true, ""},
+		{both + "featureGates: {MemoryQoS: true}\n", cgroup.MemoryQoS{ThrottlingFactor: 0.7, Tiered: true}, true, ""},
+		{both + "featureGates: {MemoryQoS: false}\n", cgroup.MemoryQoS{}, false, "memoryThrottlingFactor or memoryReservationPolicy needs it"},
+		{"memoryThrottlingFactor: 0.9\nfeatureGates: {MemoryQoS: false}\n", cgroup.MemoryQoS{}, false, ""},
+	} {
+		config, err := load(t, header+c.file, "--kubeconfig=/k")
+		if c.refusing != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refusing) {
+				t.Errorf("%s: %v", c.file, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.file, err)
+		} else if got := config.MemoryQoS(); got != c.want || config.ProtectsDaemons() != c.daemons {
+			t.Errorf("%s: %+v, daemons %t", c.file, got, config.ProtectsDaemons())
 		}
 	}
 }
@@ -307,7 +340,10 @@ func TestWhatUpstreamHasIsRefusedByName(t *testing.T) {
 		"--tls-cipher-suites=TLS_RSA_WITH_RC4_128_SHA":             "unknown or insecure",
 		"--allowed-unsafe-sysctls=vm.swappiness":                   "not a pod's own",
 		"--feature-gates=NoSuchGate=true":                          "unknown feature gate",
-		"--feature-gates=MemoryQoS=true":                           "not supported",
+		"--feature-gates=PodsAPI=true":                             "not supported",
+		"file memoryThrottlingFactor: 1.5":                         "memoryThrottlingFactor=1.5: it must be greater than 0 and at most 1",
+		"file memoryThrottlingFactor: 0":                           "memoryThrottlingFactor: it must be greater than 0 and at most 1",
+		"file memoryReservationPolicy: Some":                       "memoryReservationPolicy=\"Some\": there are None and TieredReservation",
 		"--feature-gates=ContainerRestartRules=false":              "can't be turned off",
 		"--feature-gates=ImageVolume=false":                        "locked to true",
 		"file featureGates: {Bogus: true}":                         "unknown feature gate",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/opencontainers/cgroups"
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,6 +30,9 @@ func (g *given) newCgroups(ctx context.Context, runtime *cri.Client, capacity co
 			zap.String("runtime", driver), zap.String("configured", g.config.Cgroups.Driver))
 		g.config.Cgroups.Driver = driver // so that /configz shows it
 	}
+	if !cgroups.IsCgroup2UnifiedMode() && g.config.MemoryQoS() != (cgroup.MemoryQoS{}) {
+		g.logger.Warn("memoryThrottlingFactor and memoryReservationPolicy do nothing on this machine, which has cgroup v1")
+	}
 	reserved, err := g.config.Allocatable.Reserved()
 	if err != nil {
 		return nil, err
@@ -39,6 +43,7 @@ func (g *given) newCgroups(ctx context.Context, runtime *cri.Client, capacity co
 		PodsUnlimited: !g.config.Allocatable.EnforcesPods(), NoCPUQuota: !g.config.Cgroups.CPUCFSQuota,
 		CPUPeriod:    g.config.Cgroups.CPUCFSQuotaPeriod.Microseconds(),
 		PodPidsLimit: g.config.PodPidsLimit, Observe: g.metrics.ObserveGroup,
+		MemoryQoS: g.config.MemoryQoS(), ProtectDaemons: g.config.ProtectsDaemons(),
 	})
 	if err != nil {
 		return nil, err

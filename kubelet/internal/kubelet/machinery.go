@@ -174,6 +174,7 @@ func (g *given) newConfigs(m *machinery, health *runtimehealth.Health, events *p
 		VolumeGroups: func(pod types.UID) []int64 { return m.volumes.Groups(pod) },
 		CgroupParent: m.cgroups.Parent, NoCPUQuota: !g.config.Cgroups.CPUCFSQuota, CPUPeriod: g.config.Cgroups.CPUCFSQuotaPeriod.Microseconds(),
 		OOMKillGroup: cgroups.IsCgroup2UnifiedMode() && !g.config.Cgroups.SingleProcessOOMKill, LimitedSwap: g.config.Cgroups.LimitedSwap,
+		MemoryQoS: g.config.MemoryQoS(),
 	})
 }
 

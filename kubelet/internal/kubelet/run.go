@@ -38,6 +38,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	metrics.RegisterPopulation(k.registry, metrics.Sources{
 		NodeName: k.identity.NodeName, Pods: k.pods, Active: k.active.Active, Status: k.statuses.Get, Cache: k.cache,
 		Workers: k.workers, Volumes: k.machinery.volumes, Relisted: k.pleg.LastRelist, Logs: k.usages.Logs, Pulls: k.machinery.imageAccess.Count,
+		Protected: k.machinery.cgroups.ProtectedMemory,
 	})
 	run := func(name string, f func(context.Context) error) {
 		group.Go(func() error {

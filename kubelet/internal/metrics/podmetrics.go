@@ -30,6 +30,8 @@ type Sources struct {
 	Relisted func() time.Time // when the runtime was listed last
 	// Logs are the bytes that containers' logs have, by pod and container.
 	Logs func() map[types.UID]map[string]uint64
+	// Protected is the memory, in bytes, that is kept for guaranteed and for burstable pods.
+	Protected func() (guaranteed, burstable int64)
 	// Pulls counts what is on disk about pulled images: pulls that have been
 	// begun, and images that were pulled.
 	Pulls func() (intents, records int, err error)
@@ -63,7 +65,11 @@ var (
 	volumesDesc     = populationDesc("volume_manager_total_volumes", "Number of volumes in Volume Manager", "plugin_name", "state")
 	logsDesc        = populationDesc("kubelet_container_log_filesystem_used_bytes", "Bytes used by the container's logs on the filesystem.",
 		"uid", "namespace", "pod", "container")
-	cgroupDesc   = populationDesc("kubelet_cgroup_version", "cgroup version on the hosts.")
+	cgroupDesc    = populationDesc("kubelet_cgroup_version", "cgroup version on the hosts.")
+	memoryMinDesc = populationDesc("kubelet_memory_qos_node_memory_min_bytes",
+		"Total cgroup v2 memory.min in bytes for guaranteed pods. The kernel never takes this memory back.")
+	memoryLowDesc = populationDesc("kubelet_memory_qos_node_memory_low_bytes",
+		"Total cgroup v2 memory.low in bytes for burstable pods. The kernel takes this memory back only if there is no other.")
 	intentsDesc  = populationDesc("kubelet_imagemanager_ondisk_pullintents", "Number of ImagePullIntents stored on disk.")
 	recordsDesc  = populationDesc("kubelet_imagemanager_ondisk_pulledrecords", "Number of ImagePulledRecords stored on disk.")
 	lastSeenDesc = populationDesc("kubelet_pleg_last_seen_seconds", "Timestamp in seconds when PLEG was last seen active.")
@@ -74,7 +80,7 @@ func (podMetrics) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		nodeNameDesc, desiredDesc, activeDesc, mirrorsDesc, ephemeralDesc, workingDesc, runningPodsDesc, containersDesc, volumesDesc,
 		lastSeenDesc, logsDesc, cgroupDesc,
-		intentsDesc, recordsDesc, pendingDesc, resizingDesc,
+		memoryMinDesc, memoryLowDesc, intentsDesc, recordsDesc, pendingDesc, resizingDesc,
 	} {
 		descs <- desc
 	}
@@ -112,6 +118,9 @@ func (p podMetrics) Collect(metrics chan<- prometheus.Metric) {
 		version = 2
 	}
 	gauge(cgroupDesc, version)
+	guaranteed, burstable := p.Protected()
+	gauge(memoryMinDesc, float64(guaranteed))
+	gauge(memoryLowDesc, float64(burstable))
 	if intents, records, err := p.Pulls(); err == nil {
 		gauge(intentsDesc, float64(intents))
 		gauge(recordsDesc, float64(records))

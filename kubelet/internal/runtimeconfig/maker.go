@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"kctl/kubelet/internal/cgroup"
 	"kctl/kubelet/internal/environment"
 	"kctl/proto/core"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	// OOMKillGroup makes the kernel kill all of a container's processes instead of one
 	// when it is out of memory (cgroup v2).
 	OOMKillGroup bool
+	// MemoryQoS is what protects and slows down containers (cgroup v2).
+	MemoryQoS cgroup.MemoryQoS
 	// LimitedSwap lets containers of burstable pods swap (cgroup v2); without it, no
 	// container does.
 	LimitedSwap bool

@@ -31,11 +31,31 @@ const (
 func (m *Maker) Resources(pod *core.Pod, c *core.Container) *runtimeapi.LinuxContainerResources {
 	r := m.linuxResources(c.Resources.Requests, fieldpath.Limits(pod, c.Resources.Limits))
 	r.OomScoreAdj = m.oomScore(pod, c)
+	if m.unified {
+		r.Unified = m.MemoryQoS.Container(pod, c, m.allocatableMemory())
+	}
 	if m.OOMKillGroup {
-		r.Unified = map[string]string{"memory.oom.group": "1"}
+		setUnified(r, "memory.oom.group", "1")
 	}
 	m.limitSwap(r, pod, c)
 	return r
+}
+
+// setUnified sets a file of the container's group, with cgroup v2.
+func setUnified(r *runtimeapi.LinuxContainerResources, file, value string) {
+	if r.Unified == nil {
+		r.Unified = map[string]string{}
+	}
+	r.Unified[file] = value
+}
+
+// allocatableMemory is what the node has for pods, in bytes; 0 if that is not known.
+func (m *Maker) allocatableMemory() int64 {
+	if m.Environment == nil || m.Environment.Allocatable == nil {
+		return 0
+	}
+	allocatable := m.Environment.Allocatable()
+	return allocatable.Memory().Value()
 }
 
 func (m *Maker) linuxResources(requests, limits corev1.ResourceList) *runtimeapi.LinuxContainerResources {

@@ -32,10 +32,7 @@ func (m *Maker) limitSwap(r *runtimeapi.LinuxContainerResources, pod *core.Pod, 
 	case !m.unified:
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	default:
-		if r.Unified == nil {
-			r.Unified = map[string]string{}
-		}
-		r.Unified["memory.swap.max"] = strconv.FormatInt(m.swapOf(pod, c), 10)
+		setUnified(r, "memory.swap.max", strconv.FormatInt(m.swapOf(pod, c), 10))
 	}
 }
 
