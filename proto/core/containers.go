@@ -19,6 +19,23 @@ func Containers(spec *PodSpec) iter.Seq[*Container] {
 	return each(spec.InitContainers, spec.Containers)
 }
 
+// FindContainer is the pod's container of that name, of whatever kind, or nil. It is that of the pod
+// itself, unless it is an ephemeral one: these are copied.
+func FindContainer(pod *Pod, name string) *Container {
+	for c := range Containers(&pod.Spec) {
+		if c.Name == name {
+			return c
+		}
+	}
+	for _, e := range pod.Spec.EphemeralContainers {
+		if e.Name == name {
+			c := Container(e.EphemeralContainerCommon)
+			return &c
+		}
+	}
+	return nil
+}
+
 // ContainerStatuses are those of Containers, as far as they are known.
 func ContainerStatuses(status *PodStatus) iter.Seq[*ContainerStatus] {
 	return each(status.InitContainerStatuses, status.ContainerStatuses)

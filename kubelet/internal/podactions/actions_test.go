@@ -107,7 +107,7 @@ func podWith(names string, options ...option) *core.Pod {
 func policy(p corev1.RestartPolicy) option { return func(pod *core.Pod) { pod.Spec.RestartPolicy = p } }
 
 func edit(name string, change func(*core.Container)) option {
-	return func(pod *core.Pod) { change(FindContainer(pod, name)) }
+	return func(pod *core.Pod) { change(core.FindContainer(pod, name)) }
 }
 
 // rule gives a container the policy Never and a rule about exit code 42.

@@ -53,7 +53,7 @@ func (d *decision) restartAll(ended *runtimestate.ContainerStatus) {
 	}
 	d.actions.Start = nil // once all is forgotten, the pod is at its beginning
 	for _, c := range d.status.Containers {
-		if c.ID != ended.ID && FindContainer(d.pod, c.Name) != nil && !isEphemeral(d.pod, c.Name) {
+		if c.ID != ended.ID && core.FindContainer(d.pod, c.Name) != nil && !isEphemeral(d.pod, c.Name) {
 			d.actions.Remove = append(d.actions.Remove, c.ID)
 		}
 	}

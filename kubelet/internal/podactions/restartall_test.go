@@ -1,7 +1,6 @@
 package podactions
 
 import (
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,21 +46,5 @@ func restartAllCases() []actionCase {
 		{name: "all anew, not of a pod that goes", pod: podWith("a b", never, anew("a"), deleted), status: has("box a=42 b=running"), want: ""},
 		{name: "all anew, ephemeral containers are not forgotten", pod: podWith("a", never, anew("a"), debugged), status: has("box a=42 e=0"),
 			want: "remove(a1) all"},
-	}
-}
-
-func TestFindContainer(t *testing.T) {
-	pod := podWith("-i ~s a b")
-	for _, name := range []string{"e", "f"} {
-		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers,
-			corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name}})
-	}
-	for _, name := range []string{"i", "s", "a", "b", "e", "f"} {
-		if c := FindContainer(pod, name); c == nil || c.Name != name {
-			t.Errorf("%s: found %v", name, c)
-		}
-	}
-	if c := FindContainer(pod, "other"); c != nil {
-		t.Errorf("found %v, which the pod does not have", c.Name)
 	}
 }

@@ -146,7 +146,7 @@ func (m *Manager) killSideBySide(ctx context.Context, pod *core.Pod, containers 
 func (m *Manager) killContainer(ctx context.Context, pod *core.Pod, kill podactions.Kill, together ending, override *int64) error {
 	var spec *core.Container
 	if pod != nil {
-		spec = podactions.FindContainer(pod, kill.Name)
+		spec = core.FindContainer(pod, kill.Name)
 	}
 	if spec == nil {
 		known, container, err := m.restoreSpecs(ctx, kill.ID)

@@ -8,6 +8,7 @@ import (
 
 	"kctl/kubelet/internal/cri"
 	"kctl/kubelet/internal/podactions"
+	"kctl/proto/core"
 )
 
 // restartAll ends what runs, or forgets what ended. It tells whether there is
@@ -35,7 +36,7 @@ func (s *podSync) restartAll(a podactions.Actions) bool {
 			return false
 		}
 		if id == a.RestartAll.ID {
-			s.crashes.Fail(s.key(podactions.FindContainer(s.pod, a.RestartAll.Name)))
+			s.crashes.Fail(s.key(core.FindContainer(s.pod, a.RestartAll.Name)))
 		}
 		s.publish(without(id))
 	}

@@ -55,7 +55,7 @@ func (m *Manager) Ready(pod *core.Pod, container string, id runtimestate.Contain
 	if !m.Started(pod, container, id) {
 		return false
 	}
-	spec := containerOf(pod, container)
+	spec := core.FindContainer(pod, container)
 	if spec == nil || spec.ReadinessProbe == nil {
 		return true
 	}
@@ -69,7 +69,7 @@ func (m *Manager) Ready(pod *core.Pod, container string, id runtimestate.Contain
 // Started tells whether a running container has started: its startup probe, if
 // it has one, succeeded.
 func (m *Manager) Started(pod *core.Pod, container string, id runtimestate.ContainerID) bool {
-	spec := containerOf(pod, container)
+	spec := core.FindContainer(pod, container)
 	if spec == nil || spec.StartupProbe == nil {
 		return true
 	}
@@ -105,15 +105,6 @@ func (m *Manager) result(id runtimestate.ContainerID, kind Kind) (podactions.Pro
 	defer m.mu.Unlock()
 	result, known := m.results[resultKey{id, kind}]
 	return result, known
-}
-
-func containerOf(pod *core.Pod, name string) *core.Container {
-	for c := range core.Containers(&pod.Spec) {
-		if c.Name == name {
-			return c
-		}
-	}
-	return nil
 }
 
 // statusOf is what was reported of the very same container.

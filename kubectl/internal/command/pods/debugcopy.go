@@ -50,7 +50,7 @@ func (d *debugOptions) createCopy(ctx context.Context, from *core.Pod, container
 // service selects the copy then. A copy of which only images are changed stays as it is,
 // labels included, and there is none to debug with, as kubectl has it.
 func (d *debugOptions) addToCopy(pod *core.Pod, container corev1.Container) (string, error) {
-	there := containerOf(pod, container.Name)
+	there := core.FindContainer(pod, container.Name)
 	switch {
 	case there != nil || d.image != "":
 	case len(d.setImage) > 0:
@@ -71,16 +71,6 @@ func (d *debugOptions) addToCopy(pod *core.Pod, container corev1.Container) (str
 	pod.Spec.Containers = append(pod.Spec.Containers, container)
 	d.warnUnprivileged(pod, &container)
 	return container.Name, nil
-}
-
-// containerOf is the container of the name, whether it prepares the pod or not.
-func containerOf(pod *core.Pod, name string) *corev1.Container {
-	for c := range core.Containers(&pod.Spec) {
-		if c.Name == name {
-			return c
-		}
-	}
-	return nil
 }
 
 // setImages changes images as --set-image says: of the containers it names, and of all others
