@@ -74,7 +74,7 @@ var errNotManaged = errors.New("it is managed by a user")
 // ensureLocal stores an APIService, unless there is one that the servers may not
 // change.
 func (a *Aggregator) ensureLocal(ctx context.Context, want *apiservice.APIService) error {
-	have, err := a.options.Store.GetTyped(ctx, "", want.Name, "")
+	have, err := registry.GetStored[*apiservice.APIService](ctx, a.options.Store, "", want.Name)
 	if apierrors.IsNotFound(err) {
 		_, err = a.options.Store.CreateTyped(ctx, want)
 		if apierrors.IsAlreadyExists(err) {

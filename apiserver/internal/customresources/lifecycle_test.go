@@ -89,7 +89,7 @@ func TestDefinitionThatTookTheName(t *testing.T) {
 		if err := d.removeFinalizer(t.Context(), &entry{name: def.Name, uid: uid}); errors.Is(err, errGone) != (uid != def.UID) {
 			t.Fatal(err)
 		}
-		now, err := definitions.GetTyped(t.Context(), "", def.Name, "")
+		now, err := registry.GetStored[*definition](t.Context(), definitions, "", def.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestObjectsOfADefinitionThatIsGone(t *testing.T) {
 	if err := d.removeFinalizer(t.Context(), &gone); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := definitions.GetTyped(t.Context(), "", def.Name, ""); !apierrors.IsNotFound(err) {
+	if _, err := registry.GetStored[*definition](t.Context(), definitions, "", def.Name); !apierrors.IsNotFound(err) {
 		t.Fatalf("the definition has been released: %v", err)
 	}
 	staysUntouched("deleted")
@@ -196,7 +196,7 @@ func TestObjectsThatAreBeingCreated(t *testing.T) {
 	if left, err := served.Resource.List(t.Context(), "", registry.ListOptions{}); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d objects are left: %v", len(left.Items), err)
 	}
-	if _, err := definitions.GetTyped(t.Context(), "", def.Name, ""); err != nil {
+	if _, err := registry.GetStored[*definition](t.Context(), definitions, "", def.Name); err != nil {
 		t.Error(err) // it is released, and nobody has deleted it
 	}
 }
@@ -211,7 +211,7 @@ func TestObjectsThatCannotBeDeleted(t *testing.T) {
 	if err := d.deleteInstances(t.Context(), e); err == nil {
 		t.Error("the objects are said to be deleted")
 	}
-	now, err := definitions.GetTyped(t.Context(), "", def.Name, "")
+	now, err := registry.GetStored[*definition](t.Context(), definitions, "", def.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestSchemaIsThatOfTheHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := definitions.GetTyped(t.Context(), "", def.Name, ""); err != nil { // until the cache has it
+		if _, err := registry.GetStored[*definition](t.Context(), definitions, "", def.Name); err != nil { // until the cache has it
 			t.Fatal(err)
 		}
 		infos := d.Infos()

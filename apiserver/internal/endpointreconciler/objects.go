@@ -58,7 +58,7 @@ func (r *Reconciler) newSlice(alive []netip.AddrPort) *discoveryv1.EndpointSlice
 // createOrUpdate stores want, or changes the stored object to it. It writes nothing if
 // they are equal.
 func createOrUpdate[T core.Object](ctx context.Context, store *registry.Store[T], want T, assign func(has, want T)) error {
-	has, err := store.GetTyped(ctx, want.GetNamespace(), want.GetName(), "0")
+	has, err := registry.Find[T](ctx, store, want.GetNamespace(), want.GetName())
 	if apierrors.IsNotFound(err) {
 		if _, err = store.CreateTyped(ctx, want); apierrors.IsAlreadyExists(err) {
 			return nil // another server was faster; the next round compares

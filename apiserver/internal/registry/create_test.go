@@ -159,7 +159,7 @@ func TestDryRun(t *testing.T) {
 	if _, gone, err := b.Delete(t.Context(), "ns", "a", registry.Admission{}, atOnce); err != nil || !gone {
 		t.Errorf("delete: %v, %v", gone, err)
 	}
-	if got, err := b.GetTyped(t.Context(), "ns", "a", ""); err != nil || got.ResourceVersion != made.ResourceVersion {
+	if got, err := b.stored("a"); err != nil || got.ResourceVersion != made.ResourceVersion {
 		t.Errorf("afterwards: %v, %v", got, err)
 	}
 }

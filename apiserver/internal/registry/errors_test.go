@@ -33,10 +33,10 @@ func TestWithoutEtcd(t *testing.T) {
 	if err := embedded.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.GetTyped(t.Context(), "ns", "a", "0"); err != nil {
+	if _, err := registry.Find[*corev1.Service](t.Context(), b.Store, "ns", "a"); err != nil {
 		t.Errorf("a read that need not be new: %v", err)
 	}
-	_, err := b.GetTyped(t.Context(), "ns", "a", "")
+	_, err := b.stored("a")
 	if seconds, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsServiceUnavailable(err) || !ok || seconds == 0 {
 		t.Errorf("read: %v", err)
 	}
@@ -60,7 +60,7 @@ func TestReadsThatHaveWaitedInVain(t *testing.T) {
 	if err := b.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.GetTyped(t.Context(), "ns", "a", "")
+	_, err := b.stored("a")
 	if _, ok := apierrors.SuggestsClientDelay(err); !apierrors.IsTimeout(err) || ok {
 		t.Errorf("%#v", err)
 	}

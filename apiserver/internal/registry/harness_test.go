@@ -151,9 +151,13 @@ func (b *bed) delete(name string, o *metav1.DeleteOptions) (*corev1.Service, boo
 	return b.read(e), gone
 }
 
+func (b *bed) stored(name string) (*corev1.Service, error) {
+	return registry.GetStored[*corev1.Service](b.t.Context(), b.Store, "ns", name)
+}
+
 func (b *bed) exists(name string) bool {
 	b.t.Helper()
-	_, err := b.GetTyped(b.t.Context(), "ns", name, "")
+	_, err := b.stored(name)
 	if err != nil && !apierrors.IsNotFound(err) {
 		b.t.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func TestChangesOfLoopsMayDropManagedFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := store.GetTyped(t.Context(), "ns", "large", ""); err != nil || got.Annotations["by"] != "a loop" || len(got.ManagedFields) > 0 {
+	if got, err := registry.GetStored[*corev1.Service](t.Context(), store, "ns", "large"); err != nil || got.Annotations["by"] != "a loop" ||
+		len(got.ManagedFields) > 0 {
 		t.Errorf("stored with %d managers and %q: %v", len(got.ManagedFields), got.Annotations["by"], err)
 	}
 }

@@ -12,12 +12,6 @@ import (
 // What follows is for callers inside the server, which know the type and need
 // no admission.
 
-// GetTyped is GetStored for those who have the store ("" for resourceVersion), and
-// reads what the cache has ("0") for those whom that is enough.
-func (s *Store[T]) GetTyped(ctx context.Context, namespace, name, resourceVersion string) (T, error) {
-	return getAt[T](ctx, s, namespace, name, resourceVersion)
-}
-
 // ListTyped reads a collection and its resourceVersion. The caller may change the objects.
 func (s *Store[T]) ListTyped(ctx context.Context, namespace string, o ListOptions) ([]T, string, error) {
 	list, err := s.List(ctx, namespace, o)

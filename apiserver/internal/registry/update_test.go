@@ -109,7 +109,7 @@ func TestDeletionStays(t *testing.T) {
 	if err := b.DeleteTyped(t.Context(), "ns", "a", nil); err != nil {
 		t.Fatal(err)
 	}
-	going, err := b.GetTyped(t.Context(), "ns", "a", "")
+	going, err := b.stored("a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestUpdatesWithoutAVersionAreTriedAgain(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got, err := b.GetTyped(t.Context(), "ns", "a", "")
+	got, err := b.stored("a")
 	if err != nil || got.Labels["n"] != strconv.Itoa(each*all) {
 		t.Errorf("counted %v, %v", got.Labels, err)
 	}

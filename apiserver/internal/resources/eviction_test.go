@@ -92,7 +92,7 @@ func TestEvictionOfAPodThatChanges(t *testing.T) {
 		if c.stays && !apierrors.IsTooManyRequests(err) || !c.stays && err != nil {
 			t.Errorf("%s: evicting it: %v", name, err)
 		}
-		if p, err := b.Pods.GetTyped(ctx, "default", name, ""); err != nil || (p.DeletionTimestamp == nil) != c.stays {
+		if p, err := registry.GetStored[*core.Pod](ctx, b.Pods, "default", name); err != nil || (p.DeletionTimestamp == nil) != c.stays {
 			t.Errorf("%s: %v, ends at %v", name, err, p.DeletionTimestamp)
 		}
 	}

@@ -137,7 +137,7 @@ func TestBinding(t *testing.T) {
 	if _, err := b.create(core.Pods, "binding", "web", bindTo("web", "n1")); err != nil {
 		t.Fatal(err)
 	}
-	bound, err := b.Pods.GetTyped(t.Context(), "default", "web", "")
+	bound, err := registry.GetStored[*core.Pod](t.Context(), b.Pods, "default", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,10 +195,10 @@ func TestPodsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Pods.GetTyped(ctx, "default", "unbound", ""); !apierrors.IsNotFound(err) {
+	if _, err := registry.GetStored[*core.Pod](ctx, b.Pods, "default", "unbound"); !apierrors.IsNotFound(err) {
 		t.Errorf("a pod without a node is still there: %v", err)
 	}
-	web, err := b.Pods.GetTyped(ctx, "default", "web", "")
+	web, err := registry.GetStored[*core.Pod](ctx, b.Pods, "default", "web")
 	if err != nil || web.DeletionTimestamp == nil || *web.DeletionGracePeriodSeconds != 30 {
 		t.Fatalf("the bound pod: %+v, %v", web.ObjectMeta, err)
 	}
@@ -210,7 +210,7 @@ func TestPodsEnd(t *testing.T) {
 	if err := b.Pods.DeleteTyped(ctx, "default", "web", zero); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Pods.GetTyped(ctx, "default", "web", ""); !apierrors.IsNotFound(err) {
+	if _, err := registry.GetStored[*core.Pod](ctx, b.Pods, "default", "web"); !apierrors.IsNotFound(err) {
 		t.Errorf("the kubelet deleted it and it is still there: %v", err)
 	}
 }
@@ -230,7 +230,7 @@ func TestEviction(t *testing.T) {
 	if _, err := b.create(core.Pods, "eviction", "web", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web"}}); err != nil {
 		t.Fatal(err)
 	}
-	web, err := b.Pods.GetTyped(t.Context(), "default", "web", "")
+	web, err := registry.GetStored[*core.Pod](t.Context(), b.Pods, "default", "web")
 	if err != nil || web.DeletionTimestamp == nil {
 		t.Fatalf("an evicted pod does not end: %v", err)
 	}
@@ -262,7 +262,7 @@ func TestNamespacesEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ns, err := b.Namespaces.GetTyped(ctx, "", name, "")
+	ns, err := registry.GetStored[*core.Namespace](ctx, b.Namespaces, "", name)
 	if err != nil || ns.Status.Phase != corev1.NamespaceTerminating || ns.DeletionTimestamp == nil {
 		t.Fatalf("a deleted namespace is %+v, %v", ns, err)
 	}
@@ -273,7 +273,7 @@ func TestNamespacesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Namespaces.GetTyped(ctx, "", name, ""); !apierrors.IsNotFound(err) {
+	if _, err := registry.GetStored[*core.Namespace](ctx, b.Namespaces, "", name); !apierrors.IsNotFound(err) {
 		t.Errorf("a finalized namespace is still there: %v", err)
 	}
 }
@@ -349,7 +349,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	stored, err := b.Secrets.GetTyped(ctx, "default", "x", "")
+	stored, err := registry.GetStored[*core.Secret](ctx, b.Secrets, "default", "x")
 	if err != nil || string(stored.Data["a"]) != "b" || stored.StringData != nil {
 		t.Errorf("stringData is stored as %+v, %v", stored, err)
 	}

@@ -119,7 +119,7 @@ func TestAnAddressOfAnother(t *testing.T) {
 	if err != nil || b.held() != 2 {
 		t.Fatalf("%+v %v, %d held", s, err, b.held())
 	}
-	ip, err := b.IPAddresses.GetTyped(t.Context(), "", "10.0.0.5", "")
+	ip, err := registry.GetStored[*networkingv1.IPAddress](t.Context(), b.IPAddresses, "", "10.0.0.5")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -139,7 +140,7 @@ func TestTwoFamilies(t *testing.T) {
 			t.Fatalf("%s: %+v %v, %d held", what, s, err, b.held())
 		}
 		for i, ip := range s.Spec.ClusterIPs {
-			held, err := b.IPAddresses.GetTyped(t.Context(), "", ip, "")
+			held, err := registry.GetStored[*networkingv1.IPAddress](t.Context(), b.IPAddresses, "", ip)
 			if err != nil || held.Labels["ipaddress.kubernetes.io/ip-family"] != string(families[i]) {
 				t.Errorf("%s: %s is held as %+v %v", what, ip, held, err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -74,7 +75,7 @@ func (p *presence) tellOtherRanges(ctx context.Context, cause error) {
 		Kind: networking.ServiceCIDRResource.Kind, APIVersion: networking.ServiceCIDRResource.GVK().GroupVersion().String(),
 		Name: networking.DefaultServiceCIDRName,
 	}
-	if known, err := p.objects.resources.ServiceCIDRs.GetTyped(ctx, "", ref.Name, ""); err == nil {
+	if known, err := registry.GetStored[*networkingv1.ServiceCIDR](ctx, p.objects.resources.ServiceCIDRs, "", ref.Name); err == nil {
 		ref.UID = known.UID
 	}
 	event := events.New(ref, corev1.EventSource{Component: networking.DefaultServiceCIDRManager}, corev1.EventTypeWarning,

@@ -16,8 +16,10 @@ import (
 	"kctl/apiserver/internal/authn/webhook"
 	"kctl/apiserver/internal/config"
 	"kctl/apiserver/internal/configfile"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/webhookclient"
 	"kctl/proto/clientauth"
+	"kctl/proto/core"
 	"kctl/proto/daemon"
 	"kctl/proto/pki"
 )
@@ -108,7 +110,7 @@ func (a *Authentication) headerNames() clientauth.HeaderNames {
 }
 
 // Publisher tells the cluster's other servers which CAs this one trusts.
-func (a *Authentication) Publisher(configMaps trust.ConfigMaps) *trust.Publisher {
+func (a *Authentication) Publisher(configMaps *registry.Store[*core.ConfigMap]) *trust.Publisher {
 	return &trust.Publisher{
 		ConfigMaps: configMaps, Clients: a.clients, Proxies: a.proxies, AllowedNames: a.o.Flags.RequestHeader.AllowedNames,
 		Headers: a.headerNames(), Clock: a.o.Clock, Logger: a.o.Logger,

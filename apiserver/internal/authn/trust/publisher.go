@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
+	"kctl/apiserver/internal/registry"
 	"kctl/proto/backoff"
 	"kctl/proto/clientauth"
 	"kctl/proto/core"
@@ -22,16 +23,9 @@ const Name = "extension-apiserver-authentication"
 // publishInterval is how often the ConfigMap is checked and brought up to date.
 const publishInterval = 10 * time.Second
 
-// ConfigMaps is where it is stored: a registry.Store.
-type ConfigMaps interface {
-	GetTyped(ctx context.Context, namespace, name, resourceVersion string) (*core.ConfigMap, error)
-	CreateTyped(ctx context.Context, obj *core.ConfigMap) (*core.ConfigMap, error)
-	UpdateTyped(ctx context.Context, namespace, name, subresource string, change func(obj *core.ConfigMap) error) (*core.ConfigMap, error)
-}
-
 // Publisher maintains the ConfigMap.
 type Publisher struct {
-	ConfigMaps ConfigMaps
+	ConfigMaps *registry.Store[*core.ConfigMap]
 	// Clients and Proxies are the authorities; nil if none are accepted.
 	Clients, Proxies *pki.Authorities
 	AllowedNames     []string
@@ -54,7 +48,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 
 // publish writes only if something is missing.
 func (p *Publisher) publish(ctx context.Context) error {
-	current, err := p.ConfigMaps.GetTyped(ctx, core.NamespaceSystem, Name, "0")
+	current, err := registry.Find[*core.ConfigMap](ctx, p.ConfigMaps, core.NamespaceSystem, Name)
 	if apierrors.IsNotFound(err) {
 		_, err = p.ConfigMaps.CreateTyped(ctx, &core.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: core.NamespaceSystem, Name: Name}, Data: p.mergedData(nil),

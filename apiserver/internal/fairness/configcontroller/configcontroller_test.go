@@ -117,7 +117,7 @@ func TestMaintain(t *testing.T) {
 	run(t, o.Maintain)
 	eventually.Holds(t, "it is there again", func() bool {
 		clock.Step(maintainEvery)
-		_, err := o.Schemas.GetTyped(t.Context(), "", taken, "")
+		_, err := registry.GetStored[*flowcontrolv1.FlowSchema](t.Context(), o.Schemas, "", taken)
 		return err == nil
 	})
 }
@@ -131,7 +131,7 @@ func TestConditionsAreNotFoughtOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	const name = "probes"
-	unnoted, err := o.Schemas.GetTyped(t.Context(), "", name, "")
+	unnoted, err := registry.GetStored[*flowcontrolv1.FlowSchema](t.Context(), o.Schemas, "", name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestConditionsAreNotFoughtOver(t *testing.T) {
 		if err := share.noteDangling(t.Context(), unnoted, missing); err != nil {
 			t.Fatal(err)
 		}
-		now, err := o.Schemas.GetTyped(t.Context(), "", name, "")
+		now, err := registry.GetStored[*flowcontrolv1.FlowSchema](t.Context(), o.Schemas, "", name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func Bootstrap(ctx context.Context, ranges *registry.Store[*networkingv1.Service
 	for _, r := range own {
 		cidrs = append(cidrs, r.Masked().String())
 	}
-	known, err := ranges.GetTyped(ctx, "", DefaultServiceCIDRName, "")
+	known, err := registry.GetStored[*networkingv1.ServiceCIDR](ctx, ranges, "", DefaultServiceCIDRName)
 	if apierrors.IsNotFound(err) {
 		known, err = ranges.CreateTyped(ctx, &networkingv1.ServiceCIDR{
 			ObjectMeta: metav1.ObjectMeta{Name: DefaultServiceCIDRName}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: cidrs},

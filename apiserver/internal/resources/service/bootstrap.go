@@ -24,7 +24,7 @@ const (
 // Bootstrap creates the service of the API servers themselves, with the first
 // address of the server's own range. port is the servers' port.
 func (s *Store) Bootstrap(ctx context.Context, port int) error {
-	if _, err := s.GetTyped(ctx, core.NamespaceDefault, ServerService, ""); err == nil || !apierrors.IsNotFound(err) {
+	if _, err := registry.GetStored[*corev1.Service](ctx, s, core.NamespaceDefault, ServerService); err == nil || !apierrors.IsNotFound(err) {
 		return err
 	}
 	first := servicecidr.First(s.addresses.own[0])

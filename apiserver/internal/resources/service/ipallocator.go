@@ -240,7 +240,7 @@ func (a *ipAllocator) release(ctx context.Context, s *corev1.Service, ip string)
 	if err != nil {
 		return err
 	}
-	held, err := a.ipAddresses.GetTyped(ctx, "", addr.String(), "")
+	held, err := registry.GetStored[*networkingv1.IPAddress](ctx, a.ipAddresses, "", addr.String())
 	if err == nil && BelongsTo(held, s.Namespace, s.Name) {
 		err = a.ipAddresses.DeleteTyped(ctx, "", held.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
 	}

@@ -14,6 +14,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 	"kctl/apiserver/internal/endpointreconciler"
 	"kctl/apiserver/internal/identity"
 	"kctl/apiserver/internal/identity/lease"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/scheme"
 	"kctl/proto/core"
@@ -57,8 +59,8 @@ func (c *cluster) besideAt(address netip.AddrPort, clock *testingclock.FakeClock
 func (c *cluster) awaitServers(want ...string) {
 	c.T.Helper()
 	c.Until(fmt.Sprintf("the endpoints are %v", want), func(ctx context.Context) bool {
-		endpoints, err := c.Server.Resources().Endpoints.GetTyped(ctx, core.NamespaceDefault, service.ServerService, "")
-		slice, err2 := c.Server.Resources().EndpointSlices.GetTyped(ctx, core.NamespaceDefault, service.ServerService, "")
+		endpoints, err := registry.GetStored[*corev1.Endpoints](ctx, c.Server.Resources().Endpoints, core.NamespaceDefault, service.ServerService)
+		slice, err2 := registry.GetStored[*discoveryv1.EndpointSlice](ctx, c.Server.Resources().EndpointSlices, core.NamespaceDefault, service.ServerService)
 		return errors.Join(err, err2) == nil && slices.Equal(addressesOf(endpoints), want) && slices.Equal(addressesOfSlice(slice), want) &&
 			int(endpoints.Subsets[0].Ports[0].Port) == c.Port() && int(*slice.Ports[0].Port) == c.Port() &&
 			endpoints.Labels[discoveryv1.LabelSkipMirror] == "true" && slice.Labels[discoveryv1.LabelServiceName] == service.ServerService
@@ -68,7 +70,7 @@ func (c *cluster) awaitServers(want ...string) {
 // servers are the addresses in the endpoints.
 func (c *cluster) servers() []string {
 	c.T.Helper()
-	endpoints, err := c.Server.Resources().Endpoints.GetTyped(c.T.Context(), core.NamespaceDefault, service.ServerService, "")
+	endpoints, err := registry.GetStored[*corev1.Endpoints](c.T.Context(), c.Server.Resources().Endpoints, core.NamespaceDefault, service.ServerService)
 	if err != nil {
 		c.T.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func TestServersOnOneAddress(t *testing.T) {
 	stop()
 	c.Until("the higher port is back", func(context.Context) bool {
 		first.Step(5 * time.Second)
-		e, err := c.Server.Resources().Endpoints.GetTyped(t.Context(), core.NamespaceDefault, service.ServerService, "")
+		e, err := registry.GetStored[*corev1.Endpoints](t.Context(), c.Server.Resources().Endpoints, core.NamespaceDefault, service.ServerService)
 		return err == nil && len(e.Subsets) == 1 && e.Subsets[0].Ports[0].Port == int32(port)
 	})
 }
@@ -235,7 +237,7 @@ func TestIdentity(t *testing.T) {
 	c := start(t)
 	leases, now := c.Server.Resources().Leases, time.Now()
 	exists := func(ctx context.Context, name string) bool {
-		_, err := leases.GetTyped(ctx, core.NamespaceSystem, name, "")
+		_, err := registry.GetStored[*coordinationv1.Lease](ctx, leases, core.NamespaceSystem, name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
@@ -243,7 +245,7 @@ func TestIdentity(t *testing.T) {
 	}
 	const label = "apiserver.kubernetes.io/identity"
 	c.Until("the server has a lease", func(ctx context.Context) bool { return exists(ctx, identity.Name()) })
-	own, err := leases.GetTyped(t.Context(), core.NamespaceSystem, identity.Name(), "")
+	own, err := registry.GetStored[*coordinationv1.Lease](t.Context(), leases, core.NamespaceSystem, identity.Name())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"kctl/apiserver/internal/config"
+	"kctl/apiserver/internal/registry"
 	"kctl/apiserver/internal/resources/service"
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
@@ -84,7 +86,7 @@ func TestSmallFlags(t *testing.T) {
 		if !strings.Contains(text, `"https://api.example.com:`) {
 			t.Error(text)
 		}
-		_, err := c.Server.Resources().Endpoints.GetTyped(t.Context(), core.NamespaceDefault, service.ServerService, "")
+		_, err := registry.GetStored[*corev1.Endpoints](t.Context(), c.Server.Resources().Endpoints, core.NamespaceDefault, service.ServerService)
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("there are endpoints: %v", err)
 		}
