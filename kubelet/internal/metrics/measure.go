@@ -21,12 +21,7 @@ var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 
 
 // measureStarts makes the metrics of starts of pods and containers.
 func (m *Metrics) measureStarts(registry *prometheus.Registry) {
-	start := func(name, help string) prometheus.Histogram {
-		return daemon.NewHistogram(prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: startBuckets})
-	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help}, labels)
-	}
+	start := func(name, help string) prometheus.Histogram { return histogram(name, help, startBuckets) }
 	m.PodStart = start("pod_start_duration_seconds",
 		"Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run")
 	m.podStartTotal = start("pod_start_total_duration_seconds",
@@ -34,68 +29,50 @@ func (m *Metrics) measureStarts(registry *prometheus.Registry) {
 	m.podStartSLI = start("pod_start_sli_duration_seconds",
 		"Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to "+
 			"when the API has all its containers as started")
-	m.started = counter("started_containers_total", "Cumulative number of containers started", "container_type")
-	m.startFails = counter("started_containers_errors_total", "Cumulative number of errors when starting containers", "container_type", "code")
-	m.terminated = counter("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.",
+	m.started = counters("started_containers_total", "Cumulative number of containers started", "container_type")
+	m.startFails = counters("started_containers_errors_total", "Cumulative number of errors when starting containers",
+		"container_type", "code")
+	m.terminated = counters("terminated_containers_total", "Cumulative number of containers that ended, by what they ended with.",
 		"container_type", "exit_code", "reason")
-	m.Rejections = counter("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
-	m.imagesRemoved = counter("image_garbage_collected_total",
+	m.Rejections = counters("admission_rejections_total", "Cumulative number pod admission rejections by the Kubelet.", "reason")
+	m.imagesRemoved = counters("image_garbage_collected_total",
 		"Total number of images garbage collected by the kubelet, whether through disk usage or image age.", "reason")
-	m.imagesAsked = counter("image_manager_ensure_image_requests_total", "Number of ensure-image requests processed by the kubelet.",
+	m.imagesAsked = counters("image_manager_ensure_image_requests_total", "Number of ensure-image requests processed by the kubelet.",
 		"pull_policy", "present_locally", "pull_required")
-	m.imageChecks = counter("imagemanager_image_mustpull_checks_total",
+	m.imageChecks = counters("imagemanager_image_mustpull_checks_total",
 		"Counter for how many times kubelet checked whether credentials need to be re-verified to access an image.", "result")
-	m.restarts = counter("restarted_pods_total",
+	m.restarts = counters("restarted_pods_total",
 		"Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them "+
 			"(common for static pods, extremely uncommon for API pods).", "static")
 	for _, static := range []string{"", "true"} {
 		m.restarts.WithLabelValues(static) // which is exported before the first restart, too
 	}
-	m.pulls = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet",
-		Name:      "image_pull_duration_seconds",
-		Help:      "Duration in seconds to pull an image.",
-		Buckets:   []float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
-	}, []string{"image_size_in_bytes"})
+	m.pulls = histograms("image_pull_duration_seconds", "Duration in seconds to pull an image.",
+		[]float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}, "image_size_in_bytes")
 	registry.MustRegister(m.PodStart, m.podStartTotal, m.podStartSLI, m.started, m.startFails, m.terminated, m.Rejections, m.imagesRemoved,
 		m.imagesAsked, m.imageChecks, m.restarts, m.pulls)
 }
 
 // measureNode makes the metrics of what pods need from the node.
 func (m *Metrics) measureNode(registry *prometheus.Registry) {
-	m.groups = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "cgroup_manager_duration_seconds",
-		Help: "Duration in seconds for cgroup manager operations. Broken down by method.", Buckets: prometheus.DefBuckets,
-	}, []string{"operation_type"})
-	m.storage = daemon.NewHistogramVec(prometheus.HistogramOpts{
+	m.groups = histograms("cgroup_manager_duration_seconds", "Duration in seconds for cgroup manager operations. Broken down by method.",
+		prometheus.DefBuckets, "operation_type")
+	m.storage = daemon.NewHistogramVec(prometheus.HistogramOpts{ // of no subsystem
 		Name:    "storage_operation_duration_seconds",
 		Help:    "Storage operation duration",
 		Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600},
 	}, []string{"volume_plugin", "operation_name", "status", "migrated"})
-	m.StatusSent = daemon.NewHistogram(prometheus.HistogramOpts{
-		Subsystem: "kubelet",
-		Name:      "pod_status_sync_duration_seconds",
-		Buckets:   []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60},
-		Help:      "Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
-	})
-	m.ContainersPerPod = daemon.NewHistogram(prometheus.HistogramOpts{
-		Subsystem: "kubelet",
-		Name:      "containers_per_pod_count",
-		Help:      "The number of containers per pod.",
-		Buckets:   prometheus.ExponentialBuckets(1, 2, 5),
-	})
-	m.sandboxStart = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet", Name: "run_podsandbox_duration_seconds",
-		Help: "Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", Buckets: prometheus.DefBuckets,
-	}, []string{"runtime_handler"})
-	m.sandboxFails = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "kubelet",
-		Name:      "run_podsandbox_errors_total",
-		Help:      "Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
-	}, []string{"runtime_handler"})
+	m.StatusSent = histogram("pod_status_sync_duration_seconds",
+		"Duration in seconds to sync a pod status update: from the change until the API has it, however many changes came in between.",
+		[]float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60})
+	m.ContainersPerPod = histogram("containers_per_pod_count", "The number of containers per pod.", prometheus.ExponentialBuckets(1, 2, 5))
+	m.sandboxStart = histograms("run_podsandbox_duration_seconds",
+		"Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.", prometheus.DefBuckets, "runtime_handler")
+	m.sandboxFails = counters("run_podsandbox_errors_total",
+		"Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.", "runtime_handler")
 	m.startup = map[node.StartupPhase]prometheus.Gauge{}
 	for leg, help := range startupHelp {
-		m.startup[leg] = prometheus.NewGauge(prometheus.GaugeOpts{Subsystem: "kubelet", Name: string(leg), Help: help})
+		m.startup[leg] = gauge(string(leg), help)
 		registry.MustRegister(m.startup[leg])
 	}
 	registry.MustRegister(m.groups, m.storage, m.StatusSent, m.ContainersPerPod, m.sandboxStart, m.sandboxFails)

@@ -9,7 +9,6 @@ import (
 	"kctl/kubelet/internal/node"
 	"kctl/kubelet/internal/podruntime"
 	"kctl/kubelet/internal/podworker"
-	"kctl/proto/daemon"
 )
 
 // Metrics have upstream's names and labels, so that dashboards carry over.
@@ -57,79 +56,64 @@ type Metrics struct {
 
 // New makes all but those that RegisterPopulation does, and registers them.
 func New(registry *prometheus.Registry) *Metrics {
-	// All buckets are upstream's: quantiles over the kubelets of a cluster, some of them
-	// upstream's, are those of nothing if their buckets differ.
-	histogram := func(name, help string) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Subsystem: "kubelet", Name: name, Help: help, Buckets: prometheus.DefBuckets}
-	}
-	operationTime := histogram("runtime_operations_duration_seconds",
-		"Duration in seconds of runtime operations. Broken down by operation type.")
-	operationTime.Buckets = prometheus.ExponentialBuckets(0.005, 2.5, 14)
 	m := &Metrics{
-		WorkerStart: daemon.NewHistogram(histogram("pod_worker_start_duration_seconds",
-			"Duration in seconds from kubelet seeing a pod to starting a worker.")),
-		work: daemon.NewHistogramVec(histogram("pod_worker_duration_seconds",
-			"Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated."),
-			[]string{"operation_type"}),
-		relist:         daemon.NewHistogram(histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.")),
-		relistInterval: daemon.NewHistogram(histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.")),
-		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: "kubelet",
-			Name:      "runtime_operations_total",
-			Help:      "Cumulative number of runtime operations by operation type.",
-		}, []string{"operation_type"}),
-		operationTime: daemon.NewHistogramVec(operationTime, []string{"operation_type"}),
-		operationFails: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: "kubelet",
-			Name:      "runtime_operations_errors_total",
-			Help:      "Cumulative number of runtime operation errors by operation type.",
-		}, []string{"operation_type"}),
+		counts: map[podruntime.Counted]prometheus.Counter{},
+		Probes: newProbeMetrics(),
 	}
-	m.losingSupport = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Subsystem: "kubelet",
-		Name:      "cri_losing_support",
-		Help:      "the Kubernetes version that the currently running CRI implementation will lose support on if not upgraded.",
-	}, []string{"version"})
-	m.Evictions = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "kubelet", Name: "evictions", Help: "Cumulative number of pod evictions by eviction signal",
-	}, []string{"eviction_signal"})
-	m.Preemptions = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "kubelet", Name: "preemptions", Help: "Cumulative number of pod preemptions by preemption resource",
-	}, []string{"preemption_signal"})
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "kubelet", Name: name, Help: help})
-	}
-	m.Streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
-	m.StreamErrors = counter("evented_pleg_connection_error_count",
-		"The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
-	m.StreamLatency = daemon.NewHistogram(histogram("evented_pleg_connection_latency_seconds",
-		"The latency of streaming connection with the CRI runtime, measured in seconds."))
-	m.ShutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{
-		Subsystem: "kubelet",
-		Name:      "graceful_shutdown_start_time_seconds",
-		Help:      "Last graceful shutdown start time since unix epoch in seconds",
-	})
-	m.ShutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{
-		Subsystem: "kubelet",
-		Name:      "graceful_shutdown_end_time_seconds",
-		Help:      "Last graceful shutdown end time since unix epoch in seconds",
-	})
-	m.Orphans = counter("orphaned_runtime_pods_total",
-		"Number of pods that have been detected in the container runtime without being already known to the pod worker. This typically "+
-			"indicates the kubelet was restarted while a pod was force deleted in the API or in the local configuration, which is unusual.")
-	m.counts = map[podruntime.Counted]prometheus.Counter{}
 	for what, help := range countHelp {
 		m.counts[what] = counter(string(what), help)
 		registry.MustRegister(m.counts[what])
 	}
+	m.measureWork(registry)
+	m.measureRuntime(registry)
+	m.measureEnds(registry)
 	m.measureStarts(registry)
 	m.measureNode(registry)
 	m.measureResizes(registry)
-	m.Probes = newProbeMetrics()
-	registry.MustRegister(m.ShutdownStart, m.ShutdownEnd, m.Orphans, m.Streams, m.StreamErrors, m.StreamLatency)
-	registry.MustRegister(m.Evictions, m.Preemptions, m.WorkerStart, m.work, m.relist, m.relistInterval, m.operations, m.operationTime,
-		m.operationFails, m.losingSupport)
 	return m
+}
+
+// measureWork makes the metrics of the pod workers.
+func (m *Metrics) measureWork(registry *prometheus.Registry) {
+	m.WorkerStart = histogram("pod_worker_start_duration_seconds", "Duration in seconds from kubelet seeing a pod to starting a worker.",
+		prometheus.DefBuckets)
+	m.work = histograms("pod_worker_duration_seconds",
+		"Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync, kill, or terminated.",
+		prometheus.DefBuckets, "operation_type")
+	m.Orphans = counter("orphaned_runtime_pods_total",
+		"Number of pods that have been detected in the container runtime without being already known to the pod worker. This typically "+
+			"indicates the kubelet was restarted while a pod was force deleted in the API or in the local configuration, which is unusual.")
+	registry.MustRegister(m.WorkerStart, m.work, m.Orphans)
+}
+
+// measureRuntime makes the metrics of calls of the runtime, and of what it tells.
+func (m *Metrics) measureRuntime(registry *prometheus.Registry) {
+	m.operations = counters("runtime_operations_total", "Cumulative number of runtime operations by operation type.", "operation_type")
+	m.operationTime = histograms("runtime_operations_duration_seconds",
+		"Duration in seconds of runtime operations. Broken down by operation type.",
+		prometheus.ExponentialBuckets(0.005, 2.5, 14), "operation_type")
+	m.operationFails = counters("runtime_operations_errors_total", "Cumulative number of runtime operation errors by operation type.",
+		"operation_type")
+	m.losingSupport = gauges("cri_losing_support",
+		"the Kubernetes version that the currently running CRI implementation will lose support on if not upgraded.", "version")
+	m.relist = histogram("pleg_relist_duration_seconds", "Duration in seconds for relisting pods in PLEG.", prometheus.DefBuckets)
+	m.relistInterval = histogram("pleg_relist_interval_seconds", "Interval in seconds between relisting in PLEG.", prometheus.DefBuckets)
+	m.Streams = counter("evented_pleg_connection_success_count", "The number of times a streaming client was obtained to receive CRI Events.")
+	m.StreamErrors = counter("evented_pleg_connection_error_count",
+		"The number of errors encountered during the establishment of streaming connection with the CRI runtime.")
+	m.StreamLatency = histogram("evented_pleg_connection_latency_seconds",
+		"The latency of streaming connection with the CRI runtime, measured in seconds.", prometheus.DefBuckets)
+	registry.MustRegister(m.operations, m.operationTime, m.operationFails, m.losingSupport, m.relist, m.relistInterval,
+		m.Streams, m.StreamErrors, m.StreamLatency)
+}
+
+// measureEnds makes the metrics of pods that end for the node's reasons.
+func (m *Metrics) measureEnds(registry *prometheus.Registry) {
+	m.Evictions = counters("evictions", "Cumulative number of pod evictions by eviction signal", "eviction_signal")
+	m.Preemptions = counters("preemptions", "Cumulative number of pod preemptions by preemption resource", "preemption_signal")
+	m.ShutdownStart = gauge("graceful_shutdown_start_time_seconds", "Last graceful shutdown start time since unix epoch in seconds")
+	m.ShutdownEnd = gauge("graceful_shutdown_end_time_seconds", "Last graceful shutdown end time since unix epoch in seconds")
+	registry.MustRegister(m.Evictions, m.Preemptions, m.ShutdownStart, m.ShutdownEnd)
 }
 
 var countHelp = map[podruntime.Counted]string{

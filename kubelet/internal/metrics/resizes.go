@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"kctl/proto/core"
-	"kctl/proto/daemon"
 )
 
 var (
@@ -24,18 +23,11 @@ var (
 
 // measureResizes makes the metrics of in-place resizes (KEP-1287).
 func (m *Metrics) measureResizes(registry *prometheus.Registry) {
-	m.resizesAsked = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "kubelet",
-		Name:      "container_requested_resizes_total",
-		Help: "Number of resizes of containers that were asked for, each resource by itself. requirement is requests or limits, and operation " +
-			"add, remove, increase or decrease.",
-	}, []string{"resource", "requirement", "operation"})
-	m.resizeTime = daemon.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "kubelet",
-		Name:      "pod_resize_duration_milliseconds",
-		Help:      "Duration in milliseconds to resize a pod's containers.",
-		Buckets:   []float64{10, 50, 100, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000},
-	}, []string{"success"})
+	m.resizesAsked = counters("container_requested_resizes_total",
+		"Number of resizes of containers that were asked for, each resource by itself. requirement is requests or limits, and operation "+
+			"add, remove, increase or decrease.", "resource", "requirement", "operation")
+	m.resizeTime = histograms("pod_resize_duration_milliseconds", "Duration in milliseconds to resize a pod's containers.",
+		[]float64{10, 50, 100, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000}, "success")
 	registry.MustRegister(m.resizesAsked, m.resizeTime)
 }
 
