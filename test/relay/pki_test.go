@@ -157,7 +157,7 @@ func (b *byHand) join() {
 	out := b.c.Kctl(args...)
 	_, command, _ := strings.Cut(out, "Start it by\n\n")
 	words := strings.Fields(command)
-	if len(words) == 0 || words[0] != "/usr/lib/kctl/kubelet" {
+	if len(words) == 0 || words[0] != b.c.Bin("kubelet") {
 		b.t.Fatalf("join printed %s", out)
 	}
 	b.start("kubelet", append(words[1:], "--cgroup-root="+harness.CgroupRoot(b.c.Dir), "--pod-logs-dir="+filepath.Join(b.c.Dir, "log", "pods"),

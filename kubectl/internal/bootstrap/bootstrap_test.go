@@ -208,3 +208,22 @@ func TestTheKubeletsPortIsTheOneWrittenDown(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichKubeletIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []struct{ made, want string }{
+		{"", "/usr/lib/kctl/kubelet"},
+		{"bin/kubelet", filepath.Join(dir, "bin/kubelet")}, // make build
+		{"lib/kctl/kubelet", filepath.Join(dir, "lib/kctl/kubelet")},
+	} {
+		if step.made != "" {
+			file := filepath.Join(dir, step.made)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := (Node{}).Command(filepath.Join(dir, "bin/kctl"), nil)[0]; got != step.want {
+			t.Errorf("with %q: %s", step.made, got)
+		}
+	}
+}

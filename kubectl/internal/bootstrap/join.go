@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -321,11 +322,23 @@ func (o *Options) kubeletArgs() []string {
 }
 
 // Command is the kubelet's whole command line, for those who don't have systemd
-// start it.
-func (n Node) Command(args []string) []string {
+// start it, beside this program (its file).
+func (n Node) Command(self string, args []string) []string {
 	return append([]string{
-		"/usr/lib/kctl/kubelet", "--config=" + n.configFile(), "--kubeconfig=" + n.Kubeconfig(),
+		kubeletOf(self), "--config=" + n.configFile(), "--kubeconfig=" + n.Kubeconfig(),
 		"--bootstrap-kubeconfig=" + n.bootstrapKubeconfig(),
 		"--root-dir=" + n.RootDir, "--cert-dir=" + filepath.Join(n.RootDir, "pki"),
 	}, args...)
+}
+
+// kubeletOf is the kubelet that came with a kctl. In a directory of the PATH, what is
+// called kubelet may be upstream's, so that one beside kctl comes second.
+func kubeletOf(kctl string) string {
+	dir := filepath.Dir(kctl)
+	for _, kubelet := range []string{filepath.Join(dir, "..", "lib", "kctl", "kubelet"), filepath.Join(dir, "kubelet")} {
+		if path, err := exec.LookPath(kubelet); err == nil {
+			return path
+		}
+	}
+	return "/usr/lib/kctl/kubelet"
 }

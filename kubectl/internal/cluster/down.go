@@ -108,15 +108,18 @@ func (l Layout) removeFiles(keepData bool) (string, error) {
 
 // removeDir removes the directory if nothing but the cluster was there, and says what became of it.
 func (l Layout) removeDir() string {
-	switch err := unix.Rmdir(l.Dir); {
+	err := unix.Rmdir(l.Dir)
+	// Of a directory that is a mount or a link, the error does not say whether it is empty.
+	if entries, _ := os.ReadDir(l.Dir); len(entries) > 0 {
+		return fmt.Sprintf("kept, because it holds files that are not the cluster's, such as %s", entries[0].Name())
+	}
+	switch {
 	case err == nil:
 		return "removed"
 	case errors.Is(err, unix.EBUSY):
 		return "emptied, but kept, because something is mounted there"
 	case errors.Is(err, unix.ENOTDIR): // what a link leads to can be removed, but what would the link then be for?
 		return "emptied, but kept, because it is a link that the cluster has not made"
-	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
-		return "kept, because it holds files that are not the cluster's"
 	default:
 		return "emptied, but kept: " + err.Error()
 	}

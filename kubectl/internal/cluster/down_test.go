@@ -235,3 +235,38 @@ func TestLock(t *testing.T) {
 	}
 	again()
 }
+
+// What an audit log of the user's in the directory is to the next up, down says beforehand.
+func TestDownNamesWhatItLeaves(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	for name, leads := range map[string]func(dir string) error{
+		"a directory": func(string) error { return nil },
+		"a mount": func(dir string) error {
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			return unix.Mount(dir, dir, "", unix.MS_BIND, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := layout(t)
+			if err := errors.Join(os.MkdirAll(l.Dir, 0o700), leads(l.Dir)); err != nil {
+				t.Fatal(err)
+			}
+			makeWithoutPrograms(t, l)
+			if err := os.WriteFile(l.path("audit.log"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var told strings.Builder
+			if err := Down(t.Context(), DownOptions{Dir: l.Dir}, &Lines{Out: &told}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(told.String(), "such as audit.log") || strings.Contains(told.String(), "emptied") {
+				t.Errorf("down says:\n%s", told.String())
+			}
+			if _, err := l.prepare(); err == nil || !strings.Contains(err.Error(), "such as audit.log") {
+				t.Errorf("the next up: %v", err)
+			}
+		})
+	}
+}

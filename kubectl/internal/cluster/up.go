@@ -163,9 +163,10 @@ func renewedSummary(changes []certificates.Change) string {
 // prepare makes the directories and takes the lock that keeps two commands
 // from working on one cluster at a time.
 func (l Layout) prepare() (unlock func(), err error) {
-	if entries, err := os.ReadDir(l.Dir); err == nil && len(entries) > 0 {
-		if _, err := os.Stat(l.Settings()); errors.Is(err, fs.ErrNotExist) && !onlyOurs(entries) {
-			return nil, fmt.Errorf("%s is not empty and contains no cluster; choose another --dir", l.Dir)
+	if entries, err := os.ReadDir(l.Dir); err == nil {
+		other := slices.IndexFunc(entries, isOthers)
+		if _, err := os.Stat(l.Settings()); errors.Is(err, fs.ErrNotExist) && other >= 0 {
+			return nil, fmt.Errorf("%s holds files of others, such as %s, and no cluster; choose another --dir", l.Dir, entries[other].Name())
 		}
 	}
 	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
@@ -187,11 +188,9 @@ func (l Layout) prepare() (unlock func(), err error) {
 	return l.lock()
 }
 
-// onlyOurs recognises an up that was cut short before it chose its settings.
-func onlyOurs(entries []os.DirEntry) bool {
-	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) && !pki.IsUnfinished(e.Name(), settingsFile)
-	})
+// isOthers says of an entry that it is not from an up that was cut short before it chose its settings.
+func isOthers(e os.DirEntry) bool {
+	return !slices.Contains([]string{"run", "log", "pki", "apiserver"}, e.Name()) && !pki.IsUnfinished(e.Name(), settingsFile)
 }
 
 func (l Layout) lock() (unlock func(), err error) {

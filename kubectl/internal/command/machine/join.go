@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -97,7 +98,11 @@ func join(ctx context.Context, c *frame.CLI, o bootstrap.Options, systemd bool) 
 		fmt.Fprintf(c.Out, "This machine has joined %s before: its kubelet has a certificate that is good.\n", joined.Server)
 	}
 	if !systemd {
-		fmt.Fprintf(c.Out, "The kubelet's files are in %s. Start it by\n\n  %s\n", o.Dir, strings.Join(o.Node.Command(joined.Args), " "))
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find this program's own file: %w", err)
+		}
+		fmt.Fprintf(c.Out, "The kubelet's files are in %s. Start it by\n\n  %s\n", o.Dir, strings.Join(o.Node.Command(self, joined.Args), " "))
 		return nil
 	}
 	if err := bootstrap.StartUnit(ctx, joined.Args); err != nil {
