@@ -24,24 +24,26 @@ func TestRecursiveReadOnly(t *testing.T) {
 		mode      corev1.RecursiveReadOnlyMode
 		supported bool
 		readOnly  bool
-		want, err bool
+		want      bool
+		err       string
 	}{
-		{"", true, true, false, false},
-		{corev1.RecursiveReadOnlyDisabled, true, true, false, false},
-		{corev1.RecursiveReadOnlyIfPossible, false, true, false, false},
-		{corev1.RecursiveReadOnlyIfPossible, true, false, false, false},
-		{corev1.RecursiveReadOnlyIfPossible, true, true, true, false},
-		{corev1.RecursiveReadOnlyEnabled, true, true, true, false},
-		{corev1.RecursiveReadOnlyEnabled, false, true, false, true},
-		{corev1.RecursiveReadOnlyEnabled, true, false, false, true},
-		{"Sometimes", true, true, false, true},
+		{"", true, true, false, ""},
+		{corev1.RecursiveReadOnlyDisabled, true, true, false, ""},
+		{corev1.RecursiveReadOnlyIfPossible, false, true, false, ""},
+		{corev1.RecursiveReadOnlyIfPossible, true, false, false, ""},
+		{corev1.RecursiveReadOnlyIfPossible, true, true, true, ""},
+		{corev1.RecursiveReadOnlyEnabled, true, true, true, ""},
+		{corev1.RecursiveReadOnlyEnabled, false, true, false,
+			`failed to resolve recursive read-only mode: volume "v" requested recursive read-only mode, but it is not supported by the runtime`},
+		{corev1.RecursiveReadOnlyEnabled, true, false, false, "but it is not read-only"},
+		{"Sometimes", true, true, false, `"Sometimes" is not supported`},
 	} {
 		m := can
 		if !c.supported {
 			m = withFeatures()
 		}
-		got, err := m.recursiveReadOnly(&Mount{ReadOnly: c.readOnly, RecursiveReadOnly: c.mode}, "")
-		if got != c.want || (err != nil) != c.err {
+		got, err := m.recursiveReadOnly(&Mount{Volume: "v", ReadOnly: c.readOnly, RecursiveReadOnly: c.mode}, "")
+		if got != c.want || (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
 	}

@@ -2,7 +2,6 @@ package runtimeconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 // Mount is one path of the host, or of an image, in a container.
 type Mount struct {
+	Volume        string // the name of the pod's volume, for errors
 	ContainerPath string
 	HostPath      string
 	// ImageVolume, in place of HostPath, names the pod's volume that is an image,
@@ -113,8 +113,11 @@ func (m *Maker) mount(c *Container, one *Mount) (*runtimeapi.Mount, error) {
 }
 
 // recursiveReadOnly tells whether the runtime is to make a mount recursively
-// read-only (KEP-3857).
+// read-only (KEP-3857). Errors are in upstream's words.
 func (m *Maker) recursiveReadOnly(one *Mount, handler string) (bool, error) {
+	impossible := func(why string) error {
+		return fmt.Errorf("failed to resolve recursive read-only mode: volume %q requested recursive read-only mode, but %s", one.Volume, why)
+	}
 	can := m.handlerFeatures(handler).GetRecursiveReadOnlyMounts()
 	switch one.RecursiveReadOnly {
 	case "", corev1.RecursiveReadOnlyDisabled:
@@ -123,10 +126,10 @@ func (m *Maker) recursiveReadOnly(one *Mount, handler string) (bool, error) {
 		return one.ReadOnly && can, nil
 	case corev1.RecursiveReadOnlyEnabled:
 		if !one.ReadOnly {
-			return false, errors.New("recursiveReadOnly needs readOnly")
+			return false, impossible("it is not read-only")
 		}
 		if !can {
-			return false, errors.New("recursiveReadOnly is not supported by the container runtime")
+			return false, impossible("it is not supported by the runtime")
 		}
 		return true, nil
 	}

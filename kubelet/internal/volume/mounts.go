@@ -75,6 +75,7 @@ func (m *Manager) mountOf(in mounting, index int) (runtimeconfig.Mount, error) {
 		return runtimeconfig.Mount{}, err
 	}
 	made := runtimeconfig.Mount{
+		Volume:         spec.Name,
 		ContainerPath:  spec.MountPath,
 		HostPath:       v.path,
 		ReadOnly:       spec.ReadOnly || v.readOnly,
