@@ -98,6 +98,23 @@ func TestEvictionOfAPodThatChanges(t *testing.T) {
 	}
 }
 
+// TestEvictionIgnoresNoReadError: it would mark the pod as disrupted and charge its budget again and again, since what can
+// be read is not deleted so.
+func TestEvictionIgnoresNoReadError(t *testing.T) {
+	b := start(t)
+	b.pod("a", func(*core.Pod) {})
+	_, err := pod.Eviction(b.Pods, b.DisruptionBudgets, clock.RealClock{}).Create(t.Context(), "default", "a", &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: "a"},
+		DeleteOptions: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)},
+	}, &metav1.CreateOptions{})
+	if !apierrors.IsInvalid(err) {
+		t.Error(err)
+	}
+	if p, err := b.Pods.GetTyped(t.Context(), "default", "a", ""); err != nil || len(p.Status.Conditions) > 0 {
+		t.Errorf("%v, with %v", err, p.Status.Conditions)
+	}
+}
+
 // becomes sets a pod's phase and whether it is ready.
 func (b *bed) becomes(name string, phase corev1.PodPhase, ready corev1.ConditionStatus) {
 	b.t.Helper()

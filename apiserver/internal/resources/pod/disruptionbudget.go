@@ -96,19 +96,21 @@ func (e *evictions) budgetOf(ctx context.Context, pod *core.Pod) (*policyv1.PodD
 // why it has to stay.
 func (e *evictions) recordDisruption(b *policyv1.PodDisruptionBudget, pod string) error {
 	s := &b.Status
-	forbidden := func(text string) error {
-		return apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), b.Name, errors.New(text))
+	forbidden := func(text, cause string) error {
+		err := apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), b.Name, errors.New(text))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: allowsNone(b, ": "+cause)}}
+		return err
 	}
 	switch {
 	case s.ObservedGeneration < b.Generation:
 		return violation(budgetRetrySeconds, fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
 	case s.DisruptionsAllowed < 0:
-		return forbidden("pdb disruptions allowed is negative")
+		return forbidden("pdb disruptions allowed is negative", "pdb disruptions allowed is negative")
 	case len(s.DisruptedPods) > maxDisrupted:
-		return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+		return forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+			"too many pending evictions not confirmed by PDB controller")
 	case s.DisruptionsAllowed == 0:
-		return violation(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently",
-			b.Name, s.DesiredHealthy, s.CurrentHealthy))
+		return violation(0, whyNone(b))
 	}
 	s.DisruptionsAllowed--
 	if s.DisruptionsAllowed == 0 {
@@ -122,6 +124,27 @@ func (e *evictions) recordDisruption(b *policyv1.PodDisruptionBudget, pod string
 	}
 	s.DisruptedPods[pod] = metav1.NewTime(e.clock.Now())
 	return nil
+}
+
+// whyNone is why a budget allows no disruption. It can have enough pods: those evicted lately count until their
+// deletion has been seen. Where its loop has failed, its numbers are old.
+func whyNone(b *policyv1.PodDisruptionBudget) string {
+	s := &b.Status
+	known := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+	told := known != nil && known.Status == metav1.ConditionFalse && known.Message != ""
+	switch {
+	case told && known.Reason == policyv1.SyncFailedReason:
+		return allowsNone(b, " because it failed sync: "+known.Message)
+	case s.CurrentHealthy <= s.DesiredHealthy:
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
+	case told:
+		return allowsNone(b, fmt.Sprintf(" (%s): %s", known.Reason, known.Message))
+	}
+	return allowsNone(b, "")
+}
+
+func allowsNone(b *policyv1.PodDisruptionBudget, why string) string {
+	return "The disruption budget " + b.Name + " does not allow evicting pods currently" + why
 }
 
 func violation(retrySeconds int, cause string) error {

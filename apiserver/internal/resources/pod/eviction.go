@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
+	"kctl/apiserver/internal/field"
 	"kctl/apiserver/internal/registry"
 	"kctl/proto/core"
 )
@@ -36,6 +38,12 @@ func Eviction(pods, budgets registry.Resource, clock clock.PassiveClock) registr
 				return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 			case eviction.Namespace != "" && eviction.Namespace != namespace:
 				return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+			}
+			if given := eviction.DeleteOptions; given != nil && ptr.Deref(given.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+				return nil, registry.Invalid(schema.GroupKind{Group: policyv1.GroupName, Kind: "Eviction"}, name, field.ErrorList{
+					field.Invalid(field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+						"can not be set for pod eviction, try after removing the option"),
+				})
 			}
 			options, err := deleteOptions(eviction.DeleteOptions, o)
 			if err != nil {
