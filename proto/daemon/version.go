@@ -25,6 +25,9 @@ func Version() version.Info {
 	return info
 }
 
+// UserAgent is how a daemon calls itself in requests.
+func UserAgent(program string) string { return program + "/" + Version().GitVersion }
+
 // versionFlag is --version of all daemons: it prints the version in upstream's words,
 // which kubeadm reads, or with all details (raw), or sets the version that is reported.
 type versionFlag string

@@ -52,7 +52,7 @@ func TestWebSocketTokens(t *testing.T) {
 			user, ok, err := WebSocket{known}.Authenticate(r)
 			check(t, user, ok, err, test.user, test.err)
 			RemoveTokens(r.Header)
-			if _, any := r.Header["Sec-Websocket-Protocol"]; r.Header.Get("Sec-WebSocket-Protocol") != test.left || any != (test.left != "") {
+			if _, has := r.Header["Sec-Websocket-Protocol"]; r.Header.Get("Sec-WebSocket-Protocol") != test.left || has != (test.left != "") {
 				t.Errorf("left %q", r.Header.Values("Sec-WebSocket-Protocol"))
 			}
 		})

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"kctl/proto/backoff"
-	"kctl/proto/release"
+	"kctl/proto/daemon"
 	"kctl/proto/rest"
 	"kctl/proto/tracing"
 )
@@ -42,7 +42,7 @@ func Load(file string, clock clock.Clock, onProblem func(error)) (*Service, erro
 	if err != nil {
 		return nil, err
 	}
-	cfg.UserAgent, cfg.OnFileProblem = "kctl-apiserver/"+release.Number, onProblem
+	cfg.UserAgent, cfg.OnFileProblem = daemon.UserAgent("kctl-apiserver"), onProblem
 	client, err := rest.New(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

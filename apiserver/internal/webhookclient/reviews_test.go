@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"kctl/proto/release"
+	"kctl/proto/daemon"
 )
 
 // load serves handler over TLS and returns a client for it.
@@ -48,7 +48,7 @@ func TestAsk(t *testing.T) {
 	s := load(t, clock.RealClock{}, func(w http.ResponseWriter, r *http.Request) {
 		var question map[string]string
 		if err := json.NewDecoder(r.Body).Decode(&question); err != nil || r.URL.String() != "/review?a=b" || r.Header.Get("Authorization") != "Bearer secret" ||
-			r.UserAgent() != "kctl-apiserver/"+release.Number {
+			r.UserAgent() != daemon.UserAgent("kctl-apiserver") {
 			http.Error(w, "no", http.StatusBadRequest)
 			return
 		}

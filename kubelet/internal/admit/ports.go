@@ -41,8 +41,8 @@ func hostPorts(pod *core.Pod) []corev1.ContainerPort {
 
 // overlap says that two addresses can't both listen on one port.
 func overlap(a, b string) bool {
-	any := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
-	return any(a) || any(b) || a == b
+	wildcard := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+	return wildcard(a) || wildcard(b) || a == b
 }
 
 func sortedNames(list corev1.ResourceList) []corev1.ResourceName {

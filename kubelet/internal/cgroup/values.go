@@ -46,12 +46,12 @@ func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
-	any, guaranteed := false, true
+	anything, guaranteed := false, true
 	look := func(r corev1.ResourceRequirements) {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 			request, asked := r.Requests[name]
 			limit := r.Limits[name]
-			any = any || !request.IsZero() || !limit.IsZero()
+			anything = anything || !request.IsZero() || !limit.IsZero()
 			if limit.IsZero() || asked && request.Cmp(limit) != 0 {
 				guaranteed = false
 			}
@@ -65,7 +65,7 @@ func QOSClass(pod *core.Pod) corev1.PodQOSClass {
 		}
 	}
 	switch {
-	case !any:
+	case !anything:
 		return corev1.PodQOSBestEffort
 	case guaranteed:
 		return corev1.PodQOSGuaranteed

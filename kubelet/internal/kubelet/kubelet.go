@@ -196,7 +196,7 @@ func (g *given) newClient(ctx context.Context) (*rest.Client, error) {
 	}
 	requests := daemon.NewRequests()
 	g.registry.MustRegister(requests)
-	cfg.UserAgent, cfg.Meter, cfg.OnFileProblem = "kubelet/"+daemon.Version().GitVersion, requests, daemon.LogFileProblems(g.logger)
+	cfg.UserAgent, cfg.Meter, cfg.OnFileProblem = daemon.UserAgent("kubelet"), requests, daemon.LogFileProblems(g.logger)
 	if g.tracer != nil {
 		cfg.Propagate = tracing.Inject
 	}

@@ -272,7 +272,7 @@ func (s *podSync) removeUnstarted(id runtimestate.ContainerID) error {
 // containers: in parallel up to one with a postStart hook, and the others when that is over. Upstream's
 // kubelet starts one after the other, and so the hook of a proxy that comes first keeps a pod's program
 // back until the proxy is ready, or the hook has failed. It tells whether anything was started.
-func (s *podSync) startAll(starts []podactions.Start) (any bool) {
+func (s *podSync) startAll(starts []podactions.Start) (anything bool) {
 	if _, err := s.prepared.wait(); err != nil {
 		s.fail(err)
 		return false
@@ -284,9 +284,9 @@ func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 			continue
 		}
 		started := s.startContainer(c)
-		any = any || started
+		anything = anything || started
 		if spec, _ := s.spec(c); !started && c.Kind == podactions.Init && !core.IsSidecar(spec) {
-			return any // what follows needs it; a sidecar that is followed by anything is one that ran before
+			return anything // what follows needs it; a sidecar that is followed by anything is one that ran before
 		}
 	}
 	for len(beside) > 0 {
@@ -298,9 +298,9 @@ func (s *podSync) startAll(starts []podactions.Start) (any bool) {
 			g.Go(func() { results[i] = s.startContainer(c) })
 		}
 		g.Wait()
-		any = any || slices.Contains(results, true)
+		anything = anything || slices.Contains(results, true)
 	}
-	return any
+	return anything
 }
 
 // untilHook is how many containers there are up to the first one with a postStart hook.

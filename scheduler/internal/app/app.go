@@ -20,7 +20,6 @@ import (
 	"kctl/proto/daemon"
 	"kctl/proto/events"
 	"kctl/proto/leader"
-	"kctl/proto/release"
 	"kctl/proto/rest"
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
@@ -161,7 +160,7 @@ func connect(kubeconfig, master string, meter rest.Meter, logger *zap.Logger) (*
 	if master != "" {
 		restConfig.Host = master
 	}
-	restConfig.UserAgent, restConfig.Meter, restConfig.OnFileProblem = "kctl-scheduler/"+release.Number, meter, daemon.LogFileProblems(logger)
+	restConfig.UserAgent, restConfig.Meter, restConfig.OnFileProblem = daemon.UserAgent("kctl-scheduler"), meter, daemon.LogFileProblems(logger)
 	restConfig.ConnectionPerRequest = true // as many Bindings are under way
 	client, err := rest.New(restConfig)
 	if err != nil {

@@ -43,7 +43,7 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 			t.Fatalf("step %d: %d in flight, want %d", step, q.inFlight.Len(), len(inFlight))
 		}
 	}
-	any := func(set map[types.UID]bool) (types.UID, bool) {
+	one := func(set map[types.UID]bool) (types.UID, bool) {
 		for uid := range set {
 			return uid, true
 		}
@@ -63,18 +63,18 @@ func walk(t *testing.T, q *Queue, random *rand.Rand) {
 				inFlight[pod.Pod.UID] = true
 			}
 		case 4:
-			if uid, ok := any(inFlight); ok {
+			if uid, ok := one(inFlight); ok {
 				q.Done(uid)
 				delete(inFlight, uid)
 				delete(waiting, uid)
 			}
 		case 5:
-			if uid, ok := any(inFlight); ok {
+			if uid, ok := one(inFlight); ok {
 				q.AddUnschedulable(uid, []Failure{{Error: true}, fitFailure, taintFailure}[random.IntN(3)])
 				delete(inFlight, uid)
 			}
 		case 6:
-			if uid, ok := any(waiting); ok {
+			if uid, ok := one(waiting); ok {
 				q.Delete(uid)
 				delete(waiting, uid)
 			}

@@ -183,7 +183,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		wait := time.Hour
-		if next, any := q.release(); any {
+		if next, more := q.release(); more {
 			wait = next.Sub(q.options.Clock.Now())
 		}
 		timer.Reset(max(wait, 0))

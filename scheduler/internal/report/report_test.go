@@ -195,21 +195,21 @@ func TestNominatedNode(t *testing.T) {
 			})
 			r := New(&server{}, nil, clock.RealClock{}, zap.NewNop())
 			r.Unscheduled(pod, fitError(), test.now)
-			p, any := r.next()
+			p, more := r.next()
 			body, err := p.encode()
-			if !any || err != nil || !strings.Contains(string(body), test.want) {
-				t.Errorf("%v %s %v, want %s", any, body, err, test.want)
+			if !more || err != nil || !strings.Contains(string(body), test.want) {
+				t.Errorf("%v %s %v, want %s", more, body, err, test.want)
 			}
 			r.Unscheduled(pod, fitError(), test.before)
-			if p, any := r.next(); any {
+			if p, more := r.next(); more {
 				t.Errorf("nothing is new, but %+v is sent", p)
 			}
 		})
 	}
 	r, pod := New(&server{}, nil, clock.RealClock{}, zap.NewNop()), fixture.Pod("p")
 	r.Nominated(pod, "n1")
-	p, any := r.next()
-	if body, err := p.encode(); !any || err != nil || !strings.Contains(string(body), `"status":{"nominatedNodeName":"n1"}`) {
-		t.Errorf("%v %s %v, want the node alone", any, body, err)
+	p, more := r.next()
+	if body, err := p.encode(); !more || err != nil || !strings.Contains(string(body), `"status":{"nominatedNodeName":"n1"}`) {
+		t.Errorf("%v %s %v, want the node alone", more, body, err)
 	}
 }
