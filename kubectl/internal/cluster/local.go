@@ -13,6 +13,7 @@ import (
 // Local is a cluster of `kctl up` on this machine.
 type Local struct {
 	Layout
+	Node      string // this machine's; "" if the settings can't be read
 	Scheduler string // where it serves, as a URL; "" for nowhere
 	// KubeletPort is its kubelet's; 0 for one that was never started, serves nowhere, or
 	// that nothing is known of.
@@ -38,6 +39,7 @@ func In(dir string) *Local {
 		}
 		return local
 	}
+	local.Node = s.NodeName
 	all, err := programs(l, s, s.asBefore())
 	if err != nil {
 		return local

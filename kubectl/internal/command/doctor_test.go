@@ -29,3 +29,18 @@ func TestDoctorQuotesDirectories(t *testing.T) {
 		t.Errorf("exit code %d:\n%s%s", c.code, out, c.err.String())
 	}
 }
+
+func TestDoctorOnAJoinedNode(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "kubelet.kubeconfig")
+	for _, there := range []bool{false, true} {
+		if there {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := kctl(t, "", "", "doctor", "--dir", dir); strings.Contains(c.out.String(), file) != there {
+			t.Errorf("with the kubelet's kubeconfig %t:\n%s", there, c.out.String())
+		}
+	}
+}

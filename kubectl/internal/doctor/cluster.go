@@ -179,7 +179,11 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]*renewal, server 
 			}
 		}
 	}
-	log := "on that machine look at the kubelet (" + s.serviceHint("kubelet") + ") and at the container runtime, and run `kctl doctor` there"
+	up := s.Up
+	if s.UpNode != "" && node.Name != s.UpNode {
+		up = ""
+	}
+	log := "on that machine look at the kubelet (" + ServiceHint(up, "kubelet") + ") and at the container runtime, and run `kctl doctor` there"
 	lease := renewed[node.Name]
 	switch {
 	case ready.Status != corev1.ConditionTrue:

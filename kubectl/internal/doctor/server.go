@@ -32,6 +32,8 @@ type Server struct {
 	// Up is the directory of the cluster, quoted for a shell, if `kctl up` made it
 	// on this machine.
 	Up string
+	// UpNode is that machine's node, if it is known; all others have joined, and know nothing of Up.
+	UpNode string
 
 	ahead time.Duration // of the server's clock, this machine's
 }

@@ -98,7 +98,7 @@ func (r Rules) parseYAML(data []byte, source string) ([]Object, error) {
 			err = yamlError(err, source, line, bytes.Count(bytes.TrimRight(document, " \t\n"), []byte("\n"))+1, r.strictPrefix())
 			var lenientErr error
 			if content, lenientErr = yaml.YAMLToJSON(document); lenientErr != nil {
-				return nil, adviseOn(document, err)
+				return nil, adviseOn(document, line, err)
 			}
 			if !r.tolerates(err) { // keys that occur twice
 				return nil, err
@@ -183,7 +183,8 @@ func yamlError(err error, source string, first, lines int, strictly string) erro
 	text = strings.TrimPrefix(strings.TrimSpace(strings.TrimPrefix(text, "unmarshal errors:")), "yaml: ")
 	match := yamlLine.FindStringSubmatchIndex(text)
 	if match == nil {
-		return parseError(source, first, errors.New(text))
+		text, _, _ = strings.Cut(text, ": map[interface {}]") // a Go value is no help
+		return fmt.Errorf("error parsing %s: the document from line %d on: %s", source, first, text)
 	}
 	line, atoiErr := strconv.Atoi(text[match[2]:match[3]])
 	if atoiErr != nil {
@@ -199,11 +200,13 @@ func yamlError(err error, source string, first, lines int, strictly string) erro
 	return parseError(source, first+min(line, lines)-1, errors.New(message))
 }
 
-// adviseOn adds to an error what beginners can't guess from the parser's words.
-func adviseOn(document []byte, err error) error {
+// adviseOn adds to an error what beginners can't guess from the parser's words. The document begins at a line.
+func adviseOn(document []byte, first int, err error) error {
+	before, _, template := bytes.Cut(document, []byte("{{"))
 	switch {
-	case bytes.Contains(document, []byte("{{")):
-		return fmt.Errorf("%w (it contains \"{{\", as a template does: apply what `helm template`, or the like, makes of it)", err)
+	case template:
+		line := first + bytes.Count(before, []byte("\n"))
+		return fmt.Errorf("%w (line %d has \"{{\", as a template does: apply what `helm template`, or the like, makes of it)", err, line)
 	case tabIndent.Match(document) && strings.Contains(err.Error(), "cannot start any token"):
 		return fmt.Errorf("%w (it is a tab: YAML is indented by spaces)", err)
 	}

@@ -44,11 +44,8 @@ code is 1 if a check fails.`,
 			if output != "" && output != "json" {
 				return fmt.Errorf("--output=%s: only json is supported", output)
 			}
-			local := localCluster(c)
-			if local != "" && !cmd.Flags().Changed("dir") {
-				n.Dir = local
-			}
-			checks := serverChecks(cmd.Context(), c, local, before)
+			n.Dir = clusterDir(c, cmd, n.Dir)
+			checks := serverChecks(cmd.Context(), c, n, before)
 			checks = append(checks, fileChecks(n.Dir, c.Clock.Now(), before)...)
 			checks = append(checks, upkeepChecks(cmd.Context(), c, n.Dir)...)
 			checks = append(checks, nodeChecks(cmd.Context(), n)...)
@@ -78,29 +75,25 @@ code is 1 if a check fails.`,
 	return cmd
 }
 
-// localCluster is the directory of the cluster of `kctl up` whose kubeconfig is used; ""
-// if it is another's.
-func localCluster(c *frame.CLI) string {
+// localCluster is the cluster of `kctl up` whose kubeconfig is used; nil if it is another's.
+func localCluster(c *frame.CLI) *cluster.Local {
 	target, err := c.Kubeconfig()
 	if err != nil {
-		return "" // serverChecks tells
+		return nil // serverChecks tells
 	}
-	if local := cluster.Of(target.File); local != nil {
-		return local.Dir
-	}
-	return ""
+	return cluster.Of(target.File)
 }
 
 // clusterDir is the directory of the cluster that a verb is about: by --dir, or else of the
 // cluster of kctl up whose kubeconfig is used.
 func clusterDir(c *frame.CLI, cmd *cobra.Command, dir string) string {
-	if local := localCluster(c); local != "" && !cmd.Flags().Changed("dir") {
-		return local
+	if local := localCluster(c); local != nil && !cmd.Flags().Changed("dir") {
+		return local.Dir
 	}
 	return dir
 }
 
-func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.Duration) []doctor.Check {
+func serverChecks(ctx context.Context, c *frame.CLI, n bootstrap.Node, before time.Duration) []doctor.Check {
 	const name = "kubeconfig"
 	target, err := c.Kubeconfig()
 	var client *rest.Client
@@ -111,13 +104,16 @@ func serverChecks(ctx context.Context, c *frame.CLI, local string, before time.D
 		advice := "mend the file, or name another by --kubeconfig"
 		if errors.Is(err, kubeconfig.ErrNone) {
 			advice = "of a cluster elsewhere, `kctl pki kubeconfig --user NAME` makes one there"
+			if _, err := os.Stat(n.Kubeconfig()); err == nil {
+				advice += "; this machine's kubelet has " + n.Kubeconfig() + ", with which `kctl doctor --kubeconfig` looks as its node"
+			}
 		}
 		return []doctor.Check{{Name: name, Result: doctor.Fail, Detail: err.Error(), Advice: advice}}
 	}
-	if local != "" {
-		local = shell.Word(local) // for command lines only
+	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before}
+	if local := localCluster(c); local != nil {
+		server.Up, server.UpNode = shell.Word(local.Dir), local.Node // the directory is for command lines only
 	}
-	server := &doctor.Server{Config: target.Client, Client: client, Now: c.Clock.Now, Warn: before, Up: local}
 	checks := []doctor.Check{{Name: name, Result: doctor.OK, Detail: "the server is " + client.URL("").Host}}
 	return append(checks, server.Checks(ctx)...)
 }
