@@ -160,7 +160,8 @@ func connect(kubeconfig, master string, meter rest.Meter, logger *zap.Logger) (*
 	if master != "" {
 		restConfig.Host = master
 	}
-	restConfig.UserAgent, restConfig.Meter, restConfig.OnFileProblem = daemon.UserAgent("kctl-scheduler"), meter, daemon.LogFileProblems(logger)
+	restConfig.UserAgent, restConfig.Meter = daemon.UserAgent("kctl-scheduler"), meter
+	restConfig.OnFileProblem = daemon.LogFileProblems(logger)
 	restConfig.ConnectionPerRequest = true // as many Bindings are under way
 	client, err := rest.New(restConfig)
 	if err != nil {

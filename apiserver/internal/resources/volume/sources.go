@@ -43,7 +43,8 @@ var sourceChecks = map[string]func(s source) field.ErrorList{
 	"Glusterfs": func(s source) field.ErrorList {
 		errs := check.Required(s.at, "endpoints", s.Glusterfs.EndpointsName, "path", s.Glusterfs.Path)
 		if namespace := s.Glusterfs.EndpointsNamespace; namespace != nil && *namespace == "" {
-			errs = append(errs, field.Invalid(s.at.Child("endpointsNamespace"), "", "if the endpointnamespace is set, it must be a valid namespace name"))
+			errs = append(errs, field.Invalid(s.at.Child("endpointsNamespace"), "",
+				"if the endpointnamespace is set, it must be a valid namespace name"))
 		} else if namespace != nil {
 			errs = append(errs, check.Label(*namespace, s.at.Child("endpointsNamespace"))...)
 		}
