@@ -99,17 +99,19 @@ var server = []string{"name", "namespace", "creationTimestamp", "selfLink", "uid
 
 // owned is an object's schema without unowned fields.
 func owned(s *mergeschema.Schema, reset []string) *mergeschema.Schema {
-	hidden, metadata := []string{"apiVersion", "kind"}, slices.Clone(server)
+	hidden, within := []string{"apiVersion", "kind"}, map[string][]string{"metadata": slices.Clone(server)}
 	for _, name := range reset {
-		if inner, ok := strings.CutPrefix(name, "metadata."); ok {
-			metadata = append(metadata, inner)
+		if outer, inner, ok := strings.Cut(name, "."); ok {
+			within[outer] = append(within[outer], inner)
 		} else {
 			hidden = append(hidden, name)
 		}
 	}
 	out := hide(s, hidden)
-	if out.Fields["metadata"] != ignored {
-		out.Fields["metadata"] = hide(s.Field([]byte("metadata")), metadata)
+	for outer, names := range within {
+		if out.Fields[outer] != ignored {
+			out.Fields[outer] = hide(s.Field([]byte(outer)), names)
+		}
 	}
 	return out
 }

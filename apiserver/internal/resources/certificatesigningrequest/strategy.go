@@ -46,6 +46,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 			},
 		},
 		Status: &registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
+			ResetFields: []string{"status.conditions"},
 			Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 				r.Spec = old.Spec
 				keepDecisions(r, old)
@@ -55,7 +56,7 @@ func strategy(clock clock.PassiveClock) registry.Strategy[*certificatesv1.Certif
 		},
 		Subresources: map[string]registry.UpdateStrategy[*certificatesv1.CertificateSigningRequest]{
 			Approval: {
-				ResetFields: []string{"spec"},
+				ResetFields: []string{"spec", "status.certificate"},
 				Prepare: func(_ context.Context, r, old *certificatesv1.CertificateSigningRequest) {
 					r.Spec, r.Status.Certificate = old.Spec, old.Status.Certificate
 					setTimes(r, old, metav1.NewTime(clock.Now()))

@@ -114,7 +114,8 @@ func validateStatus(_ context.Context, ns, _ *core.Namespace) field.ErrorList {
 // else.
 func finalizeChange() registry.UpdateStrategy[*core.Namespace] {
 	return registry.UpdateStrategy[*core.Namespace]{
-		Prepare: func(_ context.Context, ns, old *core.Namespace) { ns.Status = old.Status },
+		ResetFields: []string{"status"},
+		Prepare:     func(_ context.Context, ns, old *core.Namespace) { ns.Status = old.Status },
 		Validate: func(_ context.Context, ns, _ *core.Namespace) field.ErrorList {
 			var errs field.ErrorList
 			path := field.NewPath("spec", "finalizers")

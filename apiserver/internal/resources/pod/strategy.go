@@ -38,7 +38,7 @@ func Strategy(clock clock.PassiveClock) registry.Strategy[*core.Pod] {
 			Validate:           func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateUpdate(pod, old) },
 		},
 		Status: &registry.UpdateStrategy[*core.Pod]{
-			ResetFields: []string{"metadata.ownerReferences"},
+			ResetFields: []string{"metadata.ownerReferences", "metadata.deletionTimestamp"},
 			Prepare:     prepareStatus,
 			Validate:    func(_ context.Context, pod, old *core.Pod) field.ErrorList { return validateStatus(pod, old) },
 			Warnings:    func(_ context.Context, pod, _ *core.Pod) []string { return statusWarnings(&pod.Status) },

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"encoding/base64"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"kctl/proto/pki"
 	"kctl/proto/rest"
 )
 
@@ -35,6 +37,9 @@ const (
 	deployments   = "/apis/apps/v1/namespaces/default/deployments"
 	revisions     = "/apis/apps/v1/namespaces/default/controllerrevisions"
 	definitions   = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	pods          = "/api/v1/namespaces/default/pods"
+	namespaces    = "/api/v1/namespaces"
+	requests      = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 	apiServices   = "/apis/apiregistration.k8s.io/v1/apiservices"
 )
 
@@ -90,6 +95,21 @@ var ownershipSteps = map[string][]ownershipStep{
 		{"MERGE", deployments + "/s", "editor", `{metadata: {labels: {e: f}}}`, "", nil, "", 1},
 		{"MERGE", deployments + "/s", "editor", `{metadata: {annotations: {e: f}}}`, "", nil, "", 2},
 	},
+	"what a subresource leaves alone": {
+		{"POST", pods, "maker", `{metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}`, "", nil, "", 0},
+		{"MERGE", pods + "/p/status", "status", `{metadata: {deletionTimestamp: '2030-01-01T00:00:00Z'}, status: {message: m}}`, "",
+			[]string{`maker/Update/ v1 {"f:spec":`, `status/Update/status v1 {"f:status":{"f:message":{}}}`}, "", 0},
+		{"POST", namespaces, "maker", `{metadata: {name: f}}`, "", nil, "", 0},
+		{"PUT", namespaces + "/f/finalize", "status", `{metadata: {name: f, labels: {a: b}}, status: {phase: Terminating}}`, "",
+			[]string{`maker/Update/ v1 {"f:metadata":`, `status/Update/finalize v1 {"f:metadata":{"f:labels":{"f:a":{}}}}`}, "", 0},
+		{"POST", requests, "maker", `{metadata: {name: r}, spec: {signerName: a.b/c, usages: [any], request: ` + aRequest() + `}}`, "", nil, "", 0},
+		{"APPLY", requests + "/r/status", "status", `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: r, labels: {a: b}}, ` +
+			`status: {conditions: [{type: Failed, status: 'True'}]}}`, "",
+			[]string{`status/Apply/status certificates.k8s.io/v1 {"f:metadata":{"f:labels":{"f:a":{}}}}`}, "", 0},
+		{"MERGE", requests + "/r/approval", "approver", `{metadata: {labels: {c: d}}, status: {certificate: AA==}}`, "",
+			[]string{`approver/Update/approval certificates.k8s.io/v1 {"f:metadata":{"f:labels":{"f:c":{}}}}`,
+				`status/Apply/status certificates.k8s.io/v1 {"f:metadata":{"f:labels":{"f:a":{}}}}`}, "", 0},
+	},
 	"data as a whole": {
 		{"POST", revisions, "maker", `{metadata: {name: r}, revision: 1, data: {a: {b: c}}}`, "", []string{`maker/Update/ apps/v1 {"f:data":{},"f:revision":{}}`}, "",
 			0},
@@ -106,6 +126,19 @@ var ownershipSteps = map[string][]ownershipStep{
 			`{metadata: {name: c, managedFields: [{manager: old, operation: Update, apiVersion: v9, fieldsType: FieldsV1, fieldsV1: {'f:data': {'f:a': {}}}}]}, data: {a: b}}`, "",
 			[]string{`maker/Update/ v1 {"f:data":{".":{},"f:a":{}}}`}, "", 0},
 	},
+}
+
+// aRequest is one for a certificate, as it is in JSON.
+func aRequest() string {
+	key, err := pki.NewKey()
+	if err != nil {
+		panic(err)
+	}
+	request, err := pki.NewRequest(pki.Subject{CommonName: "a"}, key)
+	if err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(request)
 }
 
 // TestManagedFields: field ownership is recorded as by upstream's server, in
