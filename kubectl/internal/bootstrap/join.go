@@ -20,7 +20,6 @@ import (
 	"kctl/kubectl/internal/doctor"
 	"kctl/proto/core"
 	"kctl/proto/pki"
-	"kctl/proto/rest"
 )
 
 // Options are what a user can choose; the flags of `kctl join`.
@@ -110,6 +109,7 @@ func (o *Options) Validate() error {
 // that the server is the cluster's, checks the machine, and only then writes
 // the kubelet's files. If it can't finish, it removes what it wrote.
 func Join(ctx context.Context, o Options) (*Joined, error) {
+	named := o.NodeName
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -134,10 +134,16 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 	if err := o.notContradicted(); err != nil {
 		return nil, err
 	}
-	joined := &Joined{Node: o.NodeName, Server: found.Server, Args: o.kubeletArgs()}
-	if joined.Before, err = o.hasJoined(o.Now); err != nil {
+	before, err := o.hasJoined(o.Now)
+	if err != nil {
 		return nil, fmt.Errorf("%w; `kctl reset` takes what is left of a node away", err)
 	}
+	if before {
+		if err := o.keepName(named); err != nil {
+			return nil, err
+		}
+	}
+	joined := &Joined{Node: o.NodeName, Server: found.Server, Args: o.kubeletArgs(), Before: before}
 	machine := doctor.NewMachine(o.Runtime, o.RootDir, o.Port)
 	machine.Kubelet, machine.NodeNetwork = joined.Before, o.NodeNetwork != ""
 	joined.Checks = append(machine.Checks(ctx), found.checkClock(o.Now))
@@ -151,25 +157,6 @@ func Join(ctx context.Context, o Options) (*Joined, error) {
 		return joined, err
 	}
 	return joined, o.writeFiles(found, token, joined.Before)
-}
-
-// hasJoined says whether the kubelet has a valid certificate.
-func (n Node) hasJoined(now time.Time) (bool, error) {
-	config, err := rest.LoadKubeconfig(n.Kubeconfig())
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if len(config.CertData) == 0 {
-		return pki.Fresh(config.CertFile, config.KeyFile, now)
-	}
-	pair, err := (&pki.Pair{Cert: config.CertData, Key: config.KeyData}).TLS()
-	if err != nil {
-		return false, fmt.Errorf("the certificate in %s: %w", n.Kubeconfig(), err)
-	}
-	return pair.Leaf.NotAfter.After(now), nil
 }
 
 // sameCluster refuses to mix two clusters' files. While an authority is replaced, a cluster
