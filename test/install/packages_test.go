@@ -1,6 +1,7 @@
 package install_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"kctl/proto/core"
 	"kctl/test/harness"
 )
 
@@ -123,4 +125,18 @@ func control(t *testing.T, file string, paths []string) {
 func TestReleaseIsNewerThanItsCandidates(t *testing.T) {
 	run(t, "dpkg", "--compare-versions", "1.2.3~rc1", "lt", "1.2.3")
 	run(t, "dpkg", "--compare-versions", "1.2.2", "lt", "1.2.3~rc1")
+}
+
+// What a purge removes of the node's network is in a script, which does not know the names in the code.
+func TestAPurgeRemovesAllOfTheNetwork(t *testing.T) {
+	script := read(t, filepath.Join(harness.Root(), "deploy/packages/kctl-node/postrm"))
+	for _, name := range []string{
+		core.NodeNetworkName, core.NodeNetworkConfig, core.NodeNetworkBridge, core.NodeNetworkVXLAN, fmt.Sprint("proto ", core.NodeNetworkRoutes),
+		"nat:" + core.NodeNetworkMasquerade, "filter:" + core.NodeNetworkForward, "mangle:" + core.NodeNetworkLoopback,
+		"mangle:" + core.NodeNetworkOverlay, "mangle:" + core.NodeNetworkSource,
+	} {
+		if !strings.Contains(script, name) {
+			t.Errorf("%s is left behind", name)
+		}
+	}
 }
