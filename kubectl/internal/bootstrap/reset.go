@@ -90,10 +90,21 @@ func (n Node) kubeletProcess() string {
 			continue
 		}
 		for _, separator := range []string{"=", "\x00"} {
-			if bytes.Contains(data, []byte("\x00--kubeconfig"+separator+n.Kubeconfig()+"\x00")) {
-				return filepath.Base(filepath.Dir(file))
+			process := filepath.Dir(file)
+			if bytes.Contains(data, []byte("\x00--kubeconfig"+separator+n.Kubeconfig()+"\x00")) && !n.isOthers(process) {
+				return filepath.Base(process)
 			}
 		}
 	}
 	return ""
+}
+
+// isOthers says whether a process is in a container that is a node of its own: there, other files
+// have the same path. Where control groups are shared, what removes ours would end its pods.
+func (n Node) isOthers(process string) bool {
+	own, errOwn := os.Stat(n.Dir)
+	its, errIts := os.Stat(filepath.Join(process, "root", n.Dir))
+	ownGroups, errOwnGroups := os.Readlink("/proc/self/ns/cgroup")
+	itsGroups, errItsGroups := os.Readlink(filepath.Join(process, "ns/cgroup"))
+	return errors.Join(errOwn, errIts, errOwnGroups, errItsGroups) == nil && !os.SameFile(own, its) && ownGroups != itsGroups
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -91,6 +92,38 @@ func TestResetBesideARunningKubelet(t *testing.T) {
 		}
 		if _, gone := os.Stat(n.RootDir); (err == nil) != os.IsNotExist(gone) {
 			t.Error(err, gone)
+		}
+		input.Close()
+		_ = kubelet.Wait() // read says that its input has ended
+	}
+}
+
+// On a machine whose containers are nodes, too, each has a kubelet with the same arguments.
+func TestResetBesideANodeInAContainer(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: needs root")
+	}
+	for _, apart := range []struct {
+		by     uintptr
+		others bool
+	}{{0, false}, {syscall.CLONE_NEWNS, false}, {syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP, true}} {
+		n := Node{Dir: t.TempDir()}
+		script := "echo; read _"
+		if apart.by != 0 {
+			script = "mount -t tmpfs none " + n.Dir + "; " + script
+		}
+		kubelet := exec.Command("sh", "-c", script, "kubelet", "--kubeconfig="+n.Kubeconfig())
+		kubelet.SysProcAttr = &syscall.SysProcAttr{Unshareflags: apart.by}
+		input, errIn := kubelet.StdinPipe()
+		output, errOut := kubelet.StdoutPipe()
+		if err := errors.Join(errIn, errOut, kubelet.Start()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := output.Read(make([]byte, 1)); err != nil {
+			t.Error(err)
+		}
+		if pid := n.kubeletProcess(); (pid == "") != apart.others {
+			t.Errorf("apart by %x: this node's kubelet is process %q", apart.by, pid)
 		}
 		input.Close()
 		_ = kubelet.Wait() // read says that its input has ended
