@@ -186,6 +186,8 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]*renewal, server 
 	log := "on that machine look at the kubelet (" + ServiceHint(up, "kubelet") + ") and at the container runtime, and run `kctl doctor` there"
 	lease := renewed[node.Name]
 	switch {
+	case ready.Status != corev1.ConditionTrue && strings.Contains(ready.Message, "network not ready"): // upstream's kubelet says so, too
+		checks = append(checks, fail(name, networkAdvice(node), "not ready: %s", ready.Message))
 	case ready.Status != corev1.ConditionTrue:
 		checks = append(checks, fail(name, log, "not ready: %s", ready.Message))
 	case lease != nil && now.Sub(lease.at) > leaseAge:
@@ -197,6 +199,15 @@ func (s *Server) judgeNode(node *core.Node, renewed map[string]*renewal, server 
 		checks = append(checks, warn(name, clockAdvice, "its clock is %s off from the server's clock", lease.ahead.Abs().Round(time.Second)))
 	}
 	return append(checks, checkSkew(name, node.Status.NodeInfo.KubeletVersion, server)...)
+}
+
+// networkAdvice is for a node whose runtime has no network for pods.
+func networkAdvice(node *core.Node) string {
+	advice := "put a network configuration into /etc/cni/net.d there, or let its kubelet make one (--node-network)"
+	if len(node.Spec.PodCIDRs) == 0 {
+		advice += "; for that, it waits for a range, which API servers with --allocate-node-cidrs and --cluster-cidr give"
+	}
+	return advice
 }
 
 // checkSkew compares a kubelet's version with the server's (Kubernetes docs, "Version

@@ -309,22 +309,6 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A machine that joined a cluster of `kctl up` has a kubelet that "kctl up" knows nothing of.
-func TestWhereANodesKubeletIs(t *testing.T) {
-	for _, test := range []struct{ up, upNode, node, advice string }{
-		{"", "", "a", "systemctl status kctl-kubelet"},
-		{"/srv/c", "a", "a", "kctl up --dir /srv/c"},
-		{"/srv/c", "a", "b", "systemctl status kctl-kubelet"},
-		{"/srv/c", "", "a", "kctl up --dir /srv/c"},
-	} {
-		s := &Server{Now: time.Now, Up: test.up, UpNode: test.upNode}
-		got := s.judgeNode(&core.Node{ObjectMeta: metav1.ObjectMeta{Name: test.node}}, nil, "v1.37.0")
-		if len(got) != 1 || !strings.Contains(got[0].Advice, test.advice) {
-			t.Errorf("%+v: %+v", test, got)
-		}
-	}
-}
-
 // Workloads in a cluster without kube-controller-manager.
 func TestWorkloadsThatNobodyTakesUp(t *testing.T) {
 	now := time.Now()
