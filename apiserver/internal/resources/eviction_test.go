@@ -110,7 +110,7 @@ func TestEvictionIgnoresNoReadError(t *testing.T) {
 	if !apierrors.IsInvalid(err) {
 		t.Error(err)
 	}
-	if p, err := b.Pods.GetTyped(t.Context(), "default", "a", ""); err != nil || len(p.Status.Conditions) > 0 {
+	if p, err := registry.GetStored[*core.Pod](t.Context(), b.Pods, "default", "a"); err != nil || len(p.Status.Conditions) > 0 {
 		t.Errorf("%v, with %v", err, p.Status.Conditions)
 	}
 }
