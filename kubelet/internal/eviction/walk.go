@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -87,6 +86,7 @@ type walker struct {
 	device        uint64
 	bytes, inodes int64
 	seen          map[identity]bool // files with several names
+	buffer        [readAtOnce]byte
 	err           error
 }
 
@@ -97,10 +97,13 @@ func identityOf(stat *unix.Statx_t) identity {
 	return identity{unix.Mkdev(stat.Dev_major, stat.Dev_minor), stat.Ino}
 }
 
-// level is a directory on the way down, with those in it that are yet to be walked.
+// level is a directory on the way down.
 type level struct {
-	who  identity
-	dirs []entry
+	who     identity
+	mounted mounted // below it
+	dirs    []entry // those in it that were read and are yet to be walked
+	next    int64   // where to read on
+	ended   bool    // everything was read
 }
 
 type entry struct {
@@ -112,10 +115,11 @@ type entry struct {
 // below walks through what is in the directory that fd is open on, and closes it.
 func (w *walker) below(fd int, who identity, mounts mounted) {
 	defer func() { w.note(unix.Close(fd)) }()
-	way := []level{{who, w.list(fd, mounts)}}
+	way := []level{{who: who, mounted: mounts}}
 	for {
 		last := &way[len(way)-1]
-		if w.ctx.Err() != nil {
+		if err := w.ctx.Err(); err != nil {
+			w.note(err)
 			return
 		}
 		if n := len(last.dirs); n > 0 {
@@ -126,8 +130,12 @@ func (w *walker) below(fd int, who identity, mounts mounted) {
 			} else {
 				w.note(unix.Close(fd))
 				fd = below
-				way = append(way, level{next.who, w.list(fd, next.mounted)})
+				way = append(way, level{who: next.who, mounted: next.mounted})
 			}
+			continue
+		}
+		if !last.ended {
+			w.read(fd, last)
 			continue
 		}
 		if way = way[:len(way)-1]; len(way) == 0 {
@@ -143,33 +151,29 @@ func (w *walker) below(fd int, who identity, mounts mounted) {
 	}
 }
 
-// list counts what is in a directory, and returns the directories of it.
-func (w *walker) list(fd int, mounts mounted) (dirs []entry) {
-	again, err := openDir(fd, ".") // closed with file
-	if err != nil {
-		w.note(err)
-		return nil
-	}
-	file := os.NewFile(uintptr(again), "")
-	defer func() { w.note(file.Close()) }()
-	for {
-		if err := w.ctx.Err(); err != nil {
-			w.note(err)
-			return nil
-		}
-		names, err := file.Readdirnames(namesAtOnce)
-		dirs = append(dirs, w.entries(fd, names, mounts)...)
-		if err != nil {
-			if err != io.EOF {
-				w.note(err)
-			}
-			return dirs
-		}
-	}
-}
+// readAtOnce bounds, in bytes, what is held of the names in a directory, which a pod may give millions
+// of files and directories.
+const readAtOnce = 16 << 10
 
-// namesAtOnce bounds what is held of a directory, which a pod may give millions of files.
-const namesAtOnce = 1024
+// read counts what comes next in a directory, and notes the directories among it.
+func (w *walker) read(fd int, at *level) {
+	at.ended = true // unless there is more
+	if _, err := unix.Seek(fd, at.next, io.SeekStart); err != nil {
+		w.note(err)
+		return
+	}
+	n, err := unix.ReadDirent(fd, w.buffer[:])
+	if err != nil || n <= 0 {
+		w.note(err)
+		return
+	}
+	if at.next, err = unix.Seek(fd, 0, io.SeekCurrent); err != nil {
+		w.note(err)
+		return
+	}
+	_, _, names := unix.ParseDirent(w.buffer[:n], -1, nil)
+	at.dirs, at.ended = w.entries(fd, names, at.mounted), false
+}
 
 // entries counts those of a directory's entries that have these names.
 func (w *walker) entries(fd int, names []string, mounts mounted) (dirs []entry) {

@@ -1,6 +1,7 @@
 package eviction
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,6 +67,37 @@ func TestWalk(t *testing.T) {
 	}
 	if bytes, inodes, err := walk(t.Context(), filepath.Join(root, "none"), true, nil); bytes != 0 || inodes != 0 || err != nil {
 		t.Errorf("nothing: %d bytes, %d inodes, %v", bytes, inodes, err)
+	}
+}
+
+// Of a directory with many others no more is held than was read at once.
+func TestWhatIsHeldOfADirectoryIsBounded(t *testing.T) {
+	root := t.TempDir()
+	const dirs = 2000
+	for i := range dirs {
+		must(t, os.MkdirAll(filepath.Join(root, fmt.Sprintf("directory-%d", i), "below"), 0o700))
+	}
+	_, inodes, err := walk(t.Context(), root, true, nil)
+	if err != nil || inodes != 1+2*dirs {
+		t.Errorf("%d inodes, %v; want %d", inodes, err, 1+2*dirs)
+	}
+	fd, err := openDir(unix.AT_FDCWD, root)
+	must(t, err)
+	defer unix.Close(fd)
+	w, at, found := &walker{ctx: t.Context(), seen: map[identity]bool{}}, level{}, 0
+	for !at.ended {
+		at.dirs = nil
+		w.read(fd, &at)
+		held := 0
+		for _, dir := range at.dirs {
+			held += len(dir.name)
+		}
+		if found += len(at.dirs); held > readAtOnce {
+			t.Errorf("%d bytes of names are held", held)
+		}
+	}
+	if found != dirs || w.err != nil {
+		t.Errorf("%d directories, %v", found, w.err)
 	}
 }
 
