@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"kctl/proto/core"
+	"kctl/proto/relay"
 	"kctl/proto/watch"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/extender"
@@ -35,6 +36,7 @@ type cluster struct {
 	fault       func(pod string, n int) *fault
 	bindings    map[string]int
 	bound       map[string]int // how often each was really bound
+	stamps      []relay.Stamp  // those that came with bindings
 	events      []string
 	lag         time.Duration // of the watch, for bindings and nominations
 	away        bool          // pods can't be read
@@ -56,10 +58,11 @@ type fault struct {
 
 func (c *cluster) Name() string { return "Cluster" }
 
-func (c *cluster) Bind(ctx context.Context, _ *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
+func (c *cluster) Bind(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
 	name := pod.Pod.Name
 	c.mu.Lock()
 	c.bindings[name]++
+	c.stamps = append(c.stamps, state.Stamps.Unsent()...)
 	n := c.bindings[name]
 	var f *fault
 	if c.fault != nil {

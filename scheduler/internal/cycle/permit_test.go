@@ -3,12 +3,14 @@ package cycle
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"kctl/proto/core"
+	"kctl/proto/relay"
 	"kctl/scheduler/framework"
 	"kctl/scheduler/internal/fixture"
 	"kctl/scheduler/internal/waitingpods"
@@ -69,8 +71,13 @@ func TestPermit(t *testing.T) {
 			if c.nodeOf("p") != "" {
 				t.Error("bound though B has not allowed it")
 			}
+			time.Sleep(5 * time.Second)
+			allowed := time.Now()
 			pod.Allow("B")
 			synctest.Wait()
+			if want := (relay.Stamp{Hop: relay.SchedulerPermitted, At: allowed}); !slices.Contains(c.stamps, want) {
+				t.Errorf("stamps: %v, want %v", c.stamps, want)
+			}
 			if c.nodeOf("p") != "n1" || len(a.waiting.All()) != 0 {
 				t.Errorf("is on %q; %d wait", c.nodeOf("p"), len(a.waiting.All()))
 			}
