@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"kctl/kubelet/internal/runtimestate"
 	"kctl/kubelet/internal/status"
 	"kctl/proto/core"
+	"kctl/proto/relay"
 )
 
 type noMirrors struct{}
@@ -107,6 +109,42 @@ func TestTheGroupIsMadeByWhicheverSyncComesThatFar(t *testing.T) {
 	}
 	if got := limitOf(t, l, pod); got != fmt.Sprint(64<<20) {
 		t.Errorf("the limit of memory is %s", got)
+	}
+}
+
+// Only a group that the kubelet makes is in the trace, and one that can't be made is told of.
+func TestTheMakingOfAGroupIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		uid     types.UID
+		perQOS  bool
+		stamped bool
+		event   string
+	}{
+		"made":         {uid: "web", perQOS: true, stamped: true},
+		"not ours":     {uid: "web"},
+		"can't be had": {uid: "no\x00name", perQOS: true, event: "FailedCreatePodContainer: unable to ensure pod container exists: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := newLifecycle(t, nil)
+			withGroups(t, l)
+			l.Cgroups.PerQOS = c.perQOS
+			if err := errors.Join(os.Remove(l.RootDir), os.WriteFile(l.RootDir, nil, 0o600)); err != nil { // so that the sync ends there
+				t.Fatal(err)
+			}
+			pod := guaranteed("64Mi")
+			pod.UID = c.uid
+			l.Cache.Set(pod.UID, &runtimestate.PodStatus{UID: pod.UID}, nil, time.Now())
+			if _, err := l.SyncPod(t.Context(), podworker.Job{Update: podworker.Update{Type: podworker.Create, Pod: pod}, First: true}); err == nil {
+				t.Fatal("no error")
+			}
+			stamped := slices.ContainsFunc(l.Statuses.Stamps(pod).Unsent(), func(s relay.Stamp) bool { return s.Hop == relay.KubeletCgroupCreated })
+			if stamped != c.stamped {
+				t.Errorf("stamped: %v", stamped)
+			}
+			if told := l.Events.(*eventLog).has("FailedCreatePodContainer: "); told != (c.event != "") || told && !l.Events.(*eventLog).has(c.event) {
+				t.Errorf("events: %q", l.Events.(*eventLog).lines)
+			}
+		})
 	}
 }
 

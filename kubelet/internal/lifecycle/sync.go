@@ -56,7 +56,9 @@ func (l *Lifecycle) SyncPod(ctx context.Context, job podworker.Job) (_ podworker
 		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return podworker.Outcome{}, err
 	}
-	l.Statuses.Stamps(pod).Stamp(relay.KubeletCgroupCreated, l.Clock.Now())
+	if l.Cgroups.PerQOS { // else it is the runtime that makes it
+		l.Statuses.Stamps(pod).Stamp(relay.KubeletCgroupCreated, l.Clock.Now())
+	}
 	if err := l.endPredecessors(ctx, pod, found); err != nil {
 		return podworker.Outcome{}, err
 	}
