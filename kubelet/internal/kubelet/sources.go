@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"kctl/kubelet/internal/node"
@@ -26,8 +27,11 @@ type sources struct {
 	ready  *source.Ready
 }
 
-func (g *given) newSources(client *rest.Client, node *node.Manager, state *runtimestate.Reader) *sources {
+func (g *given) newSources(client *rest.Client, node *node.Manager, state *runtimestate.Reader, events *podEvents) *sources {
 	s := &sources{given: g, client: client, node: node, state: state, mux: source.NewMux(g.clock, g.logger)}
+	s.mux.Warn = func(pod *core.Pod, reason, message string) {
+		events.Laterf(pod, corev1.EventTypeWarning, reason, "%s", message)
+	}
 	s.ready = source.NewReady(s.names()...)
 	return s
 }

@@ -21,7 +21,7 @@ import (
 // from. The steps ask how far other pods are, which the workers know.
 func (k *Kubelet) makeWorkers(ctx context.Context) {
 	m := k.machinery
-	k.sources = k.newSources(k.client, k.node, m.state)
+	k.sources = k.newSources(k.client, k.node, m.state, k.events)
 	k.probes = k.newProbes(k.cri, k.cache, k.pods, k.events)
 	k.pleg = k.newPLEG(k.cri, m.state, k.cache)
 	o := lifecycle.Options{

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -23,6 +24,9 @@ const updateBuffer = 64
 // Mux merges the states of all sources into one stream of PodUpdates. It is
 // safe for concurrent use.
 type Mux struct {
+	// Warn, if there is one, makes an event of a pod that is ignored for its name.
+	Warn func(pod *core.Pod, reason, message string)
+
 	clock   clock.PassiveClock
 	logger  *zap.Logger
 	updates chan core.PodUpdate
@@ -175,6 +179,10 @@ func (m *Mux) distinct(s *state, source string, pods []*core.Pod) []*core.Pod {
 		if !s.ignored[who] {
 			m.logger.Warn("pod ignored: there is another of the same name or uid",
 				zap.String("source", source), daemon.PodFields(pod))
+			if names[who.name] && m.Warn != nil {
+				m.Warn(pod, "FailedValidation", fmt.Sprintf("Error validating pod %s_%s(%s) from %s due to duplicate pod name %q, ignoring",
+					pod.Name, pod.Namespace, pod.UID, source, pod.Name))
+			}
 		}
 	}
 	s.ignored = ignored

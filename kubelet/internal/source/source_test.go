@@ -97,6 +97,10 @@ func TestMuxSendsTheDifference(t *testing.T) {
 func TestIgnoredPodsAreToldOfOnce(t *testing.T) {
 	sink, logs := observer.New(zap.WarnLevel)
 	m := NewMux(clock.RealClock{}, zap.New(sink))
+	var told []string
+	m.Warn = func(pod *core.Pod, reason, message string) {
+		told = append(told, string(pod.UID)+": "+reason+": "+message)
+	}
 	twin := func(uid string) *core.Pod { return apiPod(uid, func(p *core.Pod) { p.Name = "pod-a" }) }
 	for _, step := range []struct {
 		name string
@@ -114,6 +118,10 @@ func TestIgnoredPodsAreToldOfOnce(t *testing.T) {
 		if got := len(logs.TakeAll()); got != step.want {
 			t.Errorf("%s: %d lines, want %d", step.name, got, step.want)
 		}
+	}
+	want := `b: FailedValidation: Error validating pod pod-a_ns(b) from file due to duplicate pod name "pod-a", ignoring`
+	if len(told) != 4 || told[0] != want { // none for a UID that is taken
+		t.Errorf("events: %q, want %q first of 4", told, want)
 	}
 }
 
