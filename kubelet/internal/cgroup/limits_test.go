@@ -151,4 +151,23 @@ func TestGroupsAreResized(t *testing.T) {
 		t.Errorf("of what is used, it says %v", err)
 	}
 	has("while it is used", 64<<20)
+
+	later, err := New(m.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Unfinished(small) != nil || later.Unfinished(large) != nil {
+		t.Error("a group that is as it should be is to be finished")
+	}
+	was := later.Unfinished(small)
+	if was == nil {
+		t.Fatal("a later kubelet does not see that the group is too large")
+	}
+	if err := later.RaiseLimits(small, was); err != nil {
+		t.Fatal(err)
+	}
+	has("before a later kubelet has looked at its use", 64<<20)
+	if err := later.SetFinalLimits(small, was); err == nil {
+		t.Error("a later kubelet does not look at what is used")
+	}
 }

@@ -189,3 +189,37 @@ func TestAGroupIsSettledOnceItCanBe(t *testing.T) {
 		t.Errorf("its resizing still counts as failed: %s", why)
 	}
 }
+
+// A kubelet that ended when the containers of a pod had been resized and its group had not leaves the
+// rest, and the look at the memory that is used, to the next.
+func TestAResizeThatAnotherKubeletBeganIsFinished(t *testing.T) {
+	l, _ := newLifecycle(t, nil)
+	withGroups(t, l)
+	small, large := guaranteed("32Mi"), guaranteed("64Mi")
+	if err := l.Cgroups.Create(large); err != nil {
+		t.Fatal(err)
+	}
+	later, err := cgroup.New(l.Cgroups.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Cgroups = later
+	l.Allocations.Admit(small)
+	found := &runtimestate.PodStatus{UID: small.UID, Containers: []*runtimestate.ContainerStatus{{Name: "main", State: runtimestate.StateRunning}}}
+	finishCgroup, err := l.ensureCgroup(small, found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := limitOf(t, l, small); got != fmt.Sprint(64<<20) {
+		t.Errorf("the limit of memory is %s before the use was looked at", got)
+	}
+	if conditions := l.resizeConditions(small.UID, found); len(conditions) != 1 || conditions[0].Type != corev1.PodResizeInProgress {
+		t.Errorf("conditions: %v", conditions)
+	}
+	if err := l.finishResize(small, found, nil, finishCgroup); err != nil {
+		t.Fatal(err)
+	}
+	if got := limitOf(t, l, small); got != fmt.Sprint(32<<20) || len(l.resizeConditions(small.UID, found)) > 0 {
+		t.Errorf("in the end the limit of memory is %s", got)
+	}
+}

@@ -102,6 +102,11 @@ func (l *Lifecycle) ensureCgroup(pod *core.Pod, found *runtimestate.PodStatus) (
 		l.records.change(pod.UID, func(one *record) { one.before = before })
 	}
 	if before == nil {
+		if before = l.Cgroups.Unfinished(pod); before != nil {
+			l.records.change(pod.UID, func(one *record) { one.before = before })
+		}
+	}
+	if before == nil {
 		return func() error { return nil }, l.Cgroups.Create(pod)
 	}
 	return func() error { return l.finishCgroup(pod, before) }, l.Cgroups.RaiseLimits(pod, before)
@@ -168,7 +173,7 @@ func (l *Lifecycle) resizeConditions(uid types.UID, found *runtimestate.PodStatu
 	if pending := l.Allocations.Pending(uid); pending != nil {
 		conditions = append(conditions, *pending)
 	}
-	if l.resizing(uid, found) {
+	if l.resizing(uid, found) || l.records.of(uid).before != nil {
 		progress := core.PodCondition{Type: corev1.PodResizeInProgress}
 		if why := l.Allocations.Failure(uid); why != "" {
 			progress.Reason, progress.Message = corev1.PodReasonError, why
