@@ -93,8 +93,8 @@ func TestMetricsTellOfPods(t *testing.T) {
 	}
 	for _, want := range []string{
 		`kubelet_node_name{node="node-1"} 1`, `kubernetes_feature_enabled{name="EventedPLEG",stage="ALPHA"} 1`,
-		`kubernetes_feature_enabled{name="MemoryQoS",stage="BETA"} 0`, `kubelet_cgroup_version{} `, `kubelet_restarted_pods_total{static=""} 0`,
-		`kubelet_restarted_pods_total{static="true"} 0`,
+		`kubernetes_feature_enabled{name="MemoryQoS",stage="BETA"} 1`, `kubernetes_feature_enabled{name="PodsAPI",stage="BETA"} 0`,
+		`kubelet_cgroup_version{} `, `kubelet_restarted_pods_total{static=""} 0`, `kubelet_restarted_pods_total{static="true"} 0`,
 		`kubelet_imagemanager_ondisk_pullintents{} 0`, `kubelet_imagemanager_ondisk_pulledrecords{} 0`,
 		`kubelet_imagemanager_image_mustpull_checks_total{result="credentialPolicyAllowed"} `,
 		`kubelet_orphaned_runtime_pods_total{} 0`,
