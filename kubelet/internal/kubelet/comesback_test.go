@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,11 +90,12 @@ func manifestComesBack(t *testing.T, policy corev1.RestartPolicy, refuses func(*
 		t.Helper()
 		b.api.wait(name+" to run anew", func() bool {
 			pod := b.api.pod(name)
-			return pod != nil && pod.UID != before.UID && pod.Status.Phase == corev1.PodRunning
+			return pod != nil && pod.UID != before.UID && pod.Status.Phase == corev1.PodRunning &&
+				!slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running == nil })
 		})
 		pod := b.api.pod(name)
 		for i, s := range pod.Status.ContainerStatuses {
-			if s.State.Running == nil || s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) ||
+			if s.RestartCount != restarts || (s.LastTerminationState.Terminated != nil) != (restarts > 0) ||
 				s.ContainerID == before.Status.ContainerStatuses[i].ContainerID {
 				t.Errorf("%s: %+v, was %+v", name, s, before.Status.ContainerStatuses[i])
 			}

@@ -10,6 +10,8 @@ import (
 
 	"kctl/apiserver/internal/servertest"
 	"kctl/proto/core"
+	"kctl/proto/eventually"
+	"kctl/proto/rest"
 )
 
 // TestWhatTheServerGives: validating webhooks see what the server itself is
@@ -48,6 +50,11 @@ func TestWhatTheServerGives(t *testing.T) {
 	}
 	remove("web", nil)
 	grace("deletion of a pod on a node", 30)
+	eventually.Holds(t, "the cache to have the deletion", func() bool { // with an older state, it would be asked again
+		var pod core.Pod
+		c.Must(root.Resource(core.Pods, "shop").Get(ctx, "web", &pod, rest.Query("resourceVersion", "0")))
+		return pod.DeletionTimestamp != nil
+	})
 	remove("web", nil)
 	remove("web", &metav1.DeleteOptions{GracePeriodSeconds: new(int64(30))})
 	if asked := h.asked("all"); len(asked) > 0 {
