@@ -163,6 +163,9 @@ func (w *walker) read(fd int, at *level) {
 		return
 	}
 	n, err := unix.ReadDirent(fd, w.buffer[:])
+	for errors.Is(err, unix.EINTR) { // as file systems in user space answer, if a signal comes
+		n, err = unix.ReadDirent(fd, w.buffer[:])
+	}
 	if err != nil || n <= 0 {
 		w.note(err)
 		return
