@@ -125,12 +125,18 @@ func (l *Lifecycle) runtimeStatus(ctx context.Context, pod *core.Pod) (*runtimes
 		l.Cache.Set(pod.UID, known, err, asked)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
-			l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedSync", "error determining status: %v", err)
-		}
-		return nil, fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+		return nil, l.unknown(ctx, pod, err)
 	}
 	return known, nil
+}
+
+// unknown is the error of a step that can't learn what the runtime has of the pod. It is an event, too, unless
+// the step was cut short.
+func (l *Lifecycle) unknown(ctx context.Context, pod *core.Pod, err error) error {
+	if ctx.Err() == nil {
+		l.Events.Eventf(pod, corev1.EventTypeWarning, "FailedSync", "error determining status: %v", err)
+	}
+	return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
 }
 
 // firstSync is what the first sync of a pod does once.

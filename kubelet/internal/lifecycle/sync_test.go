@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"kctl/kubelet/internal/podworker"
 	"kctl/proto/core"
 )
 
@@ -70,6 +71,11 @@ func TestAStatusThatCanNotBeHadIsAnEvent(t *testing.T) {
 	l.Cache.Set(pod.UID, nil, errors.New("the runtime was confused"), time.Now())
 	if _, err := l.runtimeStatus(t.Context(), pod); err == nil || !log.has("FailedSync: error determining status: ") || !log.has("the runtime is confused") {
 		t.Errorf("%v; events: %q", err, log.lines)
+	}
+	log.lines = nil
+	err := l.SyncTerminatingPod(t.Context(), podworker.Job{Update: podworker.Update{Pod: pod}})
+	if err == nil || !log.has("FailedSync: error determining status: ") {
+		t.Errorf("at its end: %v; events: %q", err, log.lines)
 	}
 	log.lines = nil
 	ended, cancel := context.WithCancel(t.Context())

@@ -31,7 +31,7 @@ func (l *Lifecycle) SyncTerminatingPod(ctx context.Context, job podworker.Job) (
 	defer func() { tracing.End(span, err) }()
 	found, err := l.State.PodStatus(ctx, pod.UID, pod.Name, pod.Namespace)
 	if err != nil {
-		return fmt.Errorf("what the runtime has of the pod is not known: %w", err)
+		return l.unknown(ctx, pod, err)
 	}
 	if l.endedBefore(pod, found) {
 		l.Probes.RemovePod(pod.UID)
